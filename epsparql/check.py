@@ -1,0 +1,195 @@
+"""Checks of a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep it goes."""
+
+import re
+from dataclasses import dataclass, is_dataclass
+from datetime import date
+from decimal import Decimal
+from typing import assert_never
+
+from epsparql import algebra as a
+from epsparql.terms import XSD, Literal, Variable
+
+MAX_TREE_DEPTH = 200
+"""Nodes above one another in the algebra: every consumer may then recurse within Python's limit."""
+MAX_MICROS = 2**62
+"""The longest duration: a sum of two instants stays within int64."""
+
+_DURATION = re.compile(
+    r"(-)?P(?=[0-9T])(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?"
+)
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(years?|months?|weeks?|days?|hours?|minutes?|mins?|seconds?|secs?|[YMWDHS])", re.I)
+_DATETIME = re.compile(
+    r"(-?(?:[1-9][0-9]{3,}|0[0-9]{3}))-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-4]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]+))?"
+    r"(?:Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE_AND_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ tT]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]+)?)?\s*(Z|z|[+-][0-9]{2}:?[0-9]{2})?")
+_SIMPLE = {
+    XSD + "integer": re.compile(r"[+-]?[0-9]+"),
+    XSD + "decimal": re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"),
+    XSD + "double": re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN"),
+    XSD + "float": re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN"),
+    XSD + "boolean": re.compile(r"true|false|0|1"),
+}
+_EXAMPLES = {XSD + "integer": "42", XSD + "decimal": "4.2", XSD + "double": "4.2e1", XSD + "float": "4.2e1", XSD + "boolean": "true"}
+_SECONDS = {"W": 604_800, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a lexical form, and what was probably meant (or the form expected)."""
+
+    message: str
+    expected: str
+    fatal: bool
+
+
+# ---------------------------------------------------------------- lexical forms
+def shown(lexical: str) -> str:
+    """A lexical form as a message shows it."""
+    return lexical if len(lexical) <= 60 else f"{lexical[:60]}..."
+
+
+def literal_fault(literal: Literal) -> Fault | None:
+    """The fault of a constant: fatal for durations and dateTimes, a doubt for numbers and booleans."""
+    lexical = literal.lexical.strip(" \t\r\n")  # XSD collapses white space before it looks
+    short = literal.datatype.removeprefix(XSD)
+    if literal.datatype == XSD + "duration":
+        return None if _DURATION.fullmatch(lexical) else Fault(f'"{shown(lexical)}" is no xsd:duration', likely_duration(lexical), True)
+    if literal.datatype == XSD + "dateTime":
+        return _datetime_fault(lexical)
+    simple = _SIMPLE.get(literal.datatype)
+    if simple is None or simple.fullmatch(lexical):
+        return None
+    return Fault(f'"{shown(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False)
+
+
+def _datetime_fault(lexical: str) -> Fault | None:
+    found = _DATETIME.fullmatch(lexical)
+    if found is None or not _is_instant(found):
+        return Fault(f'"{shown(lexical)}" is no xsd:dateTime', _likely_datetime(lexical), True)
+    if found[7] is not None and len(found[7]) > 6:
+        return Fault(f'"{shown(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
+    return None
+
+
+def _is_instant(found: re.Match[str]) -> bool:
+    """Whether the month has that day (the calendar repeats after 400 years), and 24:00:00 is exact."""
+    if found[4] == "24" and (found[5] + found[6] + (found[7] or "")).strip("0"):
+        return False
+    try:
+        date(int(found[1][-4:]) % 400 + 2000, int(found[2]), int(found[3]))
+    except ValueError:
+        return False
+    return True
+
+
+def _likely_datetime(lexical: str) -> str:
+    found = _DATE_AND_TIME.fullmatch(f"{lexical}T00:00" if _DATE.fullmatch(lexical) else lexical)
+    if found:
+        zone = (found[4] or "Z").upper()
+        if len(zone) == 5:
+            zone = f"{zone[:3]}:{zone[3:]}"
+        guess = f"{found[1]}T{found[2]}{found[3] or ':00'}{zone}"
+        legal = _DATETIME.fullmatch(guess)
+        if legal is not None and _is_instant(legal):
+            return guess
+    return "a form such as 2026-01-31T12:00:00Z"
+
+
+def likely_duration(lexical: str) -> str:
+    """The duration that was probably meant: its parts put into order, with the T that parts of a day need."""
+    found = list(_DURATION_PART.finditer(lexical))
+    rest = _DURATION_PART.sub("", lexical).upper().strip("PT,+- ")
+    units = [_unit(lexical, part, index, found) for index, part in enumerate(found)]
+    if not found or rest or any(len(part[1]) > 12 or ("." in part[1] and unit not in _SECONDS) for part, unit in zip(found, units, strict=True)):
+        return "a form such as PT10S, PT1H30M or P1D"
+    months = {"Y": "Y", "MONTH": "M"}
+    calendar = "".join(part[1] + months[unit] for part, unit in zip(found, units, strict=True) if unit in months)
+    seconds = sum((Decimal(part[1]) * _SECONDS[unit] for part, unit in zip(found, units, strict=True) if unit in _SECONDS), Decimal(0))
+    return ("-" if lexical.startswith("-") else "") + _duration_text(calendar, seconds)
+
+
+def _unit(lexical: str, part: re.Match[str], index: int, parts: list[re.Match[str]]) -> str:
+    """The unit of a part: an M before any T, day or hour counts months where P stands in front, and minutes otherwise."""
+    name = part[2].upper()
+    if name.startswith("MONTH"):
+        return "MONTH"
+    if name != "M":
+        return name[0]
+    before = lexical[: part.start()].upper()
+    following = parts[index + 1][2].upper()[0] if index + 1 < len(parts) else ""
+    months = "Y" in before or ("P" in before and not set("TDH") & set(before) and following != "S")
+    return "MONTH" if months else "M"
+
+
+def _duration_text(months: str, seconds: Decimal) -> str:
+    days, rest = divmod(seconds, 86_400)
+    hours, rest = divmod(rest, 3_600)
+    minutes, left = divmod(rest, 60)
+    time = "".join(f"{amount.normalize():f}{unit}" for amount, unit in ((hours, "H"), (minutes, "M"), (left, "S")) if amount)
+    day = f"{days:f}D" if days else ""
+    if not months and not day and not time:
+        return "PT0S"
+    return f"P{months}{day}" + (f"T{time}" if time else "")
+
+
+def duration_micros(lexical: str) -> int | None:
+    """The microseconds of a day-time duration; None if it is no duration, has months or is finer than a microsecond."""
+    found = _DURATION.fullmatch(lexical.strip(" \t\r\n"))
+    if found is None or (found[2] or "").strip("0") or (found[3] or "").strip("0"):
+        return None
+    if any(len(part or "") > 15 for part in found.groups()):
+        return MAX_MICROS + 1
+    seconds = int(found[4] or 0) * 86_400 + int(found[5] or 0) * 3_600 + int(found[6] or 0) * 60
+    return _micros(seconds, found[7] or "0", bool(found[1]))
+
+
+def _micros(whole: int, seconds: str, negative: bool) -> int | None:
+    units, _, fraction = seconds.partition(".")
+    if fraction[6:].strip("0"):
+        return None
+    micros = (whole + int(units)) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+    return -micros if negative else micros
+
+
+def duration_text(micros: int) -> str:
+    """The canonical lexical form of a day-time duration that is not negative."""
+    return _duration_text("", Decimal(micros) / 1_000_000)
+
+
+# ---------------------------------------------------------------- patterns
+def visible_variables(pattern: a.Pattern) -> tuple[Variable, ...]:
+    """The variables in scope after `pattern` (SPARQL 18.2.1), hidden ones included, in the order in which they first appear."""
+    return tuple(_visible(pattern))
+
+
+def _visible(pattern: a.Pattern) -> dict[Variable, None]:
+    match pattern:
+        case a.Bgp(triples):
+            return {term: None for triple in triples for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)}
+        case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Minus(inner, _):
+            return _visible(inner)
+        case a.Extend(inner, variable, _):
+            return _visible(inner) | {variable: None}
+        case (
+            a.Join(left, right) | a.Union(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right)
+            | a.LeftJoin(left, right, _) | a.SeqRightJoin(left, right, _) | a.EqLeftJoin(left, right, _) | a.SeqWithout(left, right, _, _)
+        ):  # fmt: skip
+            return _visible(left) | _visible(right)
+    assert_never(pattern)
+
+
+def tree_depth(root: object) -> int:
+    """The number of dataclass nodes above one another, found without recursion."""
+    deepest = 0
+    pending = [(root, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if isinstance(node, tuple):
+            pending.extend((part, depth) for part in node)
+        elif is_dataclass(node):
+            deepest = max(deepest, depth)
+            pending.extend((getattr(node, name), depth + 1) for name in node.__dataclass_fields__)
+    return deepest

@@ -1,0 +1,87 @@
+"""Faults in the text of a query."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a query's text: code points `start` to `end` (exclusive), counted from 0."""
+
+    start: int
+    end: int
+
+    def place(self, text: str) -> tuple[int, int]:
+        """Line and code-point column of the start, both counted from 1."""
+        before = text[: self.start]
+        return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
+
+
+class QueryError(Exception):
+    """A fault in the query text; `code` is stable, wording is not.
+
+    `expected` says what would have been accepted at the place, or is empty where only `message` can say.
+    """
+
+    code: ClassVar[str] = "query"
+
+    def __init__(self, message: str, span: Span, text: str, expected: str = "") -> None:
+        super().__init__(message, span, text, expected)  # all four: unpickling on the Spark driver calls cls(*args)
+        self.message, self.span, self.text, self.expected = message, span, text, expected
+
+    @property
+    def line(self) -> int:
+        return self.span.place(self.text)[0]
+
+    @property
+    def column(self) -> int:
+        return self.span.place(self.text)[1]
+
+    def __str__(self) -> str:
+        hint = f"; expected {self.expected}" if self.expected else ""
+        return f"line {self.line}, column {self.column}: {self.message}{hint}"
+
+
+class SyntaxFault(QueryError):
+    """The text is not in the grammar."""
+
+    code = "syntax"
+
+
+class UnknownPrefix(QueryError):
+    """A prefixed name whose prefix no PREFIX line declares."""
+
+    code = "unknown-prefix"
+
+
+class InvalidLiteral(QueryError):
+    """A literal whose lexical form its datatype does not have, such as `"P1H"^^xsd:duration`."""
+
+    code = "invalid-literal"
+
+
+class ScopeFault(QueryError):
+    """A variable assigned or used where SPARQL's scoping rules forbid it."""
+
+    code = "scope"
+
+
+class Unsupported(QueryError):
+    """Legal in the language, and not evaluated by this version; or refused on purpose, with the reason."""
+
+    code = "unsupported"
+
+
+class CyclicNegation(QueryError):
+    """Recursion through a negative part without a strict step (semantics.md section 6)."""
+
+    code = "cyclic-negation"
+
+
+@dataclass(frozen=True, slots=True)
+class Warning_:
+    """A doubt about a query that is accepted all the same; `code` is stable."""
+
+    code: str
+    message: str
+    span: Span | None = None

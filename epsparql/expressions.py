@@ -1,0 +1,131 @@
+"""Expressions of syntax to expressions of the algebra (SPARQL 1.1 section 17)."""
+
+from typing import NoReturn, Protocol, assert_never
+
+from epsparql import algebra as a
+from epsparql import syntax as s
+from epsparql.errors import QueryError, Span, SyntaxFault
+from epsparql.terms import Iri, Literal, Variable
+
+_COMPARISONS = {comparison.value: comparison for comparison in a.Comparison}
+_ARITHMETIC = {operator.value: operator for operator in a.Operator}
+_TIMES = {function.value.upper(): function for function in a.TimeFunction}
+_SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
+_ANY = 1_000_000
+_ARITIES: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("RAND", "NOW", "UUID", "STRUUID", *_TIMES), (0, 0)),
+    "BNODE": (0, 1),
+    **dict.fromkeys(("LANGMATCHES", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER", "STRLANG", "STRDT", "SAMETERM"), (2, 2)),
+    "IF": (3, 3),
+    "REGEX": (2, 3),
+    "SUBSTR": (2, 3),
+    "REPLACE": (3, 4),
+    "CONCAT": (0, _ANY),
+    "COALESCE": (0, _ANY),
+}
+_ONE = (1, 1)
+
+
+class Scope(Protocol):
+    """What an expression needs of the query around it."""
+
+    def pattern(self, group: s.Group) -> a.Pattern: ...
+
+    def term(self, node: s.IriRef | s.PrefixedName | s.StringLiteral | s.NumericLiteral | s.BooleanLiteral) -> Iri | Literal: ...
+
+    def fail(self, kind: type[QueryError], message: str, span: Span, expected: str) -> NoReturn: ...
+
+
+def expression(scope: Scope, node: s.Expression) -> a.Expression:
+    """Raises QueryError."""
+    match node:
+        case s.VariableName(name, _):
+            return a.Var(Variable(name))
+        case s.IriRef() | s.PrefixedName() | s.StringLiteral() | s.NumericLiteral() | s.BooleanLiteral():
+            return a.Constant(scope.term(node))
+        case s.Unary(operator, operand, _):
+            return _unary(operator, expression(scope, operand))
+        case s.Binary():
+            return _binary(scope, node)
+        case s.ExistsCall(negated, group, _):
+            exists = a.Exists(scope.pattern(group))
+            return a.Not(exists) if negated else exists
+        case s.FunctionCall(function, arguments, _):
+            return a.Call(str(scope.term(function)), _all(scope, arguments))
+        case s.BuiltInCall():
+            return _built_in(scope, node)
+        case s.ExpressionList():
+            raise AssertionError("a list stands only after IN")
+    assert_never(node)
+
+
+def _all(scope: Scope, nodes: tuple[s.Expression, ...]) -> tuple[a.Expression, ...]:
+    return tuple(expression(scope, node) for node in nodes)
+
+
+def _unary(operator: s.UnaryOperator, operand: a.Expression) -> a.Expression:
+    match operator:
+        case s.UnaryOperator.NOT:
+            return a.Not(operand)
+        case s.UnaryOperator.MINUS:
+            return a.Negate(operand)
+        case s.UnaryOperator.PLUS:
+            return a.Negate(a.Negate(operand))  # the identity on numbers, an error on all else
+    assert_never(operator)
+
+
+def _binary(scope: Scope, node: s.Binary) -> a.Expression:
+    """Chains of one operator lean left, so the left side is walked, not recursed into."""
+    pending = [node]
+    while isinstance(pending[-1].left, s.Binary):
+        pending.append(pending[-1].left)
+    result = expression(scope, pending[-1].left)
+    for binary in reversed(pending):
+        result = _operation(scope, binary, result)
+    return result
+
+
+def _operation(scope: Scope, node: s.Binary, left: a.Expression) -> a.Expression:
+    operator = node.operator
+    if isinstance(node.right, s.ExpressionList):
+        membership = a.In(left, _all(scope, node.right.members))
+        return a.Not(membership) if operator is s.BinaryOperator.NOT_IN else membership
+    right = expression(scope, node.right)
+    if operator is s.BinaryOperator.OR:
+        return a.Or(left, right)
+    if operator is s.BinaryOperator.AND:
+        return a.And(left, right)
+    if operator.symbol in _COMPARISONS:
+        return a.Compare(_COMPARISONS[operator.symbol], left, right)
+    return a.Arithmetic(_ARITHMETIC[operator.symbol], left, right)
+
+
+def _built_in(scope: Scope, call: s.BuiltInCall) -> a.Expression:
+    _check_arity(scope, call)
+    if call.name == "BOUND":
+        return a.Bound(_variable(scope, call.arguments[0]))
+    arguments = _all(scope, call.arguments)
+    if call.name in _TIMES:
+        return a.Time(_TIMES[call.name])
+    if call.name == "IF":
+        return a.If(*arguments)
+    if call.name == "COALESCE":
+        return a.Coalesce(arguments)
+    return a.Call(_SYNONYMS.get(call.name, call.name), arguments)
+
+
+def _variable(scope: Scope, node: s.Expression) -> Variable:
+    if not isinstance(node, s.VariableName):
+        scope.fail(SyntaxFault, "BOUND asks of a variable, and this is none", node.span, "a variable")
+    return Variable(node.name)
+
+
+def _check_arity(scope: Scope, call: s.BuiltInCall) -> None:
+    least, most = _ARITIES.get(call.name, _ONE)
+    count = len(call.arguments)
+    if least <= count <= most:
+        return
+    name = _TIMES[call.name].value if call.name in _TIMES else call.name
+    counts = str(least) if least == most else f"{least} or {most}"
+    expected = {"0": "no argument", "1": "one argument"}.get(counts, f"{counts} arguments")
+    scope.fail(SyntaxFault, f"{name} has {count} argument{'' if count == 1 else 's'}", call.span, expected)

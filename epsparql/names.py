@@ -1,0 +1,135 @@
+"""IRIs of a query: its prologue, and the resolution of references against BASE (RFC 3986 section 5)."""
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from epsparql import syntax
+from epsparql.errors import Span, UnknownPrefix
+from epsparql.terms import RDF, XSD
+
+_REFERENCE = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.S)  # RFC 3986, appendix B
+_WELL_KNOWN = {
+    "xsd": XSD,
+    "rdf": RDF,
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "sosa": "http://www.w3.org/ns/sosa/",
+    "prov": "http://www.w3.org/ns/prov#",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A reference in its parts; None is a part that is absent, not empty."""
+
+    scheme: str | None
+    authority: str | None
+    path: str
+    query: str | None
+    fragment: str | None
+
+    @classmethod
+    def of(cls, text: str) -> "_Reference":
+        found = _REFERENCE.fullmatch(text)
+        assert found is not None, "the pattern matches every text"
+        return cls(found[1], found[2], found[3], found[4], found[5])
+
+    def __str__(self) -> str:
+        scheme = "" if self.scheme is None else f"{self.scheme}:"
+        authority = "" if self.authority is None else f"//{self.authority}"
+        query = "" if self.query is None else f"?{self.query}"
+        fragment = "" if self.fragment is None else f"#{self.fragment}"
+        return f"{scheme}{authority}{self.path}{query}{fragment}"
+
+
+def resolve(reference: str, base: str | None) -> str:
+    """`reference` seen from `base` (RFC 3986, 5.2.2); as written where there is no base."""
+    if base is None:
+        return reference
+    r, b = _Reference.of(reference), _Reference.of(base)
+    if r.scheme is not None:
+        return reference
+    if r.authority is not None:
+        return str(_Reference(b.scheme, r.authority, _without_dots(r.path), r.query, r.fragment))
+    if not r.path:
+        return str(_Reference(b.scheme, b.authority, b.path, b.query if r.query is None else r.query, r.fragment))
+    path = r.path if r.path.startswith("/") else _merged(b, r.path)
+    return str(_Reference(b.scheme, b.authority, _without_dots(path), r.query, r.fragment))
+
+
+def _merged(base: _Reference, path: str) -> str:
+    if base.authority is not None and not base.path:
+        return "/" + path
+    return base.path[: base.path.rfind("/") + 1] + path
+
+
+def _without_dots(path: str) -> str:
+    """RFC 3986, 5.2.4."""
+    if "." not in path:
+        return path
+    segments = path.split("/")
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            if len(kept) > 1 or (kept and kept[0] != ""):
+                kept.pop()
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/".join(kept)
+
+
+class Names:
+    """The prologue read so far: BASE and the prefixes, each also as written, which is how streams are named."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._base: str | None = None
+        self._resolved: dict[str, str] = {}
+        self._written: dict[str, str] = {}
+
+    def declare(self, declaration: syntax.Declaration) -> None:
+        iri = resolve(declaration.iri.text, self._base)
+        if isinstance(declaration, syntax.BaseDeclaration):
+            self._base = iri
+        else:
+            self._resolved[declaration.prefix] = iri
+            self._written[declaration.prefix] = declaration.iri.text
+
+    def iri(self, name: syntax.IriName) -> str:
+        """Resolved against BASE. Raises UnknownPrefix."""
+        if isinstance(name, syntax.IriRef):
+            return resolve(name.text, self._base)
+        return self._expanded(self._resolved, name)
+
+    def stream(self, name: syntax.StreamName) -> str:
+        """As written: prefixes are expanded, nothing is resolved (semantics.md section 1)."""
+        match name.iri:
+            case None:
+                return "default"
+            case syntax.IriRef(text, _):
+                return text
+            case syntax.PrefixedName():
+                return self._expanded(self._written, name.iri)
+
+    def _expanded(self, prefixes: dict[str, str], name: syntax.PrefixedName) -> str:
+        namespace = prefixes.get(name.prefix)
+        if namespace is None:
+            raise self._unknown(name)
+        return namespace + name.local
+
+    def _unknown(self, name: syntax.PrefixedName) -> UnknownPrefix:
+        span = Span(name.span.start, name.span.start + len(name.prefix) + 1)
+        near = difflib.get_close_matches(name.prefix, self._resolved, 1, 0.5)
+        if name.prefix in _WELL_KNOWN:
+            hint = f"a line PREFIX {name.prefix}: <{_WELL_KNOWN[name.prefix]}>"
+        elif near:
+            hint = f"{near[0]}:, the nearest prefix declared"
+        elif self._resolved:
+            hint = f"a declared prefix ({', '.join(f'{prefix}:' for prefix in self._resolved)})"
+        else:
+            hint = f"a line PREFIX {name.prefix}: <...> before the query"
+        return UnknownPrefix(f"the prefix {name.prefix}: is not declared", span, self._text, hint)

@@ -1,0 +1,359 @@
+"""What was written: the text's structure node by node, every node with its `Span`. Meaning is given by translate.py."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from epsparql.errors import Span
+
+
+# ---------------------------------------------------------------- terms
+@dataclass(frozen=True, slots=True)
+class IriRef:
+    """`<text>`, neither resolved nor checked."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixedName:
+    """`prefix:local`, the local part without its escapes."""
+
+    prefix: str
+    local: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypeVerb:
+    """The predicate `a`."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BlankLabel:
+    """`_:label`."""
+
+    label: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Anonymous:
+    """`[]`."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StringLiteral:
+    """A quoted literal, its escapes decoded, with a language or a datatype or neither."""
+
+    lexical: str
+    language: str | None
+    datatype: "IriName | None"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class NumericLiteral:
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanLiteral:
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class VariableName:
+    """`?name` or `$name`."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """`( item ... )`; without items it is rdf:nil."""
+
+    items: tuple["Node", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One verb with its objects."""
+
+    verb: "Verb"
+    objects: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlankProperties:
+    """`[ :p ?o ; ... ]`."""
+
+    properties: tuple[Property, ...]
+    span: Span
+
+
+IriName = IriRef | PrefixedName
+Verb = IriRef | PrefixedName | TypeVerb | VariableName
+Node = (
+    IriRef | PrefixedName | BlankLabel | Anonymous | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Collection | BlankProperties
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- expressions
+class BinaryOperator(Enum):
+    """Operators between two operands, with their binding strength."""
+
+    OR = ("||", 1)
+    AND = ("&&", 2)
+    EQUAL = ("=", 3)
+    UNEQUAL = ("!=", 3)
+    LESS = ("<", 3)
+    LESS_OR_EQUAL = ("<=", 3)
+    GREATER = (">", 3)
+    GREATER_OR_EQUAL = (">=", 3)
+    IN = ("IN", 3)
+    NOT_IN = ("NOT IN", 3)
+    ADD = ("+", 4)
+    SUBTRACT = ("-", 4)
+    MULTIPLY = ("*", 5)
+    DIVIDE = ("/", 5)
+
+    def __init__(self, symbol: str, strength: int) -> None:
+        self.symbol = symbol
+        self.strength = strength
+
+
+class UnaryOperator(Enum):
+    NOT = "!"
+    PLUS = "+"
+    MINUS = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: BinaryOperator
+    left: "Expression"
+    right: "Expression"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    operator: UnaryOperator
+    operand: "Expression"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionList:
+    """The members of IN and NOT IN."""
+
+    members: tuple["Expression", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInCall:
+    """A built-in function by its name in capitals."""
+
+    name: str
+    arguments: tuple["Expression", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A cast or an extension function."""
+
+    function: IriName
+    arguments: tuple["Expression", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsCall:
+    negated: bool
+    group: "Group"
+    span: Span
+
+
+Expression = (
+    IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Binary | Unary | ExpressionList | BuiltInCall
+    | FunctionCall | ExistsCall
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- patterns
+class ChainOperator(Enum):
+    """Operators between two groups."""
+
+    UNION = "UNION"
+    AND = "AND"
+    SEQ = "SEQ"
+    EQUALS = "EQUALS"
+    OPTIONALSEQ = "OPTIONALSEQ"
+    EQUALSOPTIONAL = "EQUALSOPTIONAL"
+    MEETS = "MEETS"
+    DURING = "DURING"
+    STARTS = "STARTS"
+    FINISHES = "FINISHES"
+    OVERLAPS = "OVERLAPS"
+    PAR = "PAR"
+
+
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """One subject with all that is said of it."""
+
+    subject: Node
+    properties: tuple[Property, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FilterElement:
+    condition: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BindElement:
+    expression: Expression
+    variable: VariableName
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalElement:
+    group: "Group"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MinusElement:
+    group: "Group"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DurationText:
+    """A duration as written: `lexical` of a string or bare duration, or a number of seconds."""
+
+    lexical: str
+    seconds: bool
+    datatype: IriName | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """An operator and the group on its right; `span` is the operator's."""
+
+    operator: ChainOperator
+    group: "Group"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WithinStep:
+    duration: DurationText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutStep:
+    """WITHOUT, with its duration where FOR stands; `span` is that of the keyword."""
+
+    group: "Group"
+    duration: DurationText | None
+    span: Span
+
+
+Step = Combine | WithinStep | WithoutStep
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A group and the steps after it, which apply from left to right."""
+
+    first: "Group"
+    steps: tuple[Step, ...]
+    span: Span
+
+
+Element = Triples | FilterElement | BindElement | OptionalElement | MinusElement | Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    elements: tuple[Element, ...]
+    span: Span
+
+
+# ---------------------------------------------------------------- queries
+@dataclass(frozen=True, slots=True)
+class BaseDeclaration:
+    iri: IriRef
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixDeclaration:
+    prefix: str
+    iri: IriRef
+    span: Span
+
+
+Declaration = BaseDeclaration | PrefixDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class StreamName:
+    """The stream of FROM STREAM or INTO STREAM; without an IRI it is `default`."""
+
+    iri: IriName | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """`?v`, or `(expression AS ?v)`."""
+
+    expression: Expression | None
+    variable: VariableName
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SelectQuery:
+    """`items` is empty for `SELECT *`."""
+
+    distinct: bool
+    items: tuple[SelectItem, ...]
+    streams: tuple[StreamName, ...]
+    where: Group
+
+
+@dataclass(frozen=True, slots=True)
+class ConstructQuery:
+    """`template` is empty where the pattern is the template (`CONSTRUCT WHERE`), and `short` is set."""
+
+    template: tuple[Triples, ...]
+    short: bool
+    into: StreamName | None
+    streams: tuple[StreamName, ...]
+    where: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    declarations: tuple[Declaration, ...]
+    query: SelectQuery | ConstructQuery
