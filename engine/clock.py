@@ -1,0 +1,104 @@
+"""Streams' watermarks over a span of the log, and which occurrences time releases at which entry (semantics.md section 8)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.entries import END_OF_TIME, Entry, Events, Finish, Tick
+
+Ints = NDArray[np.int64]
+NO_TIME = -(1 << 62)
+"""The time of a query before any of its streams has a watermark."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """What an engine knows of a stream: `watermark` in µs; `passed` is the last one before the stream was finished."""
+
+    watermark: int = NO_TIME
+    passed: int = NO_TIME
+    fed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Watermarks of the streams after each of n entries; `fed` says from where on a stream counts."""
+
+    watermarks: Mapping[str, Ints]
+    fed: Mapping[str, Ints]
+    n: int
+
+
+def advance(streams: dict[str, Stream], entries: Sequence[Entry]) -> Span:
+    """Takes the streams over the entries."""
+    n = len(entries)
+    marks: dict[str, Ints] = {}
+    fed: dict[str, Ints] = {}
+    for k, entry in enumerate(entries):
+        if not isinstance(entry, Events | Tick | Finish) or entry.stream is None:
+            continue
+        state = streams.setdefault(entry.stream, Stream())
+        if entry.stream not in marks:
+            marks[entry.stream] = np.full(n, state.watermark, np.int64)
+            fed[entry.stream] = np.full(n, state.fed, np.int64)
+        mark = END_OF_TIME if isinstance(entry, Finish) else entry.watermark
+        if mark is not None and mark > state.watermark:
+            state.watermark = mark
+            state.passed = state.passed if mark == END_OF_TIME else mark
+        state.fed = True
+        marks[entry.stream][k] = state.watermark
+        fed[entry.stream][k] = 1
+    for name, mark_column in marks.items():
+        np.maximum.accumulate(mark_column, out=mark_column)
+        np.maximum.accumulate(fed[name], out=fed[name])
+    return Span(marks, fed, n)
+
+
+def time_of(gate: Sequence[str], derived: frozenset[str], streams: Mapping[str, Stream], span: Span, before: int) -> Ints:
+    """A query's time after each entry: the least watermark of the fed streams of its gate, and never less than before.
+
+    A stream that was never fed holds its readers back, unless rules write it (`derived`).
+    """
+    least = np.full(span.n, END_OF_TIME, np.int64)
+    counted = np.zeros(span.n, bool)
+    for name in gate:
+        state = streams.get(name, Stream())
+        marks = span.watermarks.get(name, np.full(span.n, state.watermark, np.int64))
+        fed = span.fed.get(name, np.full(span.n, state.fed, np.int64)).astype(bool)
+        counts = fed | (name not in derived)
+        least = np.where(counts, np.minimum(least, np.where(fed, marks, NO_TIME)), least)
+        counted |= counts
+    time = np.where(counted, least, NO_TIME)
+    np.maximum.accumulate(time, out=time)
+    return np.maximum(time, before)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """Occurrences that wait for time: columns of equal length; `entry` is where each was accepted or derived (an offset)."""
+
+    stream: Ints
+    s: Ints
+    p: Ints
+    o: Ints
+    start: Ints
+    end: Ints
+    entry: Ints
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+    def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
+        return Arrivals(*(getattr(self, name)[chosen] for name in COLUMNS))
+
+
+COLUMNS = ("stream", "s", "p", "o", "start", "end", "entry")
+NO_ARRIVALS = Arrivals(*(np.zeros(0, np.int64) for _ in COLUMNS))
+
+
+def together(parts: Sequence[Arrivals]) -> Arrivals:
+    if len(parts) == 1:
+        return parts[0]
+    return Arrivals(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))

@@ -1,0 +1,153 @@
+"""What an engine is fed: entries of the input log, in order. Immutable messages; nothing here knows files or sockets."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+Micros = int
+END_OF_TIME: Micros = 1 << 61
+"""The watermark of a finished stream."""
+
+TERM = pa.dictionary(pa.int32(), pa.utf8())
+INSTANT = pa.timestamp("us", tz="UTC")
+OCCURRENCES = pa.schema(
+    [
+        pa.field("s", TERM, nullable=False),
+        pa.field("p", TERM, nullable=False),
+        pa.field("o", TERM, nullable=False),
+        pa.field("g", TERM),  # the event graph, null for none
+        pa.field("start", INSTANT, nullable=False),
+        pa.field("end", INSTANT, nullable=False),
+        pa.field("late", pa.bool_(), nullable=False),  # below the stream's watermark when its entry was accepted: never applied
+    ]
+)
+"""Triple occurrences, one a row; terms in canonical N-Triples text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One accepted body or frame: its `rows` next rows of the block."""
+
+    offset: int
+    stream: str
+    rows: int
+    watermark: Micros | None  # the stream's watermark after this entry; None while it has none
+    key: str | None = None  # idempotency key of the request
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passes on `stream` with no occurrence (idle_timeout), or merely a sign of life (stream None)."""
+
+    offset: int
+    stream: str | None
+    watermark: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """`stream` has ended: its watermark is END_OF_TIME."""
+
+    offset: int
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetStream:
+    """A stream created or its settings changed; the engine ignores them, watermarks already carry them."""
+
+    offset: int
+    stream: str
+    max_delay: Micros = 0
+    idle_timeout: Micros | None = None
+    max_ahead: Micros | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropStream:
+    offset: int
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A query: it reads entries after this one. Its registration is known by this entry's offset."""
+
+    offset: int
+    name: str
+    text: str
+    policy: str = "unrestricted"
+    default_graph: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The query registered at offset `registered` goes, with its state."""
+
+    offset: int
+    registered: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Background triples of one graph ("" for none), as N-Triples text. They take effect from the next instant."""
+
+    offset: int
+    graph: str
+    triples: str
+
+
+Entry = Events | Tick | Finish | SetStream | DropStream | Register | Drop | Facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Entries with consecutive offsets; `rows` (OCCURRENCES) holds those of its Events, in order."""
+
+    entries: tuple[Entry, ...]
+    rows: pa.RecordBatch
+
+    @property
+    def first(self) -> int:
+        return self.entries[0].offset
+
+    @property
+    def after(self) -> int:
+        """The log position after the block."""
+        return self.entries[-1].offset + 1
+
+
+SOLUTIONS = pa.schema(
+    [
+        pa.field("query", pa.dictionary(pa.int32(), pa.utf8()), nullable=False),  # name
+        pa.field("registered", pa.int64(), nullable=False),  # offset of its registration
+        pa.field("entry", pa.int64(), nullable=False),  # offset of the entry that brought the solution
+        pa.field("start", INSTANT, nullable=False),
+        pa.field("end", INSTANT, nullable=False),
+        pa.field(
+            "values", pa.list_(pa.utf8()), nullable=False
+        ),  # SELECT: a term per projected variable, null if unbound; CONSTRUCT: N-Triples statements
+    ]
+)
+"""Solutions in order of emission: by entry, end, start, then terms (semantics.md section 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """A query completed or failed while an entry was applied."""
+
+    registered: int
+    name: str
+    entry: int
+    state: str  # "completed" | "failed"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one block brought."""
+
+    solutions: pa.RecordBatch  # SOLUTIONS
+    changes: tuple[StateChange, ...]

@@ -1,0 +1,21 @@
+"""Faults of the engine that are its caller's to handle; a query's own faults are `epsparql.errors`."""
+
+from typing import ClassVar
+
+
+class EngineError(Exception):
+    """Base of what the engine raises on purpose; `code` is stable."""
+
+    code: ClassVar[str] = "engine"
+
+
+class SnapshotMismatch(EngineError):
+    """A snapshot of another format or of another version of the engine: drop it and read the log instead."""
+
+    code = "snapshot-mismatch"
+
+
+class LogGap(EngineError):
+    """A block that does not start where the engine stands."""
+
+    code = "log-gap"

@@ -1,0 +1,41 @@
+"""The host's answers to the kernel: exact, and functions of the arguments alone."""
+
+import hashlib
+from collections.abc import Sequence
+
+from engine.expressions import ExpressionError, evaluate, truth
+from engine.kernel import columns as c
+from engine.program import Inquiry
+from engine.terms import TermTable
+from epsparql.terms import BlankNode, Term, Variable
+
+
+def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str) -> int:
+    """A verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
+
+    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed; `name` is the query's.
+    """
+    n = len(inquiry.variables)
+    bound = dict(zip(inquiry.variables, arguments[:n], strict=True))
+    start, end = (arguments[n], arguments[n + 1]) if inquiry.timed else (None, None)
+    if start is not None and end is not None and start > end:
+        start = end = None  # timeless
+
+    def lookup(variable: Variable) -> Term | None:
+        return terms.term(bound.get(variable, c.UNBOUND))
+
+    if inquiry.condition is not None:
+        return c.TRUE if truth(inquiry.condition, lookup, start, end) else c.FALSE
+    if inquiry.fresh is not None:
+        return terms.intern(str(fresh_node(inquiry.fresh, name, [terms.texts[k] for k in bound.values()], start, end)))
+    assert inquiry.expression is not None
+    try:
+        return terms.intern(str(evaluate(inquiry.expression, lookup, start, end)))
+    except ExpressionError:
+        return c.UNBOUND
+
+
+def fresh_node(label: str, name: str, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:
+    """A template's blank node: a function of rule, solution and label (semantics.md section 6)."""
+    whole = "\x00".join([name, label, str(start), str(end), *solution])
+    return BlankNode(f"c{hashlib.sha256(whole.encode()).hexdigest()[:24]}")

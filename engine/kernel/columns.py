@@ -1,0 +1,77 @@
+"""Named columns and codes: every index into an int64 table of the kernel is one of these."""
+
+NONE = -1
+UNBOUND = 0  # term id 0
+BIG = 1 << 62  # a timeless solution is [BIG, -BIG]: the neutral element of min and max
+FOREVER = 1 << 61  # a span or life without bound; also the watermark of a finished stream
+NEVER = -1  # the life of a side that is not stored
+
+# rows: one solution, stored (a goal) or on its way
+START, END, HASH, OLDER, NEWER, QUEUE, VAR = range(7)
+
+# stores: the goals of one side of a node, oldest first, and the timeless ones
+HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
+
+# nodes
+(
+    KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
+    KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN, NODE_WIDTH,
+) = range(29)  # fmt: skip
+(
+    JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
+) = range(13)  # fmt: skip
+ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
+
+# sides of a node; the last three are ways to take up a row again
+LEFT, RIGHT, BLOCKER, EMIT, FAN, DECIDE = range(6)
+SIDES = 3  # stores of a node
+
+# frames: work on the stack, waiting for the close of the instant, or parked for the host
+FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_WIDTH = range(4)
+
+# alpha: which occurrences a scan reads; S, P, O a term or NONE; columns of the row or NONE
+A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, ALPHA_WIDTH = range(10)
+
+# templates: a CONSTRUCT triple; a term where >= 0, else -column of the row; and the stream it goes to
+T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
+
+# queries: where a query stands; facts are timeless rows that it takes in at its next instant
+Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_FAILED, QUERY_WIDTH = range(7)
+# reads: which query reads which stream, chained by stream
+R_QUERY, R_NEXT, READ_WIDTH = range(3)
+# streams: how many readers have facts to take in, and the first of the stream's reads
+S_PENDING, S_READS, STREAM_WIDTH = range(3)
+# facts: a timeless row for a side of a node
+F_NODE, F_SIDE, F_COLUMN0, F_TERM0, F_COLUMN1, F_TERM1, F_COLUMN2, F_TERM2, FACT_WIDTH = range(9)
+
+# feed (column-wise): what the kernel is to take in, in order
+IN_KIND, IN_STREAM, IN_S, IN_P, IN_O, IN_START, IN_END, IN_ENTRY, IN_SINCE, FEED_HEIGHT = range(10)
+OCCURRENCE, TICK, OPENING = range(3)
+
+# out
+OUT_START, OUT_END, OUT_NODE, OUT_ENTRY, OUT_VAR = range(5)
+
+# seen: what this instant has met
+SEEN_NEXT, SEEN_HASH, SEEN_TAG, SEEN_START, SEEN_VAR = range(5)
+
+# questions: what the host is asked, and its answers
+ASK_NEXT, ASK_HASH, ASK_WHO, ASK_ANSWER, ASK_ARG = range(5)
+OPEN_QUESTION = -1
+# asks: the slots of a question's arguments
+ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
+
+# at: where the run stands
+(
+    NOW, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, PARKED, WAITING, ASKED, ANSWERED, DERIVED, DERIVING, MARGIN, NEED,
+    FED_ALONE, ENDING, TIMER_NODES, MEMO_LIMIT, BOUND, LATE, AT_WIDTH,
+) = range(24)  # fmt: skip
+
+# why the kernel returned
+DONE, GROW, HOST, EXCEEDED = range(4)
+
+# verdicts
+FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
+# bytecode
+(
+    STOP, PUSH_VAR, PUSH_CONST, PUSH_DURATION, BOUND_VAR, NOT, AND, OR, LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, ASK_HOST,
+) = range(18)  # fmt: skip

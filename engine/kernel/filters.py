@@ -1,0 +1,207 @@
+"""Filters: float64 with an error bound; what it cannot decide is asked of the host and remembered."""
+
+import math
+
+import numpy as np
+
+from engine.kernel.columns import (
+    ADD,
+    AND,
+    ASK_ANSWER,
+    ASK_ARG,
+    ASK_HASH,
+    ASK_HOST,
+    ASK_NEXT,
+    ASK_SLOT,
+    ASK_SLOTS,
+    ASK_WHO,
+    ASKED,
+    BOUND_VAR,
+    END,
+    ERROR,
+    FALSE,
+    GE,
+    GT,
+    LE,
+    LT,
+    MUL,
+    NE,
+    NONE,
+    NOT,
+    OPEN_QUESTION,
+    OR,
+    PENDING,
+    PUSH_CONST,
+    PUSH_DURATION,
+    PUSH_VAR,
+    START,
+    STOP,
+    SUB,
+    TRUE,
+    UNBOUND,
+    UNSURE,
+)
+from engine.kernel.compile import entry_point, inlined, jit
+from engine.kernel.goals import SALT, mixed
+from engine.kernel.net import as_net
+
+ULP = 2.0**-52  # twice the unit roundoff, which covers the rounding of the bounds themselves
+TINY = 2.0**-1000  # covers underflow
+EXACT = 2.0**53  # integers below are exact
+
+
+@inlined
+def compare(op, a, b, slack):
+    """Three-valued, and UNSURE where |a - b| is within the error bound; a nan bound is an unbound operand."""
+    if slack != slack:
+        return ERROR
+    if slack != 0.0 and not abs(a - b) > slack:
+        return UNSURE
+    if op == LT:
+        return TRUE if a < b else FALSE
+    if op == LE:
+        return TRUE if a <= b else FALSE
+    if op == GT:
+        return TRUE if a > b else FALSE
+    if op == GE:
+        return TRUE if a >= b else FALSE
+    if op == NE:
+        return TRUE if a != b else FALSE
+    return TRUE if a == b else FALSE
+
+
+@inlined
+def both(dominant, a, b):
+    """AND (dominant FALSE) and OR (dominant TRUE) of SPARQL's logic, with UNSURE above ERROR."""
+    if a == dominant or b == dominant:
+        return dominant
+    if a == UNSURE or b == UNSURE:
+        return UNSURE
+    if a == ERROR or b == ERROR:
+        return ERROR
+    return 1 - dominant
+
+
+@inlined
+def sum_slack(a, b, slack):
+    """Error bound of a + b: none where the sum is exact (Knuth's two-sum)."""
+    s = a + b
+    part = s - a
+    error = (a - (s - part)) + (b - part)
+    return slack if error == 0.0 else slack + abs(s) * ULP
+
+
+@inlined
+def product_slack(a, b, slack_a, slack_b):
+    product = abs(a * b)
+    if slack_a == 0.0 and slack_b == 0.0 and product < EXACT and a == math.floor(a) and b == math.floor(b):
+        return 0.0
+    return abs(a) * slack_b + abs(b) * slack_a + slack_a * slack_b + product * ULP + TINY
+
+
+@jit
+def evaluate(net, pc, row):
+    """Verdict of the code at `pc` for a row."""
+    stack, top = net.scratch, -1
+    while net.code[pc, 0] != STOP:
+        op, arg = net.code[pc, 0], net.code[pc, 1]
+        pc += 1
+        if op == PUSH_VAR:
+            term = net.rows[row, arg]
+            top += 1
+            stack[top, 0], stack[top, 1] = net.numbers[term, 0], net.numbers[term, 1]
+        elif op == PUSH_CONST:
+            top += 1
+            stack[top, 0], stack[top, 1] = net.consts[arg, 0], net.consts[arg, 1]
+        elif op == PUSH_DURATION:
+            top += 1
+            push_duration(net, stack, top, row)
+        elif op == BOUND_VAR:
+            top += 1
+            stack[top, 0] = TRUE if net.rows[row, arg] != UNBOUND else FALSE
+        elif op == ASK_HOST:
+            top += 1
+            stack[top, 0] = UNSURE
+        elif op == NOT:
+            if stack[top, 0] <= TRUE:
+                stack[top, 0] = 1 - stack[top, 0]
+        else:
+            top -= 1
+            binary(stack, top, op)
+    return int(stack[0, 0])
+
+
+@jit
+def push_duration(net, stack, top, row):
+    """getDURATION() in µs; an error for a timeless row."""
+    duration = float(net.rows[row, END] - net.rows[row, START])
+    stack[top, 0] = duration
+    stack[top, 1] = np.nan if net.rows[row, END] < net.rows[row, START] else 0.0 if duration < EXACT else duration * ULP
+
+
+@jit
+def binary(stack, top, op):
+    a, b, slack_a, slack_b = stack[top, 0], stack[top + 1, 0], stack[top, 1], stack[top + 1, 1]
+    if op == ADD:
+        stack[top, 0], stack[top, 1] = a + b, sum_slack(a, b, slack_a + slack_b)
+    elif op == SUB:
+        stack[top, 0], stack[top, 1] = a - b, sum_slack(a, -b, slack_a + slack_b)
+    elif op == MUL:
+        stack[top, 0], stack[top, 1] = a * b, product_slack(a, b, slack_a, slack_b)
+    elif op == AND:
+        stack[top, 0] = both(FALSE, int(a), int(b))
+    elif op == OR:
+        stack[top, 0] = both(TRUE, int(a), int(b))
+    else:
+        stack[top, 0] = compare(op, a, b, slack_a + slack_b)
+
+
+@jit
+def ask(net, who, row):
+    """Number of the question `who` about `row`; a new one is put on the host's list."""
+    first, n = net.asks[who, ASK_SLOT], net.asks[who, ASK_SLOTS]
+    hash_ = who * SALT
+    for k in range(n):
+        hash_ = mixed(hash_, net.rows[row, net.slots[first + k]])
+    head = hash_ & (len(net.question_heads) - 1)
+    q = net.question_heads[head]
+    while q != NONE:
+        if net.questions[q, ASK_HASH] == hash_ and net.questions[q, ASK_WHO] == who and same_arguments(net, q, row, first, n):
+            return q
+        q = net.questions[q, ASK_NEXT]
+    q = net.at[ASKED]
+    new = net.questions[q]
+    new[ASK_NEXT], new[ASK_HASH], new[ASK_WHO], new[ASK_ANSWER] = net.question_heads[head], hash_, who, OPEN_QUESTION
+    for k in range(n):
+        new[ASK_ARG + k] = net.rows[row, net.slots[first + k]]
+    net.question_heads[head] = q
+    net.at[ASKED] = q + 1
+    return q
+
+
+@inlined
+def same_arguments(net, q, row, first, n):
+    for k in range(n):
+        if net.questions[q, ASK_ARG + k] != net.rows[row, net.slots[first + k]]:
+            return False
+    return True
+
+
+@entry_point
+def spread_questions(address, heads):
+    """Enters the memo's questions into the larger table `heads`."""
+    net = as_net(address)
+    for q in range(net.at[ASKED]):
+        head = net.questions[q, ASK_HASH] & (len(heads) - 1)
+        net.questions[q, ASK_NEXT] = heads[head]
+        heads[head] = q
+
+
+@jit
+def judge(net, filter_, row):
+    """TRUE, FALSE (errors too) or PENDING: the host has been asked. code[filter_] = (question, _)."""
+    verdict = evaluate(net, filter_ + 1, row)
+    if verdict == UNSURE:
+        answer = net.questions[ask(net, net.code[filter_, 0], row), ASK_ANSWER]
+        return PENDING if answer == OPEN_QUESTION else answer
+    return TRUE if verdict == TRUE else FALSE

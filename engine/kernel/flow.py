@@ -1,0 +1,281 @@
+"""How a solution leaves a node: filter, readers, output, derived occurrences."""
+
+from engine.kernel.columns import (
+    A_NODE,
+    A_O,
+    A_OVAR,
+    A_PVAR,
+    A_QUERY,
+    A_S,
+    A_SIDE,
+    A_STREAM,
+    A_SVAR,
+    ASK,
+    ASK_ANSWER,
+    COLUMN,
+    DERIVED,
+    DERIVING,
+    EDGE_AT,
+    EDGE_N,
+    EMIT,
+    END,
+    ENTRY,
+    F_COLUMN0,
+    F_NODE,
+    F_SIDE,
+    FALSE,
+    FAN,
+    FILTER,
+    FOUND,
+    FRAME_NODE,
+    FRAME_ROW,
+    FRAME_SIDE,
+    HIDE_AT,
+    HIDE_N,
+    KIND,
+    NONE,
+    NOW,
+    OPEN_QUESTION,
+    OUT,
+    OUT_END,
+    OUT_ENTRY,
+    OUT_NODE,
+    OUT_START,
+    OUT_VAR,
+    PARKED,
+    PENDING,
+    Q_AFTER,
+    Q_FACTS_AT,
+    Q_FACTS_N,
+    Q_FROM,
+    Q_OPEN,
+    QUERY,
+    R_NEXT,
+    R_QUERY,
+    S_PENDING,
+    S_READS,
+    START,
+    T_O,
+    T_P,
+    T_S,
+    T_STREAM,
+    TEMPLATE_AT,
+    TEMPLATE_N,
+    TRUE,
+    UNBOUND,
+    VAR,
+    WAITING,
+)
+
+from engine.kernel.columns import BIG, LEFT  # isort: skip
+from engine.kernel.compile import inlined, jit
+from engine.kernel.filters import ask, judge
+from engine.kernel.goals import first_time, is_timeless, push, release, take
+
+IRI_KIND, BLANK_KIND = 1, 2  # of `kinds`; a literal is 3
+
+
+@jit
+def park(net, node, side, row):
+    """Sets work aside until the host has answered."""
+    n = net.at[PARKED]
+    net.parked[n, FRAME_NODE], net.parked[n, FRAME_SIDE], net.parked[n, FRAME_ROW] = node, side, row
+    net.at[PARKED] = n + 1
+
+
+@jit
+def wait(net, node, side, row):
+    """Sets work aside until the instant closes."""
+    n = net.at[WAITING]
+    net.waiting[n, FRAME_NODE], net.waiting[n, FRAME_SIDE], net.waiting[n, FRAME_ROW] = node, side, row
+    net.at[WAITING] = n + 1
+
+
+@inlined
+def emit(net, node, z):
+    """Hands on row z, which the caller owned."""
+    if net.nodes[node, FILTER] == NONE or passes(net, node, z):
+        forward(net, node, z)
+
+
+@jit
+def hand_on(net, node, z):
+    """`emit` off the hot path: one copy of its code for all callers."""
+    emit(net, node, z)
+
+
+@jit
+def passes(net, node, z):
+    """Whether z is to go on now; if not, it has been parked or freed."""
+    filter_ = net.nodes[node, FILTER]
+    verdict = judge(net, filter_, z) if filter_ >= 0 else FALSE if is_timeless(net, z) else TRUE  # below 0: TIMED_ONLY
+    if verdict == TRUE:
+        return True
+    if verdict == PENDING:
+        park(net, node, EMIT, z)
+    else:
+        release(net, z)
+    return False
+
+
+@inlined
+def forward(net, node, z):
+    edge = net.nodes[node, EDGE_AT]
+    if net.nodes[node, EDGE_N] != 1:
+        push(net, node, FAN, z)
+        return
+    reader = net.edges[edge, 0]
+    if net.nodes[reader, KIND] == OUT and net.nodes[reader, TEMPLATE_N] == 0:
+        write(net, reader, z)
+    else:
+        push(net, reader, net.edges[edge, 1], z)
+
+
+@inlined
+def copied(net, x):
+    y = take(net)
+    for column in range(net.rows.shape[1]):
+        net.rows[y, column] = net.rows[x, column]
+    return y
+
+
+@jit
+def fan_out(net, node, z):
+    """One copy of z for each reader of `node`; the room for them was checked."""
+    for e in range(net.nodes[node, EDGE_AT], net.nodes[node, EDGE_AT] + net.nodes[node, EDGE_N]):
+        push(net, net.edges[e, 0], net.edges[e, 1], copied(net, z))
+    release(net, z)
+
+
+@jit
+def extend(net, node, x):
+    """BIND: the host's answer, UNBOUND for an error, goes to the node's column."""
+    answer = net.questions[ask(net, net.nodes[node, ASK], x), ASK_ANSWER]
+    if answer == OPEN_QUESTION:
+        park(net, node, LEFT, x)
+        return
+    net.rows[x, net.nodes[node, COLUMN]] = answer
+    hand_on(net, node, x)
+
+
+@inlined
+def write(net, node, z):
+    """A solution of a query; the instant's duplicates end here, whatever is hidden apart."""
+    rows, nodes = net.rows, net.nodes
+    if is_timeless(net, z):  # it stands at the instant at which its query opened, or its facts came
+        rows[z, START], rows[z, END] = net.at[NOW], net.at[NOW]
+    for k in range(nodes[node, HIDE_AT], nodes[node, HIDE_AT] + nodes[node, HIDE_N]):
+        rows[z, net.slots[k]] = UNBOUND
+    if first_time(net, node, z):
+        k = net.at[FOUND]
+        net.out[k, OUT_START], net.out[k, OUT_END], net.out[k, OUT_NODE], net.out[k, OUT_ENTRY] = rows[z, START], rows[z, END], node, net.at[ENTRY]
+        for v in range(VAR, rows.shape[1]):
+            net.out[k, OUT_VAR + v - VAR] = rows[z, v]
+        net.at[FOUND] = k + 1
+        if nodes[node, TEMPLATE_N] > 0:
+            derive(net, node, z)
+    release(net, z)
+
+
+@inlined
+def resolved(net, x, row):
+    return x if x >= 0 else net.rows[row, -x]
+
+
+@jit
+def derive(net, node, x):
+    """Adds a rule's triples, with its solution's interval, to the stream it writes."""
+    templates = net.templates
+    for t in range(net.nodes[node, TEMPLATE_AT], net.nodes[node, TEMPLATE_AT] + net.nodes[node, TEMPLATE_N]):
+        s, p, o = resolved(net, templates[t, T_S], x), resolved(net, templates[t, T_P], x), resolved(net, templates[t, T_O], x)
+        if s == UNBOUND or p == UNBOUND or o == UNBOUND or net.kinds[s] > BLANK_KIND or net.kinds[p] != IRI_KIND:
+            continue  # left out alone, as in SPARQL
+        stream, start, end = templates[t, T_STREAM], net.rows[x, START], net.rows[x, END]
+        if new_occurrence(net, stream, s, p, o, start, end):
+            net.at[DERIVED] += 1
+            net.at[DERIVING] = net.nodes[node, QUERY]
+            occur(net, stream, s, p, o, start, end, net.at[ENTRY])
+
+
+@jit
+def new_occurrence(net, stream, s, p, o, start, end):
+    """A stream is a set: whether this instant has not had this occurrence yet."""
+    row = take(net)
+    net.rows[row, START], net.rows[row, END] = start, end
+    for v in range(VAR, net.rows.shape[1]):
+        net.rows[row, v] = UNBOUND
+    net.rows[row, VAR], net.rows[row, VAR + 1], net.rows[row, VAR + 2] = s, p, o  # a row has room for three variables at least
+    is_new = first_time(net, -1 - stream, row)
+    release(net, row)
+    return is_new
+
+
+@inlined
+def occur(net, stream, s, p, o, start, end, since):
+    """Gives one occurrence to the scans that read it."""
+    if net.streams[stream, S_PENDING] > 0:
+        open_readers(net, stream, since)
+    scan(net, 0, stream, s, p, o, start, end, since)
+    if p + 1 < len(net.alpha_at):
+        scan(net, p, stream, s, p, o, start, end, since)
+
+
+@inlined
+def scan(net, which, stream, s, p, o, start, end, since):
+    alpha, rows = net.alpha, net.rows
+    for a in range(net.alpha_at[which], net.alpha_at[which + 1]):
+        if alpha[a, A_STREAM] != stream or (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o):
+            continue
+        query = alpha[a, A_QUERY]
+        if net.queries[query, Q_OPEN] == 0 or since <= net.queries[query, Q_FROM]:
+            continue
+        s_var, p_var, o_var = alpha[a, A_SVAR], alpha[a, A_PVAR], alpha[a, A_OVAR]
+        if (s_var != NONE and ((s_var == o_var and s != o) or (s_var == p_var and s != p))) or (p_var != NONE and p_var == o_var and p != o):
+            continue
+        row = take(net)
+        rows[row, START], rows[row, END] = start, end
+        for v in range(VAR, rows.shape[1]):
+            rows[row, v] = UNBOUND
+        if s_var != NONE:
+            rows[row, s_var] = s
+        if p_var != NONE:
+            rows[row, p_var] = p
+        if o_var != NONE:
+            rows[row, o_var] = o
+        push(net, alpha[a, A_NODE], alpha[a, A_SIDE], row)
+
+
+@jit
+def open_readers(net, stream, since):
+    """Opens the queries for which this is the first occurrence that they read, and hands readers the facts they await."""
+    read = net.streams[stream, S_READS]
+    while read != NONE:
+        query = net.reads[read, R_QUERY]
+        if since > net.queries[query, Q_FROM] and net.at[NOW] > net.queries[query, Q_AFTER]:
+            open_query(net, query)
+        read = net.reads[read, R_NEXT]
+
+
+@jit
+def open_query(net, query):
+    """The query's t0, or the instant from which changed facts hold: its facts enter as timeless rows."""
+    queries, facts = net.queries, net.facts
+    if queries[query, Q_OPEN] != 0 and queries[query, Q_FACTS_N] == 0:
+        return
+    for stream in range(len(net.streams)):
+        read = net.streams[stream, S_READS]
+        while read != NONE:
+            if net.reads[read, R_QUERY] == query:
+                net.streams[stream, S_PENDING] -= 1
+            read = net.reads[read, R_NEXT]
+    queries[query, Q_OPEN] = 1
+    for f in range(queries[query, Q_FACTS_AT], queries[query, Q_FACTS_AT] + queries[query, Q_FACTS_N]):
+        row = take(net)
+        net.rows[row, START], net.rows[row, END] = BIG, -BIG
+        for v in range(VAR, net.rows.shape[1]):
+            net.rows[row, v] = UNBOUND
+        for k in range(F_COLUMN0, F_COLUMN0 + 6, 2):
+            if facts[f, k] != NONE:
+                net.rows[row, facts[f, k]] = facts[f, k + 1]
+        push(net, facts[f, F_NODE], facts[f, F_SIDE], row)
+    queries[query, Q_FACTS_N] = 0

@@ -1,0 +1,163 @@
+"""The arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel import columns as c
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Net(NamedTuple):
+    """One handle's worth of arrays; shapes in comments, n x WIDTH by the columns' names."""
+
+    # program
+    nodes: Ints
+    edges: Ints  # (node, side) that reads a node's output
+    slots: Ints  # row columns: keys, residuals, hidden columns, arguments of questions
+    alpha_at: Ints  # predicate -> first row of alpha; 0 is for scans with a predicate variable
+    alpha: Ints
+    code: Ints  # (opcode, argument)
+    consts: Floats  # (value, slack)
+    asks: Ints
+    templates: Ints
+    timers: Ints  # nodes of kind WITHOUTFOR
+    reads: Ints
+    facts: Ints
+    # terms, by id
+    numbers: Floats  # (value, slack): slack 0 exact, inf no number, nan unbound
+    kinds: Ints
+    # the input of one call
+    feed: Ints  # FEED_HEIGHT x capacity
+    # state
+    queries: Ints
+    streams: Ints
+    at: Ints
+    rows: Ints
+    free: Ints
+    heads: Ints  # chains by key hash; second half: timeless goals
+    stores: Ints  # SIDES a node
+    stack: Ints
+    waiting: Ints  # for the close of the instant
+    parked: Ints  # for the host's answers
+    out: Ints
+    seen: Ints
+    seen_heads: Ints
+    questions: Ints
+    question_heads: Ints
+    scratch: Floats  # the filters' stack: (value, slack)
+
+
+FLOATS = frozenset({"consts", "numbers", "scratch"})
+FLAT = frozenset({"slots", "alpha_at", "timers", "kinds", "at", "free", "heads", "seen_heads", "question_heads"})
+FIRST_ROWS = 1 << 10
+
+
+def empty_program() -> dict[str, NDArray[Any]]:
+    """The program of a network without queries; tables keep one unused row where numba needs an address."""
+    return {
+        "nodes": np.zeros((0, c.NODE_WIDTH), np.int64),
+        "edges": np.zeros((0, 2), np.int64),
+        "slots": np.zeros(0, np.int64),
+        "alpha_at": np.zeros(2, np.int64),
+        "alpha": np.zeros((0, c.ALPHA_WIDTH), np.int64),
+        "code": np.zeros((0, 2), np.int64),
+        "consts": np.zeros((0, 2), np.float64),
+        "asks": np.zeros((0, c.ASK_WIDTH), np.int64),
+        "templates": np.zeros((0, c.TEMPLATE_WIDTH), np.int64),
+        "timers": np.zeros(0, np.int64),
+        "reads": np.zeros((0, c.READ_WIDTH), np.int64),
+        "facts": np.zeros((0, c.FACT_WIDTH), np.int64),
+    }
+
+
+def new_net(width: int, bound: int) -> Net:
+    """A network without queries; `width`: variables of the widest solution; `bound`: derivations an instant may have."""
+    at = np.zeros(c.AT_WIDTH, np.int64)
+    at[c.NOW], at[c.FREE], at[c.BOUND], at[c.MEMO_LIMIT], at[c.MARGIN] = -c.BIG, FIRST_ROWS, bound, 1 << 17, 8
+    few = 1 << 8
+    return Net(
+        **empty_program(),
+        numbers=np.full((1, 2), np.nan),
+        kinds=np.zeros(1, np.int64),
+        feed=np.zeros((c.FEED_HEIGHT, 1), np.int64),
+        queries=np.zeros((0, c.QUERY_WIDTH), np.int64),
+        streams=np.zeros((0, c.STREAM_WIDTH), np.int64),
+        at=at,
+        rows=np.zeros((FIRST_ROWS, c.VAR + width), np.int64),
+        free=np.arange(FIRST_ROWS - 1, -1, -1, dtype=np.int64),
+        heads=np.full(2 * FIRST_ROWS, c.NONE, np.int64),
+        stores=np.zeros((0, c.STORE_WIDTH), np.int64),
+        stack=np.zeros((few, c.FRAME_WIDTH), np.int64),
+        waiting=np.zeros((few, c.FRAME_WIDTH), np.int64),
+        parked=np.zeros((few, c.FRAME_WIDTH), np.int64),
+        out=np.zeros((few, c.OUT_VAR + width), np.int64),
+        seen=np.zeros((few, c.SEEN_VAR + width), np.int64),
+        seen_heads=np.full(few, c.NONE, np.int64),
+        questions=np.zeros((few, c.ASK_ARG + width + 2), np.int64),
+        question_heads=np.full(few, c.NONE, np.int64),
+        scratch=np.zeros((64, 2), np.float64),
+    )
+
+
+KEPT = (
+    "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "timers", "reads", "facts",
+    "queries", "streams", "at", "rows", "free", "heads", "stores", "seen_heads",
+)  # fmt: skip
+"""What a snapshot keeps whole: the program, and the state apart from pools."""
+
+POOLS = {"stack": c.DEPTH, "waiting": c.WAITING, "parked": c.PARKED, "out": c.FOUND, "seen": c.SEEN_N, "questions": c.ASKED}
+"""Pools that fill from the front, with the cell of `at` that says how far."""
+
+
+def taller(a: NDArray[Any], height: int) -> NDArray[Any]:
+    """`a` with `height` rows, the new ones zero."""
+    b = np.zeros((height, *a.shape[1:]), a.dtype)
+    b[: len(a)] = a
+    return b
+
+
+def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
+    """`a` with `width` columns, the new ones zero."""
+    b = np.zeros((len(a), width), a.dtype)
+    b[:, : a.shape[1]] = a
+    return b
+
+
+def with_room(net: Net) -> Net:
+    """Enough of each pool for the step that the kernel broke off before; no row moves, so row numbers stay good."""
+    need = int(net.at[c.NEED])
+    new: dict[str, NDArray[Any]] = {}
+    for name, filled in POOLS.items():
+        pool = getattr(net, name)
+        wanted = int(net.at[filled]) + need
+        if wanted > len(pool):
+            new[name] = taller(pool, max(wanted, 2 * len(pool)))
+    if need > net.at[c.FREE]:
+        new |= _more_rows(net, need)
+    return net._replace(**new)
+
+
+def _more_rows(net: Net, need: int) -> dict[str, NDArray[Any]]:
+    cap, spare = len(net.rows), int(net.at[c.FREE])
+    more = max(need, cap)
+    free = np.empty(cap + more, np.int64)
+    free[:spare] = net.free[:spare]
+    free[spare : spare + more] = np.arange(cap + more - 1, cap - 1, -1)
+    net.at[c.FREE] = spare + more
+    return {"rows": taller(net.rows, cap + more), "free": free}
+
+
+def with_width(net: Net, width: int) -> Net:
+    """Room for solutions of `width` variables."""
+    if net.rows.shape[1] >= c.VAR + width:
+        return net
+    return net._replace(
+        rows=wider(net.rows, c.VAR + width),
+        out=wider(net.out, c.OUT_VAR + width),
+        seen=wider(net.seen, c.SEEN_VAR + width),
+        questions=wider(net.questions, c.ASK_ARG + width + 2),
+    )

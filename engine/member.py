@@ -1,0 +1,115 @@
+"""A network with its clock: what has arrived waits for time, and goes to the kernel in order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.clock import NO_ARRIVALS, NO_TIME, Arrivals, Ints, together
+from engine.entries import END_OF_TIME, Entry, Finish, Tick
+from engine.kernel import columns as c
+from engine.network import Network
+from epsparql import algebra as a
+
+
+@dataclass(slots=True)
+class Member:
+    """`time` is the query time of the network's queries in µs; `pending` arrived and waits for it."""
+
+    network: Network
+    time: int = NO_TIME
+    pending: Arrivals = NO_ARRIVALS
+
+    @property
+    def rules(self) -> list[a.Construct]:
+        return [p.query for p in self.network.planned.values() if isinstance(p.query, a.Construct)]
+
+    def feed(self, entries: Sequence[Entry], time: Ints, new: Mapping[str, Arrivals], passed: int) -> Ints:
+        """What the kernel is to take in over these entries, whose times are `time`; `passed` is the watermark before a finish.
+
+        Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
+        """
+        first = entries[0].offset
+        waiting = self._arrived(new)
+        release = np.maximum(np.searchsorted(time, waiting.end), waiting.entry - first)
+        out = release < len(entries)
+        if not out.all():
+            self.pending, waiting, release = waiting.where(~out), waiting.where(out), release[out]
+        else:
+            self.pending = NO_ARRIVALS
+        if not in_order(release, waiting.end):
+            order = np.lexsort((waiting.end, release))
+            waiting, release = waiting.where(order), release[order]
+        marks = self._marks(entries, time, release, waiting.end, passed)
+        self.time = int(time[-1])
+        return columns(waiting, release + first, marks)
+
+    def _arrived(self, new: Mapping[str, Arrivals]) -> Arrivals:
+        """The pending occurrences and the new ones of the streams that the network reads, by its numbers of streams."""
+        parts = [self.pending] if len(self.pending) else []
+        for name in sorted(self.network.reads & new.keys()):
+            part = new[name]
+            number = np.full(len(part), self.network.streams[name], np.int64)
+            parts.append(Arrivals(number, part.s, part.p, part.o, part.start, part.end, part.entry))
+        return together(parts) if parts else NO_ARRIVALS
+
+    def _marks(self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, passed: int) -> list[tuple[int, int, int, int, int]]:
+        """(place, kind, query, end, entry) of the ticks, and of the openings of queries that a silent or finished stream leaves without a t0."""
+        before = np.concatenate([[self.time], time[:-1]])
+        last_row = np.searchsorted(release, np.arange(len(entries)), "right") - 1
+        last_end = np.where(last_row >= 0, end[np.maximum(last_row, 0)], NO_TIME) if len(end) else np.full(len(entries), NO_TIME)
+        marks = []
+        for k in np.flatnonzero((time > before) & (time > last_end)).tolist():
+            place, offset = int(last_row[k]) + 1, entries[k].offset
+            if isinstance(entries[k], Tick | Finish):
+                opened = int(time[k]) if time[k] < END_OF_TIME else max(int(before[k]), passed, 0 if passed == NO_TIME else NO_TIME)
+                at = max(opened, int(last_end[k]), int(self.network.net.at[c.NOW]))
+                marks += [(place, c.OPENING, number, at, offset) for number in self.network.unopened()]
+            marks.append((place, c.TICK, 0, int(time[k]), offset))
+        return marks
+
+
+def in_order(release: Ints, end: Ints) -> bool:
+    steps = np.diff(release)
+    return bool(((steps > 0) | ((steps == 0) & (np.diff(end) >= 0))).all())
+
+
+def columns(arrivals: Arrivals, entry: Ints, marks: Sequence[tuple[int, int, int, int, int]]) -> Ints:
+    """The kernel's feed: arrivals in order with the marks at their places."""
+    rows = np.empty((c.FEED_HEIGHT, len(arrivals)), np.int64)
+    rows[c.IN_KIND] = c.OCCURRENCE
+    rows[c.IN_STREAM], rows[c.IN_S], rows[c.IN_P], rows[c.IN_O] = arrivals.stream, arrivals.s, arrivals.p, arrivals.o
+    rows[c.IN_START], rows[c.IN_END], rows[c.IN_ENTRY], rows[c.IN_SINCE] = arrivals.start, arrivals.end, entry, arrivals.entry
+    if not marks:
+        return rows
+    added = np.zeros((c.FEED_HEIGHT, len(marks)), np.int64)
+    places, added[c.IN_KIND], added[c.IN_S], added[c.IN_END], added[c.IN_ENTRY] = np.array(marks, np.int64).T
+    return np.ascontiguousarray(np.insert(rows, places, added, axis=1))
+
+
+def reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bool = False) -> set[str]:
+    """The streams that these rest on through rules, themselves included; `onwards`: those that rest on these."""
+    found, pending = set(streams), True
+    while pending:
+        pending = False
+        for rule in rules:
+            sources, targets = ({rule.into}, set(rule.streams)) if not onwards else (set(rule.streams), {rule.into})
+            if sources & found and not targets <= found:
+                found |= targets
+                pending = True
+    return found
+
+
+def in_order_of_rules(members: Sequence[Member]) -> list[Member]:
+    """Members so that each comes after those whose rules write what it reads."""
+    rest, ordered = list(members), list[Member]()
+    while rest:
+        following = next((m for m in rest if not any(feeds(other, m) for other in rest if other is not m)), rest[0])
+        rest.remove(following)
+        ordered.append(following)
+    return ordered
+
+
+def feeds(member: Member, other: Member) -> bool:
+    reads = other.network.reads
+    return any(rule.into in reads for rule in member.rules)

@@ -1,0 +1,218 @@
+"""Numbers of expressions: exact integers and decimals, IEEE floats and doubles, as in XPath."""
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, DivisionByZero, Inexact, InvalidOperation, Overflow, Underflow
+from functools import partial
+
+import numpy as np
+
+from engine.values import ExpressionError, Kind, Number
+from epsparql.terms import XSD, Literal
+
+DIGITS = 4000
+"""Exact numbers of more digits are an error, so that repeated multiplication cannot exhaust memory."""
+QUOTIENT_DIGITS = 34
+"""Significant digits of a decimal quotient, rounded half to even; more if the dividend has more."""
+
+_EXACT = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=[Inexact, InvalidOperation, Overflow, Underflow])
+_BOUNDS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "byte": (-128, 127),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedByte": (0, 255),
+}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+
+
+def integer(lexical: str, least: int | None = None, most: int | None = None) -> Number | None:
+    if len(lexical) > DIGITS or not _INTEGER.fullmatch(lexical):
+        return None
+    value = int(lexical)
+    if (least is not None and value < least) or (most is not None and value > most):
+        return None
+    return Number(Kind.INTEGER, value)
+
+
+def decimal(lexical: str) -> Number | None:
+    if len(lexical) > DIGITS or not _DECIMAL.fullmatch(lexical):
+        return None
+    return Number(Kind.DECIMAL, Decimal(lexical))
+
+
+def double(lexical: str) -> Number | None:
+    return Number(Kind.DOUBLE, float(lexical)) if _DOUBLE.fullmatch(lexical) else None
+
+
+def single(lexical: str) -> Number | None:
+    return Number(Kind.FLOAT, to_single(float(lexical))) if _DOUBLE.fullmatch(lexical) else None
+
+
+PARSERS: dict[str, Callable[[str], Number | None]] = {
+    **{XSD + name: partial(integer, least=least, most=most) for name, (least, most) in _BOUNDS.items()},
+    XSD + "decimal": decimal,
+    XSD + "double": double,
+    XSD + "float": single,
+}
+"""By datatype IRI: the number that a lexical form stands for, None if it stands for none."""
+
+DATATYPES = {Kind.INTEGER: XSD + "integer", Kind.DECIMAL: XSD + "decimal", Kind.FLOAT: XSD + "float", Kind.DOUBLE: XSD + "double"}
+
+
+def to_single(value: float) -> float:
+    """The nearest 32-bit float; beyond their range, an infinity."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def to_float(value: int | Decimal | float) -> float:
+    """The nearest double; beyond their range, an infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def promoted(number: Number, kind: Kind) -> Number:
+    """The number as one of `kind`, which is not less than its own."""
+    value = number.value
+    match kind:
+        case Kind.INTEGER:
+            return number
+        case Kind.DECIMAL:
+            return Number(kind, Decimal(value))
+        case Kind.FLOAT:
+            return Number(kind, to_single(to_float(value)))
+        case Kind.DOUBLE:
+            return Number(kind, to_float(value))
+
+
+def bounded(value: int) -> Number:
+    if abs(value) >= 10**DIGITS:
+        raise ExpressionError
+    return Number(Kind.INTEGER, value)
+
+
+def _exactly(operation: Callable[[Decimal, Decimal], Decimal], left: int | Decimal | float, right: int | Decimal | float) -> Number:
+    try:
+        return Number(Kind.DECIMAL, operation(Decimal(left), Decimal(right)))
+    except DecimalException as error:
+        raise ExpressionError from error
+
+
+def _floating(kind: Kind, value: float) -> Number:
+    return Number(kind, to_single(value) if kind is Kind.FLOAT else value)
+
+
+def add(left: Number, right: Number) -> Number:
+    kind = max(left.kind, right.kind)
+    match left.value, right.value:
+        case int() as a, int() as b:
+            return bounded(a + b)
+        case a, b if kind is Kind.DECIMAL:
+            return _exactly(_EXACT.add, a, b)
+        case a, b:
+            return _floating(kind, to_float(a) + to_float(b))
+
+
+def subtract(left: Number, right: Number) -> Number:
+    kind = max(left.kind, right.kind)
+    match left.value, right.value:
+        case int() as a, int() as b:
+            return bounded(a - b)
+        case a, b if kind is Kind.DECIMAL:
+            return _exactly(_EXACT.subtract, a, b)
+        case a, b:
+            return _floating(kind, to_float(a) - to_float(b))
+
+
+def multiply(left: Number, right: Number) -> Number:
+    kind = max(left.kind, right.kind)
+    match left.value, right.value:
+        case int() as a, int() as b:
+            return bounded(a * b)
+        case a, b if kind is Kind.DECIMAL:
+            return _exactly(_EXACT.multiply, a, b)
+        case a, b:
+            return _floating(kind, to_float(a) * to_float(b))
+
+
+def divide(left: Number, right: Number) -> Number:
+    """Integers divide to a decimal; only floats and doubles divide by zero."""
+    kind = max(left.kind, right.kind, Kind.DECIMAL)
+    if kind is Kind.DECIMAL:
+        return Number(kind, _quotient(Decimal(left.value), Decimal(right.value)))
+    return _floating(kind, _float_quotient(to_float(left.value), to_float(right.value)))
+
+
+def _quotient(dividend: Decimal, divisor: Decimal) -> Decimal:
+    precision = max(QUOTIENT_DIGITS, len(dividend.as_tuple().digits))
+    traps = [DivisionByZero, InvalidOperation, Overflow, Underflow]
+    try:
+        return Context(prec=precision, rounding=ROUND_HALF_EVEN, Emax=DIGITS, Emin=-DIGITS, traps=traps).divide(dividend, divisor)
+    except DecimalException as error:
+        raise ExpressionError from error
+
+
+def _float_quotient(dividend: float, divisor: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.float64(dividend) / np.float64(divisor))
+
+
+def negate(number: Number) -> Number:
+    value = number.value
+    return Number(number.kind, value.copy_negate() if isinstance(value, Decimal) and value else -value)
+
+
+def comparable(left: Number, right: Number) -> tuple[int | Decimal | float, int | Decimal | float]:
+    """Both values under the promotion of their kinds, for Python's comparison operators."""
+    kind = max(left.kind, right.kind)
+    if kind <= Kind.DECIMAL:
+        return left.value, right.value  # Python compares int and Decimal exactly
+    return promoted(left, kind).value, promoted(right, kind).value
+
+
+def lexical(number: Number) -> str:
+    """The canonical lexical form (XML Schema 1.0): 4, 2.5, 3.0, 2.0E0, INF."""
+    match number.value:
+        case int() as value:
+            return str(value)
+        case Decimal() as value:
+            return _decimal_lexical(value)
+        case value:
+            return _float_lexical(value, number.kind)
+
+
+def _decimal_lexical(value: Decimal) -> str:
+    text = f"{value:f}"
+    whole, _, fraction = text.partition(".")
+    sign = "-" if whole.startswith("-") and value else ""
+    return f"{sign}{whole.lstrip('-+0') or '0'}.{fraction.rstrip('0') or '0'}"
+
+
+def _float_lexical(value: float, kind: Kind) -> str:
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "INF" if value > 0 else "-INF"
+    shortest = str(np.float32(value)) if kind is Kind.FLOAT else repr(value)
+    sign, digits, exponent = Decimal(shortest).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits))
+    power = exponent + len(text) - 1 if value else 0
+    return f"{'-' if sign else ''}{text[0]}.{text[1:].rstrip('0') or '0'}E{power}"
+
+
+def literal(number: Number) -> Literal:
+    return Literal(lexical(number), DATATYPES[number.kind])

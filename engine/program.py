@@ -1,0 +1,139 @@
+"""A query's part of a network's program, and how it takes its place among the others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel import columns as c
+from engine.kernel.state import Net
+from epsparql.algebra import Expression
+from epsparql.terms import Variable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question that the kernel may put to the host: a filter's verdict, or a term to bind.
+
+    Its arguments are the terms of `variables` and, if it is `timed`, the solution's start and end.
+    """
+
+    variables: tuple[Variable, ...]
+    timed: bool
+    condition: Expression | None = None
+    expression: Expression | None = None
+    fresh: str | None = None  # label of a template's blank node, a new one for each solution
+
+
+@dataclass(slots=True)
+class Fragment:
+    """The nodes of one query, numbered from 0: `place` moves them behind those that a program has.
+
+    `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part needs.
+    """
+
+    nodes: list[list[int]] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    alpha: list[list[int]] = field(default_factory=list)  # ALPHA_WIDTH columns, then the predicate (0 for a variable)
+    code: list[tuple[int, int]] = field(default_factory=list)
+    consts: list[tuple[float, float]] = field(default_factory=list)
+    asks: list[tuple[int, int]] = field(default_factory=list)
+    templates: list[list[int]] = field(default_factory=list)
+    facts: list[list[int]] = field(default_factory=list)
+    inquiries: list[Inquiry] = field(default_factory=list)
+    columns: dict[Variable, int] = field(default_factory=dict)
+    strict: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def out(self) -> int:
+        """The node that its solutions reach: the first that was made."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fragment begins in a network's tables."""
+
+    node: int
+    edge: int
+    slot: int
+    code: int
+    const: int
+    ask: int
+    template: int
+
+
+SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT)
+CODE_COLUMNS = (c.FILTER, c.CONDITION)
+
+
+def end_of(net: Net) -> Place:
+    """The place behind all that the program holds."""
+    return Place(len(net.nodes), len(net.edges), len(net.slots), len(net.code), len(net.consts), len(net.asks), len(net.templates))
+
+
+def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
+    return np.array(rows, dtype).reshape(len(rows), width)
+
+
+def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
+    """The fragment's nodes with all their references moved."""
+    nodes: Ints = table(fragment.nodes, c.NODE_WIDTH)
+    nodes[:, SLOT_COLUMNS] += at.slot
+    for column in CODE_COLUMNS:
+        nodes[nodes[:, column] >= 0, column] += at.code
+    nodes[:, c.EDGE_AT] += at.edge
+    nodes[:, c.TEMPLATE_AT] += at.template
+    nodes[:, c.ASK] += at.ask
+    nodes[:, c.QUERY] = query
+    return nodes
+
+
+def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
+    """The network with the fragment at its end, as query number `query`; alpha and facts are set apart."""
+    nodes = placed_nodes(fragment, at, query)
+    edges = table(fragment.edges, 2)
+    edges[:, 0] += at.node
+    code = table(fragment.code, 2)
+    heads = [filter_ for node in fragment.nodes for filter_ in (node[c.FILTER], node[c.CONDITION]) if filter_ >= 0]
+    code[heads, 0] += at.ask
+    code[code_constants(code, heads), 1] += at.const
+    asks = table(fragment.asks, c.ASK_WIDTH)
+    asks[:, c.ASK_SLOT] += at.slot
+    stores = np.full((c.SIDES * len(nodes), c.STORE_WIDTH), c.NONE, np.int64)
+    stores[:, c.COUNT] = 0
+    timers = at.node + np.flatnonzero(nodes[:, c.KIND] == c.WITHOUTFOR)
+    added: Mapping[str, NDArray[Any]] = {
+        "nodes": nodes,
+        "edges": edges,
+        "slots": np.array(fragment.slots, np.int64),
+        "code": code,
+        "consts": table(fragment.consts, 2, np.float64),
+        "asks": asks,
+        "templates": table(fragment.templates, c.TEMPLATE_WIDTH),
+        "stores": stores,
+        "timers": timers,
+    }
+    net.at[c.TIMER_NODES] += len(timers)
+    return net._replace(**{name: np.concatenate([getattr(net, name), rows]) for name, rows in added.items()})
+
+
+def code_constants(code: Ints, heads: list[int]) -> Ints:
+    """Rows of `code` that push a constant; heads hold no opcode."""
+    is_constant = code[:, 0] == c.PUSH_CONST
+    is_constant[heads] = False
+    return np.flatnonzero(is_constant)
+
+
+def with_alpha(net: Net, alpha: Ints) -> Net:
+    """The network with its scans (ALPHA_WIDTH columns and the predicate, any order) in order of predicate."""
+    ordered = alpha[np.argsort(alpha[:, -1], kind="stable")]
+    predicates = ordered[:, -1]
+    most = int(predicates[-1]) if len(predicates) else 0
+    starts = np.searchsorted(predicates, np.arange(most + 2)).astype(np.int64)
+    return net._replace(alpha=np.ascontiguousarray(ordered[:, :-1]), alpha_at=starts)

@@ -1,0 +1,48 @@
+"""Strata: in which order the negative parts of one instant decide, and the recursion that has no such order."""
+
+from dataclasses import dataclass
+
+from engine.kernel import columns as c
+
+NEGATIVE = frozenset({c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One way a solution goes inside an instant; over a strict edge it only matters in later ones."""
+
+    source: int
+    target: int
+    strict: bool
+
+
+class Cycle(Exception):
+    """Recursion through a negative part without a strict step; `nodes` are on the cycle."""
+
+    def __init__(self, nodes: list[int]) -> None:
+        super().__init__(nodes)
+        self.nodes = nodes
+
+    def __str__(self) -> str:
+        return "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT) without a strict step in time"
+
+
+def strata(kinds: list[int], wires: list[Wire]) -> list[int]:
+    """The stratum of each node: how many negative parts decide before it at an instant. Raises Cycle."""
+    level = [0] * len(kinds)
+    into: list[list[int]] = [[] for _ in kinds]
+    for wire in wires:
+        if not wire.strict:
+            into[wire.target].append(wire.source)
+    pending = set(range(len(kinds)))
+    for _ in range(len(kinds) + 2):
+        changed = set()
+        for node in pending:
+            least = max((level[source] + (kinds[source] in NEGATIVE) for source in into[node]), default=0)
+            if least > level[node]:
+                level[node] = least
+                changed.add(node)
+        if not changed:
+            return level
+        pending = {wire.target for wire in wires if wire.source in changed and not wire.strict}
+    raise Cycle(sorted(changed))

@@ -1,0 +1,122 @@
+"""The engine against the reference evaluator, on random queries, rules, streams, facts and arrivals."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+import epsparql
+from engine.check import check
+from epsparql.algebra import DEFAULT_STREAM
+from tests import strategies
+from tests.feeds import parse_facts, parse_feed, show
+from tests.oracle import Occurrence, Triple
+from tests.running import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
+
+RANDOM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
+Streams = dict[str, list[Occurrence]]
+
+
+def streams() -> st.SearchStrategy[Streams]:
+    """The default stream alone, or with a second one."""
+    alone = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds()})
+    both = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(4)})
+    return st.one_of(alone, alone, both)
+
+
+def accepted(queries: Mapping[str, str]) -> bool:
+    """Whether the engine evaluates each of them; a fault that is not one of the query's would be a bug."""
+    try:
+        for text in queries.values():
+            check(epsparql.parse(text).query, text)
+    except epsparql.QueryError:
+        return False
+    return True
+
+
+def explain(queries: Mapping[str, str], fed: Streams, background: list[Triple]) -> None:
+    for name, text in queries.items():
+        note(f"{name}: {text}")
+    for name, stream in fed.items():
+        note(f"{name}: {show(stream)}")
+    note(f"background: {' '.join(map(str, background))}")
+
+
+@RANDOM
+@given(query=strategies.selects(), fed=streams(), background=strategies.facts())
+def test_queries(query: str, fed: Streams, background: list[Triple]) -> None:
+    queries = {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    assert run_engine(queries, fed, background) == run_oracle(queries, fed, background)
+
+
+@RANDOM
+@given(
+    texts=st.lists(strategies.rules(), min_size=1, max_size=2),
+    query=strategies.selects(),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(2)}),
+    background=strategies.facts(),
+)
+def test_rules(texts: list[str], query: str, fed: Streams, background: list[Triple]) -> None:
+    queries = {f"rule{number}": text for number, text in enumerate(texts)} | {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    ran = run_engine(queries, fed, background)
+    assert ran == run_oracle(without(queries, queries.keys() - ran.keys()), fed, background)
+
+
+@RANDOM
+@given(query=strategies.selects(), fed=streams(), background=strategies.facts(), data=st.data())
+def test_arrivals(query: str, fed: Streams, background: list[Triple], data: st.DataObject) -> None:
+    """Any order within the delay gives the same solutions; cuts and restores do not even change the order of emission."""
+    queries = {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    arrival = data.draw(strategies.arrivals(fed))
+    log = entries(queries, arrival.bodies, background, strategies.MAX_DELAY)
+    whole = run([block(log)])
+    assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
+    assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
+    assert ordered(whole.emitted)
+
+
+def ordered(found: list[Emitted]) -> bool:
+    """By entry, end, start; so ends never fall."""
+    keys = [(entry, end, start) for _, entry, start, end, _ in found]
+    return keys == sorted(keys) and [end for _, end, _ in keys] == sorted(end for _, end, _ in keys)
+
+
+TOGETHER = [
+    pytest.param({"q": "SELECT * WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }"}, "A@1-2 B@3-4 A@4 B@4", "", id="SEQ"),
+    pytest.param({"q": "SELECT * WHERE { { ?s :A ?a } OPTIONAL { ?s :K ?a } }"}, "A(x,1)@1 A(x,2)@2", "K(x,1)", id="background"),
+    pytest.param(
+        {
+            "one": "CONSTRUCT { ?s :N 1 } WHERE { ?s :A ?a }",
+            "more": "CONSTRUCT { ?s :N ?m } WHERE { { ?s :N ?n } SEQ { ?s :A ?a } BIND(?n + 1 AS ?m) }",
+            "q": "SELECT ?n WHERE { ?s :N ?n FILTER(getDURATION() >= 'PT2S'^^xsd:duration) }",
+        },
+        "A@1 A@2 A@3 A@4",
+        "",
+        id="a counter over any subsequence",
+    ),
+]
+
+
+@pytest.mark.parametrize(("queries", "feed", "facts"), TOGETHER)
+def test_examples(queries: dict[str, str], feed: str, facts: str) -> None:
+    texts = {name: strategies.PROLOGUE + text for name, text in queries.items()}
+    fed, background = {DEFAULT_STREAM: parse_feed(feed)}, parse_facts(facts)
+    assert run_engine(texts, fed, background) == run_oracle(texts, fed, background)
+    assert run_engine(texts, fed, background)
+
+
+def test_bodies_in_order() -> None:
+    fed = {"a": parse_feed("A@1 B@2-3"), "b": parse_feed("C@2 D@3")}
+    assert [(body.stream, show(body.occurrences)) for body in in_order(fed)] == [
+        ("a", "A(s,o)@1"),
+        ("b", "C(s,o)@2"),
+        ("a", "B(s,o)@2-3"),
+        ("b", "D(s,o)@3"),
+    ]

@@ -1,0 +1,362 @@
+"""The naive evaluator's expressions (semantics.md section 4): exact fractions and the standard library's calendar.
+
+Written apart from engine/, so that one error is not made twice. Functions: only those that the random tests use.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
+
+from epsparql import algebra
+from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, Variable
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INTEGER, DECIMAL, DOUBLE, BOOLEAN = XSD + "integer", XSD + "decimal", XSD + "double", XSD + "boolean"
+DURATIONS = (XSD + "duration", XSD + "dayTimeDuration", XSD + "yearMonthDuration")
+Lookup = Callable[[Variable], Term | None]
+Choice = Mapping[algebra.Exists, bool]
+COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class Failure(Exception):
+    """SPARQL's error."""
+
+
+# ---------------------------------------------------------------- from literals
+def numeric(term: Term) -> Fraction | float | None:
+    """An exact fraction for integers and decimals, a float for doubles."""
+    if not isinstance(term, Literal):
+        return None
+    if term.datatype == INTEGER and re.fullmatch(r"[+-]?\d+", term.lexical, re.ASCII):
+        return Fraction(int(term.lexical))
+    if term.datatype == DECIMAL and re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", term.lexical, re.ASCII):
+        return Fraction(Decimal(term.lexical))
+    if term.datatype == DOUBLE:
+        if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", term.lexical, re.ASCII):
+            return float(term.lexical)
+        return {"INF": float("inf"), "+INF": float("inf"), "-INF": float("-inf"), "NaN": float("nan")}.get(term.lexical)
+    return None
+
+
+def boolean(term: Term) -> bool | None:
+    if isinstance(term, Literal) and term.datatype == BOOLEAN:
+        return {"true": True, "1": True, "false": False, "0": False}.get(term.lexical)
+    return None
+
+
+def instant(term: Term) -> int | None:
+    """Microseconds since 1970."""
+    shape = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?"
+    if not isinstance(term, Literal) or term.datatype != XSD + "dateTime" or not re.fullmatch(shape, term.lexical, re.ASCII):
+        return None
+    try:
+        moment = datetime.fromisoformat(term.lexical)
+    except ValueError:
+        return None
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def duration(term: Term) -> tuple[int, int] | None:
+    """Months and microseconds."""
+    shape = r"(-?)P(?!$)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,6})?)S)?)?"
+    if not isinstance(term, Literal) or term.datatype not in DURATIONS:
+        return None
+    found = re.fullmatch(shape, term.lexical, re.ASCII)
+    if found is None:
+        return None
+    sign = -1 if found[1] else 1
+    years, months, days, hours, minutes = (int(found[n] or 0) for n in range(2, 7))
+    seconds = ((days * 24 + hours) * 60 + minutes) * 60 + Fraction(found[7] or 0)
+    return sign * (years * 12 + months), int(sign * seconds * 1_000_000)
+
+
+def text(term: Term) -> str | None:
+    return term.lexical if isinstance(term, Literal) and term.datatype == XSD_STRING else None
+
+
+# ---------------------------------------------------------------- to literals
+def flag(value: bool) -> Literal:
+    return Literal("true" if value else "false", BOOLEAN)
+
+
+def integer(value: Fraction) -> Literal:
+    return Literal(str(int(value)), INTEGER)
+
+
+def decimal(value: Fraction) -> Literal:
+    """Exact: the callers pass fractions that terminate."""
+    digits = 0
+    while (value * 10**digits).denominator != 1:
+        digits += 1
+    shown = f"{abs(int(value * 10**digits)):0{digits + 1}}"
+    whole, fraction = (shown[: len(shown) - digits], shown[len(shown) - digits :]) if digits else (shown, "0")
+    return Literal(f"{'-' if value < 0 else ''}{whole}.{fraction}", DECIMAL)
+
+
+def double(value: float) -> Literal:
+    if value != value or value in (float("inf"), float("-inf")):
+        return Literal({"nan": "NaN", "inf": "INF", "-inf": "-INF"}[str(value)], DOUBLE)
+    mantissa, exponent = next(shown.split("e") for digits in range(1, 18) if float(shown := f"{value:.{digits}e}") == value)
+    whole, _, fraction = mantissa.partition(".")
+    return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", DOUBLE)
+
+
+def date_time(micros: int) -> Literal:
+    shown = (EPOCH + timedelta(microseconds=micros)).isoformat().removesuffix("+00:00")
+    return Literal((shown.rstrip("0") if "." in shown else shown) + "Z", XSD + "dateTime")
+
+
+def day_time(micros: int) -> Literal:
+    rest, parts = abs(micros), []
+    for size, unit in ((86_400_000_000, "D"), (3_600_000_000, "H"), (60_000_000, "M"), (1_000_000, "S")):
+        count = Fraction(rest, size) if unit == "S" else Fraction(rest // size)
+        rest -= int(count * size)
+        if count:
+            parts.append(decimal(count).lexical.removesuffix(".0") + unit)
+    days = "".join(part for part in parts if part[-1] == "D")
+    time = "".join(part for part in parts if part[-1] != "D")
+    return Literal(f"{'-' if micros < 0 else ''}P{days}{'T' if time or not days else ''}{time or ('' if days else '0S')}", XSD + "duration")
+
+
+# ---------------------------------------------------------------- operators
+def effective(term: Term) -> bool:
+    if (known := boolean(term)) is not None:
+        return known
+    if (number := numeric(term)) is not None:
+        return number == number and number != 0
+    if isinstance(term, Literal):
+        if term.datatype in (BOOLEAN, INTEGER, DECIMAL, DOUBLE):
+            return False
+        if term.language is not None or term.datatype == XSD_STRING:
+            return term.lexical != ""
+    raise Failure
+
+
+def promoted(a: Fraction | float, b: Fraction | float) -> tuple[Fraction, Fraction] | tuple[float, float]:
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return a, b
+    return float(a), float(b)
+
+
+def month_start(months: int) -> int:
+    return (datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def compare_durations(op: str, a: tuple[int, int], b: tuple[int, int]) -> bool:
+    if op in ("=", "!="):
+        return COMPARE[op](a, b) is True
+    sides = set()
+    for year, month in ((1696, 9), (1697, 2), (1903, 3), (1903, 7)):
+        left, right = (month_start(year * 12 + month - 1 + months) + micros for months, micros in (a, b))
+        sides.add((left > right) - (left < right))
+    if len(sides) > 1:
+        raise Failure
+    return COMPARE[op](sides.pop(), 0) is True
+
+
+def compare(op: str, a: Term, b: Term) -> bool:
+    if (m := numeric(a)) is not None and (n := numeric(b)) is not None:
+        return COMPARE[op](*promoted(m, n)) is True
+    if (p := duration(a)) is not None and (q := duration(b)) is not None:
+        return compare_durations(op, p, q)
+    for read in (boolean, text, instant):
+        if (left := read(a)) is not None and (right := read(b)) is not None:
+            return COMPARE[op](left, right) is True
+    if op not in ("=", "!="):
+        raise Failure
+    return same(a, b) == (op == "=")
+
+
+def same(a: Term, b: Term) -> bool:
+    """Terms that no value comparison is for."""
+    if not isinstance(a, Literal) or not isinstance(b, Literal):
+        return a == b
+    if a.language is not None or b.language is not None:
+        return a.lexical == b.lexical and (a.language or "").lower() == (b.language or "").lower()
+    if a == b:
+        return True
+    if any(all(read(term) is None for read in (numeric, boolean, text, instant, duration)) for term in (a, b)):
+        raise Failure
+    return False
+
+
+def calculate(op: str, a: Term, b: Term) -> Term:
+    m, n = numeric(a), numeric(b)
+    if m is not None and n is not None:
+        assert isinstance(a, Literal)
+        assert isinstance(b, Literal)
+        x, y = promoted(m, n)
+        if isinstance(x, float) or isinstance(y, float):
+            return double(calculate_doubles(op, float(x), float(y)))
+        if op == "/":
+            return decimal(quotient(x, y, a.lexical))
+        result = x + y if op == "+" else x - y if op == "-" else x * y
+        return integer(result) if a.datatype == b.datatype == INTEGER else decimal(result)
+    return calculate_times(op, a, b)
+
+
+def calculate_doubles(op: str, x: float, y: float) -> float:
+    if op != "/":
+        return x + y if op == "+" else x - y if op == "-" else x * y
+    if y:
+        return x / y
+    if not x or x != x or y != y:
+        return float("nan")
+    return float("inf") if (str(x)[0] == "-") == (str(y)[0] == "-") else float("-inf")
+
+
+def quotient(x: Fraction, y: Fraction, dividend: str) -> Fraction:
+    """34 significant digits, or as many as the dividend has; half to even."""
+    if y == 0:
+        raise Failure
+    exact, digits = x / y, max(34, len(dividend.lstrip("+-0.").replace(".", "")))
+    if exact == 0:
+        return exact
+    magnitude = 0
+    while abs(exact) >= Fraction(10) ** (magnitude + 1):
+        magnitude += 1
+    while abs(exact) < Fraction(10) ** magnitude:
+        magnitude -= 1
+    unit = Fraction(10) ** (magnitude - digits + 1)
+    return round(exact / unit) * unit
+
+
+def calculate_times(op: str, a: Term, b: Term) -> Term:
+    left, right, first, second = instant(a), instant(b), duration(a), duration(b)
+    if left is not None and right is not None and op == "-":
+        return day_time(left - right)
+    if left is not None and second is not None and op in "+-" and second[0] == 0:
+        return date_time(left + second[1] if op == "+" else left - second[1])
+    if first is not None and right is not None and op == "+" and first[0] == 0:
+        return date_time(first[1] + right)
+    raise Failure
+
+
+# ---------------------------------------------------------------- expressions
+def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice) -> Term:
+    """The expression's value for the solution `lookup` on [start, end]; `exists` says how each EXISTS comes out. Raises: Failure."""
+
+    def value(operand: algebra.Expression) -> Term:
+        return evaluate(operand, lookup, start, end, exists)
+
+    def holds(operand: algebra.Expression) -> bool | None:
+        return truth(operand, lookup, start, end, exists)
+
+    match expression:
+        case algebra.Constant(term):
+            return term
+        case algebra.Var(variable):
+            return required(lookup(variable))
+        case algebra.Or(left, right):
+            return flag(decided(holds(left), holds(right), True))
+        case algebra.And(left, right):
+            return flag(decided(holds(left), holds(right), False))
+        case algebra.Not(operand):
+            return flag(not effective(value(operand)))
+        case algebra.Compare(op, left, right):
+            return flag(compare(op.value, value(left), value(right)))
+        case algebra.Arithmetic(operator, left, right):
+            return calculate(operator.value, value(left), value(right))
+        case algebra.Negate(operand):
+            return negated(value(operand))
+        case algebra.Bound(variable):
+            return flag(lookup(variable) is not None)
+        case algebra.If(condition, then, otherwise):
+            return value(then) if effective(value(condition)) else value(otherwise)
+        case algebra.In(operand, members):
+            return flag(among(value(operand), members, value))
+        case algebra.Coalesce(operands):
+            return first(operands, value)
+        case algebra.Time(function):
+            return time(function, start, end)
+        case algebra.Exists():
+            return flag(exists[expression])
+        case algebra.Call("STR", (operand,)):
+            return string(value(operand))
+    raise NotImplementedError(expression)
+
+
+def truth(expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice) -> bool | None:
+    try:
+        return effective(evaluate(expression, lookup, start, end, exists))
+    except Failure:
+        return None
+
+
+def required(term: Term | None) -> Term:
+    if term is None:
+        raise Failure
+    return term
+
+
+def decided(left: bool | None, right: bool | None, decisive: bool) -> bool:
+    if decisive in (left, right):
+        return decisive
+    if None in (left, right):
+        raise Failure
+    return not decisive
+
+
+def negated(term: Term) -> Term:
+    number = numeric(term)
+    if number is None:
+        raise Failure
+    assert isinstance(term, Literal)
+    if isinstance(number, float):
+        return double(-number)
+    return integer(-number) if term.datatype == INTEGER else decimal(-number)
+
+
+def among(value: Term, members: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression], Term]) -> bool:
+    failed = False
+    for member in members:
+        try:
+            if compare("=", value, evaluated(member)):
+                return True
+        except Failure:
+            failed = True
+    if failed:
+        raise Failure
+    return False
+
+
+def first(operands: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression], Term]) -> Term:
+    for operand in operands:
+        try:
+            return evaluated(operand)
+        except Failure:
+            continue
+    raise Failure
+
+
+def time(function: algebra.TimeFunction, start: int | None, end: int | None) -> Term:
+    if start is None or end is None:
+        raise Failure
+    return {
+        algebra.TimeFunction.DURATION: day_time(end - start),
+        algebra.TimeFunction.START: date_time(start),
+        algebra.TimeFunction.END: date_time(end),
+    }[function]
+
+
+def string(term: Term) -> Term:
+    match term:
+        case Iri(value):
+            return Literal(value)
+        case Literal(lexical):
+            return Literal(lexical)
+        case BlankNode():
+            raise Failure
+
+
+def exists_in(expression: object) -> list[algebra.Exists]:
+    """The EXISTS of an expression, not those inside their patterns."""
+    if isinstance(expression, algebra.Exists):
+        return [expression]
+    if isinstance(expression, tuple):
+        return list(dict.fromkeys(found for part in expression for found in exists_in(part)))
+    names = getattr(expression, "__dataclass_fields__", ())
+    return list(dict.fromkeys(found for name in names for found in exists_in(getattr(expression, name))))

@@ -1,0 +1,184 @@
+"""Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to meet everything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from hypothesis import strategies as st
+
+from tests.feeds import EXAMPLE, SECOND, Body
+from tests.feeds import term as parse_shorthand
+from tests.oracle import Occurrence, Triple
+
+PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
+OTHER = "urn:other"
+"""The second stream."""
+
+CHAIN_OPERATORS = ("SEQ", "EQUALS", "UNION", "AND", "OPTIONALSEQ", "EQUALSOPTIONAL")
+VARIABLES = ("?s", "?t", "?v", "?w")
+CONSTANTS = (":a", ":b", "0", "1", "2", "0.5", "1.0")
+SECONDS = st.integers(0, 5)
+
+
+# ---------------------------------------------------------------- expressions
+def _durations() -> st.SearchStrategy[str]:
+    return SECONDS.map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
+
+
+def _instants() -> st.SearchStrategy[str]:
+    return SECONDS.map(lambda seconds: f'"1970-01-01T00:00:0{seconds}Z"^^xsd:dateTime')
+
+
+def _operands() -> st.SearchStrategy[str]:
+    leaves = st.sampled_from((*VARIABLES, "0", "1", "2", "0.5", "1.5e0"))
+    arithmetic = st.tuples(leaves, st.sampled_from("+-*/"), leaves).map(lambda parts: f"({' '.join(parts)})")
+    chosen = st.tuples(st.sampled_from(VARIABLES), leaves, leaves).map(lambda parts: f"IF(BOUND({parts[0]}), {parts[1]}, {parts[2]})")
+    return st.one_of(leaves, leaves, arithmetic, chosen)
+
+
+_COMPARED = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
+
+
+def _tests() -> st.SearchStrategy[str]:
+    values = st.tuples(_operands(), _COMPARED, _operands())
+    lengths = st.tuples(st.just("getDURATION()"), _COMPARED, _durations())
+    times = st.tuples(st.sampled_from(("getSTARTTIME()", "getENDTIME()")), _COMPARED, _instants())
+    gaps = st.tuples(st.just("(getENDTIME() - getSTARTTIME())"), _COMPARED, _durations())
+    shifted = st.tuples(st.just("getSTARTTIME()"), st.sampled_from("+-"), _durations(), _COMPARED, _instants())
+    return st.one_of(values, values, lengths, times, gaps, shifted).map(" ".join) | st.sampled_from(VARIABLES).map("BOUND({})".format)
+
+
+def conditions() -> st.SearchStrategy[str]:
+    return st.recursive(
+        _tests(),
+        lambda inner: st.one_of(
+            st.tuples(inner, st.sampled_from(("&&", "||")), inner).map(lambda parts: f"({' '.join(parts)})"),
+            inner.map("!({})".format),
+        ),
+        max_leaves=3,
+    )
+
+
+def computed() -> st.SearchStrategy[str]:
+    """Expressions whose value is worth binding."""
+    return st.one_of(_operands(), _operands(), _tests(), st.sampled_from(("getDURATION()", "getSTARTTIME()", "getENDTIME()")))
+
+
+# ---------------------------------------------------------------- patterns
+def _triples(anonymous: bool) -> st.SearchStrategy[str]:
+    """Fewer constants than variables, else nothing ever matches; `_:@` becomes a blank node of its own."""
+    subjects = ("?s", "?s", "?t", ":a", *(["_:@"] if anonymous else []))
+    objects = (*VARIABLES, "?v", ":a", "1", *(["_:@"] if anonymous else []))
+    return st.tuples(st.sampled_from(subjects), st.sampled_from((":p", ":q", ":r", ":k")), st.sampled_from(objects)).map(" ".join)
+
+
+def _basic(anonymous: bool) -> st.SearchStrategy[str]:
+    return st.lists(_triples(anonymous), min_size=1, max_size=2).map(lambda triples: "{ " + " . ".join(triples) + " }")
+
+
+def groups(operators: Sequence[str] = CHAIN_OPERATORS, *, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:
+    """Group graph patterns with braces. `?x@` becomes a variable that no inner group has."""
+
+    def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        chains = [st.tuples(inner, st.just(operator), inner).map(lambda parts: f"{{ {' '.join(parts)} }}") for operator in operators]
+        longer = st.tuples(inner, st.sampled_from(operators), inner, st.sampled_from(operators), inner).map(lambda parts: f"{{ {' '.join(parts)} }}")
+        optional = st.tuples(inner, inner).map(lambda parts: f"{{ {parts[0]} OPTIONAL {parts[1]} }}")
+        filtered = st.tuples(inner, conditions()).map(lambda parts: f"{{ {parts[0]} FILTER({parts[1]}) }}")
+        within = st.tuples(inner, _durations()).map(lambda parts: f"{{ {parts[0]} WITHIN {parts[1]} }}")
+        juxtaposed = st.tuples(inner, inner).map(lambda parts: f"{{ {parts[0]} {parts[1]} }}")
+        bound = st.tuples(inner, computed()).map(lambda parts: f"{{ {parts[0]} BIND({parts[1]} AS ?x@) }}")
+        return st.one_of(*chains, longer, optional, optional, filtered, filtered, within, juxtaposed, *([bound] if arithmetic else []))
+
+    return st.recursive(_basic(anonymous), wider, max_leaves=leaves)
+
+
+def _numbered(text: str) -> str:
+    """Every `@` of a blank node or computed variable becomes a number of its own."""
+    numbers = count()
+    first, *others = text.replace("_:@", "_:b@").split("@")
+    return first + "".join(f"{next(numbers)}{other}" for other in others)
+
+
+# ---------------------------------------------------------------- queries
+def _streams() -> st.SearchStrategy[str]:
+    return st.sampled_from(("", "", "", f"FROM STREAM <{OTHER}> ", f"FROM STREAM <default> FROM STREAM <{OTHER}> "))
+
+
+@st.composite
+def selects(draw: st.DrawFn, operators: Sequence[str] = CHAIN_OPERATORS) -> str:
+    body = draw(groups(operators))
+    distinct = draw(st.sampled_from(("", "", "DISTINCT ")))
+    head = draw(
+        st.one_of(
+            st.just("*"),
+            st.just("*"),
+            st.lists(st.sampled_from(VARIABLES), min_size=1, max_size=3, unique=True).map(" ".join),
+            st.tuples(st.sampled_from(VARIABLES), computed()).map(lambda parts: f"{parts[0]} ({parts[1]} AS ?y)"),
+        )
+    )
+    return PROLOGUE + _numbered(f"SELECT {distinct}{head} {draw(_streams())}WHERE {body}")
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> str:
+    """Rules whose terms come from the data alone, so that the fixpoint is finite."""
+    body = draw(groups(anonymous=False, arithmetic=False, leaves=2))
+    template = draw(st.lists(st.sampled_from(("?s :p ?v", "?s :r ?t", "?s :d ?v", "?t :k :a", ":a :q ?v")), min_size=1, max_size=2, unique=True))
+    into = draw(st.sampled_from(("", "", f"INTO STREAM <{OTHER}> ")))
+    return PROLOGUE + f"CONSTRUCT {{ {' . '.join(template)} }} {into}{draw(_streams())}WHERE {body}"
+
+
+# ---------------------------------------------------------------- streams and facts
+TERMS = tuple(map(parse_shorthand, ("a", "b")))
+OBJECTS = tuple(map(parse_shorthand, ("a", "b", "0", "1", "2", "1.0")))
+PREDICATES = tuple(map(parse_shorthand, ("p", "q", "r")))
+MAX_DELAY = 3 * SECOND
+
+
+def triples() -> st.SearchStrategy[Triple]:
+    return st.tuples(st.sampled_from(TERMS), st.sampled_from(PREDICATES), st.sampled_from(OBJECTS))
+
+
+def occurrences() -> st.SearchStrategy[Occurrence]:
+    """Ends meet often; half of the occurrences are points."""
+    return st.builds(
+        lambda triple, end, length: Occurrence(triple, (end - length) * SECOND, end * SECOND),
+        triples(),
+        st.integers(0, 8),
+        st.sampled_from((0, 0, 0, 1, 2, 4)),
+    )
+
+
+def feeds(most: int = 10) -> st.SearchStrategy[list[Occurrence]]:
+    return st.lists(occurrences(), max_size=most)
+
+
+def facts() -> st.SearchStrategy[list[Triple]]:
+    known = st.tuples(st.sampled_from(TERMS), st.just(parse_shorthand("k")), st.sampled_from(OBJECTS[:5]))
+    return st.lists(st.one_of(known, known, triples()), max_size=3, unique=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How streams arrive: bodies within MAX_DELAY of their order, where the log is cut, and where the engine is restored."""
+
+    bodies: tuple[Body, ...]
+    cuts: frozenset[int]
+    restores: frozenset[int]
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, streams: dict[str, list[Occurrence]]) -> Arrival:
+    """An occurrence that comes within MAX_DELAY of its end cannot be late; some are sent twice, which changes nothing."""
+    sent = [(name, occurrence) for name, stream in streams.items() for occurrence in stream]
+    sent += draw(st.lists(st.sampled_from(sent), max_size=2)) if sent else []
+    order = sorted((occurrence.end + draw(st.integers(0, MAX_DELAY)), number) for number, (_, occurrence) in enumerate(sent))
+    bodies: list[Body] = []
+    for _, number in order:
+        name, occurrence = sent[number]
+        if bodies and bodies[-1].stream == name and draw(st.booleans()):
+            bodies[-1] = Body(name, (*bodies[-1].occurrences, occurrence))
+        else:
+            bodies.append(Body(name, (occurrence,)))
+    positions = st.frozensets(st.integers(1, len(bodies) + 4), max_size=4)
+    return Arrival(tuple(bodies), draw(positions), draw(positions))
