@@ -1,0 +1,122 @@
+"""What the log's entries amount to: streams with their watermarks, and queries with their states."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from engine.entries import END_OF_TIME, Drop, DropStream, Events, Facts, Finish, Micros, Register, SetStream, StateChange, Tick
+from pipeline.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream as of some log position. `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late."""
+
+    name: str
+    created: int
+    max_delay: Micros = 0
+    idle_timeout: Micros | None = None
+    max_ahead: Micros | None = None
+    description: str = ""
+    latest: Micros | None = None
+    watermark: Micros | None = None
+    finished: bool = False
+    accepted: int = 0
+    late: int = 0
+    arrived: Micros | None = None  # clock at its last events
+
+    def after(self, latest: Micros | None) -> Micros | None:
+        """The watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
+        if latest is None:
+            return self.watermark
+        return latest - self.max_delay if self.watermark is None else max(self.watermark, latest - self.max_delay)
+
+    def idle(self, now: Micros) -> Micros | None:
+        """The watermark that silence until `now` brings; None while it brings nothing."""
+        if self.idle_timeout is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < self.idle_timeout:
+            return None
+        reached = self.latest - self.max_delay + now - self.arrived
+        return reached if self.watermark is None or reached > self.watermark else None
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, completed or failed."""
+
+    registered: int
+    name: str
+    text: str
+    policy: str = "unrestricted"
+    default_graph: str = "all"
+    state: str = "running"
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """The fold of a log's entries. One thread applies; values are frozen and replaced, so any thread may look meanwhile."""
+
+    position: int = 0
+    streams: dict[str, Stream] = field(default_factory=dict)
+    queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
+    graphs: dict[str, int] = field(default_factory=dict)  # background graphs: triples' texts loaded so far
+
+    def stream(self, name: str) -> Stream:
+        """The stream, or what feeding it now would create."""
+        return self.streams.get(name) or Stream(name, self.position)
+
+    def apply(self, record: Record, at: Micros) -> None:
+        """Take in the next entry, written at clock `at`."""
+        entry = record.entry
+        match entry:
+            case Events():
+                self._fed(entry, record, at)
+            case Tick():
+                if entry.stream is not None:
+                    self.streams[entry.stream] = replace(self.stream(entry.stream), watermark=entry.watermark)
+            case Finish():
+                self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME)
+            case SetStream():
+                self._set(entry)
+            case DropStream():
+                self.streams.pop(entry.stream, None)
+            case Register():
+                self.queries.pop(entry.name, None)
+                self.queries[entry.name] = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph)
+            case Drop():
+                if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
+                    del self.queries[entry.name]
+            case Facts():
+                self.graphs[entry.graph] = self.graphs.get(entry.graph, 0) + 1
+            case _:
+                assert_never(entry)
+        self.position = entry.offset + 1
+
+    def _fed(self, entry: Events, record: Record, at: Micros) -> None:
+        known = self.stream(entry.stream)
+        self.streams[entry.stream] = replace(
+            known,
+            latest=record.latest,
+            watermark=entry.watermark,
+            accepted=known.accepted + entry.rows,
+            late=known.late + record.late,
+            arrived=at,
+        )
+
+    def _set(self, entry: SetStream) -> None:
+        changed = replace(
+            self.stream(entry.stream),
+            max_delay=entry.max_delay,
+            idle_timeout=entry.idle_timeout,
+            max_ahead=entry.max_ahead,
+            description=entry.description,
+        )
+        self.streams[entry.stream] = changed
+
+    def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
+        """The queries, with what the runner found out about them."""
+        found = {change.registered: change for change in changes}
+        return {
+            name: replace(query, state=found[query.registered].state, reason=found[query.registered].reason) if query.registered in found else query
+            for name, query in list(self.queries.items())
+        }

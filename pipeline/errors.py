@@ -1,0 +1,111 @@
+"""Faults of bodies, logs and runners. `code` is stable, wording is not."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from engine.entries import Micros
+
+
+class PipelineError(Exception):
+    """Base of what this package raises on purpose."""
+
+    code: ClassVar[str] = "pipeline"
+
+
+class FormatError(PipelineError):
+    """A body that is not what its media type says; nothing of it is accepted.
+
+    `code` is per instance here. `line` and `column` (code points) count from 1 and are None where the body has no lines.
+    `expected` says what would have been accepted at the place, or is empty.
+    """
+
+    def __init__(self, code: str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
+        super().__init__(code, message, line, column, expected)  # all of them: unpickling calls cls(*args)
+        self.code: str = code  # type: ignore[misc]  # the class variable is the default of the others
+        self.message, self.line, self.column, self.expected = message, line, column, expected
+
+    def __str__(self) -> str:
+        place = f"line {self.line}, column {self.column}: " if self.line is not None else ""
+        return f"{place}{self.message}" + (f"; expected {self.expected}" if self.expected else "")
+
+
+class StreamFinished(PipelineError):
+    """Events for a stream that has ended (409)."""
+
+    code = "stream-finished"
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.stream = stream
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r} is finished and takes no more events; delete it to begin anew"
+
+
+class TooFarAhead(PipelineError):
+    """An `end` further beyond the clock than the stream's max_ahead (422). `row` counts from 0."""
+
+    code = "too-far-ahead"
+
+    def __init__(self, stream: str, row: int, end: Micros, limit: Micros) -> None:
+        super().__init__(stream, row, end, limit)
+        self.stream, self.row, self.end, self.limit = stream, row, end, limit
+
+    def __str__(self) -> str:
+        return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; correct its time or raise max_ahead"
+
+
+class Overloaded(PipelineError):
+    """The log's queue is full, or too many idempotency keys are remembered (429)."""
+
+    code = "overloaded"
+
+
+class LogFailed(PipelineError):
+    """A write to the log failed; what was not acknowledged is not in it (503)."""
+
+    code = "log-failed"
+
+
+class Locked(PipelineError):
+    """Another process works on the data directory."""
+
+    code = "locked"
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(path, holder)
+        self.path, self.holder = path, holder
+
+    def __str__(self) -> str:
+        return f"{self.path.parent} is in use by {self.holder}; stop it, or choose another directory with --data"
+
+
+class Corrupt(PipelineError):
+    """A log file holds what its writer did not write, before its end."""
+
+    code = "corrupt"
+
+    def __init__(self, path: Path, byte: int, reason: str) -> None:
+        super().__init__(path, byte, reason)
+        self.path, self.byte, self.reason = path, byte, reason
+
+    def __str__(self) -> str:
+        return f"{self.path} is damaged at byte {self.byte}: {self.reason}; restore it from a copy"
+
+
+class OutOfOrder(PipelineError):
+    """A frame that does not start where the log ends, or solutions whose ends fall."""
+
+    code = "out-of-order"
+
+
+class JavaMissing(PipelineError):
+    """No Java that can run Spark."""
+
+    code = "java-missing"
+
+
+class SparkFailed(PipelineError):
+    """A Spark job ended before it was done."""
+
+    code = "spark-failed"

@@ -1,0 +1,81 @@
+"""Request bodies, WebSocket frames and files to occurrences: interfaces.md, stream formats."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyoxigraph as ox
+
+from engine.entries import Micros
+from pipeline.errors import FormatError
+from pipeline.ndjson import parse_ndjson, parse_ndjson_frame
+from pipeline.occurrences import Interval, batch_of
+from pipeline.rdf import parse_message
+from pipeline.times import instant
+
+NDJSON = "application/x-ndjson"
+N_TRIPLES = "application/n-triples"
+TURTLE = "text/turtle"
+TRIG = "application/trig"
+N_QUADS = "application/n-quads"
+
+_RDF = {N_TRIPLES: ox.RdfFormat.N_TRIPLES, TURTLE: ox.RdfFormat.TURTLE, TRIG: ox.RdfFormat.TRIG, N_QUADS: ox.RdfFormat.N_QUADS}
+_SUFFIXES = {".ndjson": NDJSON, ".jsonl": NDJSON, ".nt": N_TRIPLES, ".ttl": TURTLE, ".trig": TRIG, ".nq": N_QUADS}
+MEDIA_TYPES = (NDJSON, *_RDF)
+
+
+def media_type_of(path: Path | str) -> str:
+    """By the file's suffix. Raises: FormatError."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise FormatError("media-type", f"{Path(path).name}: no format is known by the suffix {suffix!r}", expected=", ".join(_SUFFIXES))
+    return _SUFFIXES[suffix]
+
+
+def interval_of(at: str | None, start: str | None, end: str | None) -> Interval | None:
+    """The request's `?at=` or `?start=&end=` as xsd:dateTime; None where none is given. Raises: FormatError."""
+    if at is None and start is None and end is None:
+        return None
+    try:
+        if at is not None and start is None and end is None:
+            return Interval(instant(at), instant(at))
+        if at is None and start is not None and end is not None:
+            found = Interval(instant(start), instant(end))
+            if found.start > found.end:
+                raise FormatError("interval", f"the start {start} is after the end {end}")
+            return found
+    except ValueError as fault:
+        raise FormatError("time", str(fault)) from None
+    raise FormatError("time", "at excludes start and end, which come together", expected="at, or start and end")
+
+
+def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrived: Micros) -> pa.RecordBatch:
+    """OCCURRENCES (late all False) of one body. What it leaves untimed stands at `default`, or else at `arrived`.
+
+    `media_type` may carry parameters. Raises: FormatError, code `media-type` for an unknown one.
+    """
+    kind = media_type.partition(";")[0].strip().lower()
+    otherwise = default or Interval(arrived, arrived)
+    if kind == NDJSON:
+        return parse_ndjson(body, otherwise)
+    if kind not in _RDF:
+        raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
+    statements = parse_message(body, _RDF[kind], otherwise)
+    when = [statement.when or otherwise for statement in statements]
+    return batch_of(
+        [statement.s for statement in statements],
+        [statement.p for statement in statements],
+        [statement.o for statement in statements],
+        [statement.g for statement in statements],
+        [interval.start for interval in when],
+        [interval.end for interval in when],
+    )
+
+
+def parse_frame(body: bytes, *, arrived: Micros) -> tuple[pa.RecordBatch, str | None]:
+    """A WebSocket text frame of ndjson, and the `"id"` that its first line may carry (alone or with an event). Raises: FormatError."""
+    return parse_ndjson_frame(body, Interval(arrived, arrived))
+
+
+__all__ = [
+    "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame",
+]  # fmt: skip

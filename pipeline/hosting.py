@@ -1,0 +1,158 @@
+"""An engine for one bucket of a data directory, brought to where it is needed.
+
+An engine's state is a function of the log before its position, so an engine that is behind only reads on and any snapshot at or below a position
+will do; one that is ahead is of no use. Rules taught by kill tests: an engine is taken out of its place before it changes and put back after, and
+snapshots are named by log position.
+"""
+
+import os
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from engine.entries import Block, Outcome
+from engine.errors import EngineError
+from engine.run import Engine
+from pipeline.errors import OutOfOrder
+from pipeline.log import LogReader
+
+MAX_ROWS = 50_000
+SNAPSHOT_WEIGHT = 1_000_000
+"""What may lie between two snapshots: rows, an entry counting as a hundred. About a second or two to read again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Advance:
+    """What the entries [lo, hi) brought."""
+
+    lo: int
+    hi: int
+    outcome: Outcome
+
+
+class EngineHost:
+    """Keeps an engine between calls. One thread at a time."""
+
+    def __init__(self, data_dir: Path | str, bucket: str = "0", *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+        self._snapshots = Snapshots(Path(data_dir) / "snapshots", bucket)
+        self._reader = reader or LogReader(data_dir)
+        self._engine: Engine | None = None
+        self._weight, self._snapshot_weight = 0, snapshot_weight  # of what the engine has read since the last snapshot
+        self.unswept = True
+        """Whether there may be snapshots that `sweep` would drop."""
+
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
+        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order.
+
+        Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
+        """
+        engine = self._at(lo, max_rows)
+        try:
+            yield from self._feed(engine, hi, max_rows)
+        except GeneratorExit:  # left between two pieces, where the engine is whole
+            self._engine = engine
+            raise
+        self._engine = engine
+
+    def save(self) -> None:
+        """Snapshot the kept engine, if it has read anything since the last one."""
+        if self._engine is not None and self._weight:
+            self._write(self._engine)
+
+    def sweep(self, committed: int) -> None:
+        """Drop the snapshots before the newest one at or below `committed`, the position whose solutions are durable."""
+        self._snapshots.sweep(committed)
+        self.unswept = False
+
+    def close(self) -> None:
+        self._engine = None
+        self._reader.close()
+
+    def _at(self, lo: int, max_rows: int) -> Engine:
+        engine, self._engine = self._engine, None
+        if engine is None or engine.position > lo:
+            engine = self._snapshots.newest(lo) or Engine()
+            self._weight = 0
+        for _ in self._feed(engine, lo, max_rows):
+            pass  # what it brings was committed before
+        return engine
+
+    def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[Advance]:
+        for block in self._reader.blocks(engine.position, max_rows, until):
+            yield Advance(block.first, block.after, engine.feed(block))
+            self._weigh(engine, block)
+        if engine.position < until:
+            raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
+
+    def _weigh(self, engine: Engine, block: Block) -> None:
+        self._weight += block.rows.num_rows + 100 * len(block.entries)
+        if self._weight >= self._snapshot_weight:
+            self._write(engine)
+
+    def _write(self, engine: Engine) -> None:
+        self._snapshots.write(engine.position, engine.snapshot())
+        self._weight, self.unswept = 0, True
+
+
+class Snapshots:
+    """A bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum."""
+
+    def __init__(self, directory: Path, bucket: str) -> None:
+        self.directory, self.bucket = directory, bucket
+
+    def positions(self) -> list[int]:
+        start, stop = f"{self.bucket}-", ".snapshot"
+        names = os.listdir(self.directory) if self.directory.exists() else []
+        return sorted(int(name[len(start) : -len(stop)]) for name in names if name.startswith(start) and name.endswith(stop))
+
+    def newest(self, at_most: int) -> Engine | None:
+        """The engine of the newest snapshot that can be used."""
+        for position in reversed([position for position in self.positions() if position <= at_most]):
+            data = self._read(position)
+            with suppress(EngineError):  # of another version
+                if data is not None and (engine := Engine.restore(data)).position == position:
+                    return engine
+        return None
+
+    def write(self, position: int, data: bytes) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self._path(position)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_bytes(zlib.crc32(data).to_bytes(4, "little") + data)
+        temporary.replace(path)
+
+    def sweep(self, committed: int) -> None:
+        positions = self.positions()
+        kept = max((position for position in positions if position <= committed), default=0)
+        for position in positions:
+            if position < kept:
+                self._path(position).unlink(missing_ok=True)
+        for left in self.directory.glob(f"{self.bucket}-*.tmp"):
+            if not left.name.endswith(f".{os.getpid()}.tmp"):
+                left.unlink(missing_ok=True)
+
+    def _read(self, position: int) -> bytes | None:
+        with suppress(FileNotFoundError):
+            data = self._path(position).read_bytes()
+            if zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]:
+                return data[4:]
+        return None
+
+    def _path(self, position: int) -> Path:
+        return self.directory / f"{self.bucket}-{position:020d}.snapshot"
+
+
+_hosts: dict[tuple[Path, str], EngineHost] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
+_hosts_lock = Lock()
+
+
+def host_of(data_dir: Path | str, bucket: str = "0") -> EngineHost:
+    """The process's host of a bucket: for runners whose tasks come and go."""
+    key = (Path(data_dir).resolve(), bucket)
+    with _hosts_lock:
+        if key not in _hosts:
+            _hosts[key] = EngineHost(data_dir, bucket)
+        return _hosts[key]

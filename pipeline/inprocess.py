@@ -1,0 +1,98 @@
+"""The runner without Spark: a thread that follows the log."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+from pipeline.hosting import MAX_ROWS, SNAPSHOT_WEIGHT, Advance, EngineHost
+from pipeline.log import LogReader
+from pipeline.solutions import SolutionWriter
+
+_WAKE_S = 0.2  # how late it may notice that it is to stop
+_log = logging.getLogger(__name__)
+
+
+class InProcessRunner:
+    """`reader` may be `LogWriter.reader()` of this process, which wakes the runner at once; without one the log's head file is polled."""
+
+    def __init__(
+        self, data_dir: Path | str, reader: LogReader | None = None, *, max_rows: int = MAX_ROWS, snapshot_weight: int = SNAPSHOT_WEIGHT
+    ) -> None:
+        self._data, self._reader, self._max_rows, self._snapshot_weight = Path(data_dir), reader or LogReader(data_dir), max_rows, snapshot_weight
+        self._callbacks: list[Callable[[int], None]] = []
+        self._stopping = Event()
+        self._thread: Thread | None = None
+        self._position = 0
+        self._state = "stopped"
+
+    def start(self) -> None:
+        """Raises: Locked, Corrupt."""
+        assert self._thread is None, "a runner is started once"
+        solutions = SolutionWriter(self._data)
+        self._position, self._state = solutions.position, "starting"
+        self._thread = Thread(target=self._run, args=(solutions,), name="runner", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the piece at work, save the engine, release the solution log."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def ready(self) -> bool:
+        return self._state == "running"
+
+    @property
+    def position(self) -> int:
+        """The input-log position up to which solutions are committed."""
+        return self._position
+
+    @property
+    def lag(self) -> int:
+        """Entries that are in the log and not yet answered."""
+        return max(self._reader.head() - self._position, 0)
+
+    @property
+    def state(self) -> str:
+        """`starting`, `running`, `stopped` or `failed: <reason>`."""
+        return self._state
+
+    def on_commit(self, callback: Callable[[int], None]) -> None:
+        """`callback(position)` after each commit, from the runner's thread; it must not block."""
+        self._callbacks.append(callback)
+
+    def _run(self, solutions: SolutionWriter) -> None:
+        host = EngineHost(self._data, reader=self._reader, snapshot_weight=self._snapshot_weight)
+        try:
+            for _ in host.run(self._position, self._position, self._max_rows):
+                raise AssertionError("an empty range brings nothing")
+            self._state = "running"
+            while not self._stopping.is_set():
+                head = self._reader.wait(self._position, _WAKE_S)
+                if head > self._position:
+                    self._follow(host, solutions, head)
+            host.save()
+            self._state = "stopped"
+        except Exception as fault:  # noqa: BLE001  # whatever it was, it must be seen: the server shows the state
+            self._state = f"failed: {type(fault).__name__}: {fault}"
+            _log.exception("the runner stopped at position %d", self._position)
+        finally:
+            host.close()
+            solutions.close()
+
+    def _follow(self, host: EngineHost, solutions: SolutionWriter, head: int) -> None:
+        for piece in host.run(self._position, head, self._max_rows):
+            self._commit(solutions, piece)
+            if self._stopping.is_set():
+                break
+        if host.unswept:
+            solutions.sync()  # snapshots may go only where solutions are there to stay
+            host.sweep(self._position)
+
+    def _commit(self, solutions: SolutionWriter, piece: Advance) -> None:
+        solutions.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
+        self._position = piece.hi
+        for callback in self._callbacks:
+            callback(piece.hi)

@@ -1,0 +1,243 @@
+"""application/x-ndjson: one event, or one message of several triples, per line.
+
+Two ways to one result: whole columns at once, and where anything is out of the ordinary, line by line, which also finds the place of a fault.
+"""
+
+import re
+
+import msgspec
+import pyarrow as pa
+import pyoxigraph as ox
+from msgspec import UNSET, UnsetType
+
+from engine.entries import Micros
+from pipeline.errors import FormatError
+from pipeline.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Blank, Terms
+from pipeline.occurrences import Interval, Labels, batch_of
+from pipeline.rdf import parse_message
+from pipeline.times import instant
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """What one line may say."""
+
+    s: str | UnsetType = UNSET
+    p: str | UnsetType = UNSET
+    o: str | UnsetType = UNSET
+    g: str | UnsetType | None = UNSET
+    triples: str | UnsetType = UNSET
+    start: str | UnsetType = UNSET
+    end: str | UnsetType = UNSET
+    at: str | UnsetType = UNSET
+
+
+class FrameLine(Line, forbid_unknown_fields=True, gc=False):
+    """A line of a WebSocket frame, whose first may carry the frame's id."""
+
+    id: str | UnsetType = UNSET
+
+
+_LINE = msgspec.json.Decoder(Line)
+_FRAME_LINE = msgspec.json.Decoder(FrameLine)
+_ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
+_STRING = r'"((?:[^"\\]|\\.)*)"'
+_FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
+
+
+def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
+    """OCCURRENCES of a body. `default` is the time of what has none. Raises: FormatError."""
+    return _parse(body, default, _LINE)[0]
+
+
+def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
+    """A WebSocket frame: as a body, and the `"id"` of its first line, if it has one (a line may hold nothing else)."""
+    batch, lines = _parse(body, default, _FRAME_LINE)
+    first = lines[0] if lines else None
+    return batch, first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
+
+
+def _parse(
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]
+) -> tuple[pa.RecordBatch, list[Line]]:
+    texts = body.split(b"\n")
+    try:
+        lines: list[Line] = [decoder.decode(text) for text in texts if text and not text.isspace()]
+        batch = _columns(lines, default)
+    except (FormatError, Blank, ValueError):  # msgspec's errors are ValueErrors
+        batch = None
+    if batch is not None:
+        return batch, lines
+    return _one_by_one(texts, default, decoder)
+
+
+def _columns(lines: list[Line], default: Interval) -> pa.RecordBatch | None:
+    """The rows if every line is one event in one of the three ways of stating times; else None, or what goes wrong on the way."""
+    n = len(lines)
+    if [line.triples for line in lines].count(UNSET) < n:
+        return None
+    s = _terms(SUBJECTS, [line.s for line in lines])
+    p = _terms(PREDICATES, [line.p for line in lines])
+    o = _terms(OBJECTS, [line.o for line in lines])
+    given = [line.g for line in lines]
+    g = None if given.count(UNSET) == n else [GRAPHS[graph] if isinstance(graph, str) else None for graph in given]
+    times = _times(lines, default)
+    return batch_of(s, p, o, g, *times) if times is not None else None
+
+
+def _terms(terms: Terms, texts: list[str | UnsetType]) -> list[str]:
+    if UNSET in texts:
+        raise FormatError("field", "a term is missing")
+    return list(map(terms.__getitem__, texts))  # type: ignore[arg-type]  # all are set; a loop to say so would be the slowest part
+
+
+def _times(lines: list[Line], default: Interval) -> tuple[list[Micros], list[Micros]] | None:
+    n = len(lines)
+    starts, ends, ats = [line.start for line in lines], [line.end for line in lines], [line.at for line in lines]
+    stated = tuple(n - column.count(UNSET) for column in (starts, ends, ats))
+    if stated == (n, n, 0):
+        first = list(map(instant, starts))
+        last = first if starts == ends else list(map(instant, ends))
+        return None if any(map(int.__gt__, first, last)) else (first, last)
+    if stated == (0, 0, n):
+        at = list(map(instant, ats))
+        return at, at
+    return ([default.start] * n, [default.end] * n) if stated == (0, 0, 0) else None
+
+
+def _one_by_one(
+    texts: list[bytes], default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]
+) -> tuple[pa.RecordBatch, list[Line]]:
+    rows: list[tuple[str, str, str, str | None, Micros, Micros]] = []
+    lines: list[Line] = []
+    for number, text in enumerate(texts, 1):
+        if text and not text.isspace():
+            line = _decode(text, number, decoder)
+            rows += _Place(text, number).rows(line, default)
+            lines.append(line)
+    s, p, o, g, start, end = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
+    return batch_of(s, p, o, g, start, end), lines
+
+
+def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]) -> Line:
+    try:
+        text.decode()
+        return decoder.decode(text)
+    except UnicodeDecodeError as fault:
+        column = len(text[: fault.start].decode()) + 1
+        raise FormatError("json", "these bytes are not UTF-8", number, column) from None
+    except msgspec.ValidationError as fault:
+        raise _invalid(str(fault), text, number) from None
+    except (msgspec.DecodeError, RecursionError) as fault:
+        at = re.search(r" \(byte (\d+)\)", str(fault))
+        before = text[: int(at[1])] if at else text.rstrip()
+        if "trailing characters" in str(fault):  # the one message that counts from 1
+            before = before[:-1]
+        reason = str(fault).replace(at[0], "") if at else str(fault)
+        raise FormatError("json", reason, number, len(before.decode("utf-8", "replace")) + 1, "one JSON object per line") from None
+
+
+def _invalid(message: str, text: bytes, number: int) -> FormatError:
+    """A fault of JSON that is well-formed and not an event."""
+    reason, _, path = message.partition(" - at `$.")
+    field = path.rstrip("`")
+    unknown = re.search(r"unknown field `(.*)`", reason)
+    if unknown:
+        fields = ", ".join(Line.__struct_fields__)
+        return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
+    column = _Place(text, number).value(field)[0] if field else 1
+    return FormatError("json", f"{field}: {reason}" if field else reason, number, column)
+
+
+class _Place:
+    """One line, and where in it things stand. Columns are code points, from 1."""
+
+    def __init__(self, text: bytes, number: int) -> None:
+        self.text, self.number = text, number
+
+    def key(self, name: str) -> int:
+        """Column of a field's name."""
+        found = [m for m in _FIELD.finditer(self.text.decode()) if _unescaped(m[1]) == name]
+        return found[0].start(1) if found else 1
+
+    def value(self, name: str) -> tuple[int, str]:
+        """Column of a field's value, and the value as written between its quotes (empty if it is no string)."""
+        found = [m for m in _FIELD.finditer(self.text.decode()) if _unescaped(m[1]) == name]
+        if not found:
+            return 1, ""
+        last = found[-1]
+        return (last.start(2), last[2]) if last[2] is not None else (last.end() + 1, "")
+
+    def column(self, name: str, offset: int) -> int:
+        """Column of the decoded value's code point at `offset`."""
+        begin, raw = self.value(name)
+        return begin + 1 + sum(len(piece) for piece in _ESCAPE.findall(raw)[:offset])
+
+    def fault(self, code: str, message: str, name: str, expected: str = "") -> FormatError:
+        return FormatError(code, message, self.number, self.column(name, 0), expected)
+
+    def rows(self, line: Line, default: Interval) -> list[tuple[str, str, str, str | None, Micros, Micros]]:
+        """The occurrences of the line. Raises: FormatError."""
+        when = self._when(line)
+        labels = Labels(self.text, default if when is None else None)
+        if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in Line.__struct_fields__):
+            return []
+        graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
+        start, end = (default.start, default.end) if when is None else (when.start, when.end)
+        if isinstance(line.triples, str):
+            for name in "spo":
+                if getattr(line, name) is not UNSET:
+                    raise self.fault("field", f"'triples' and {name!r} exclude each other", name)
+            return [(s, p, o, graph, start, end) for s, p, o in self._triples(line.triples, default if when is None else None)]
+        s, p, o = (self._required(terms, name, line, labels) for terms, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o")))
+        return [(s, p, o, graph, start, end)]
+
+    def _required(self, terms: Terms, name: str, line: Line, labels: Labels) -> str:
+        text = getattr(line, name)
+        if text is UNSET:
+            raise FormatError("field", f"the field {name!r} is missing", self.number, 1, "s, p and o, or triples")
+        return self._term(terms, name, text, labels)
+
+    def _term(self, terms: Terms, name: str, text: str, labels: Labels) -> str:
+        try:
+            if text.startswith("_:"):
+                return labels.of(terms.checked(text)[2:])
+            return terms[text]
+        except FormatError as fault:
+            raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
+
+    def _triples(self, text: str, default: Interval | None) -> list[tuple[str, str, str]]:
+        """A message of Turtle, whose blank nodes are scoped by the whole line."""
+        try:
+            return [(x.s, x.p, x.o) for x in parse_message(text.encode(), ox.RdfFormat.TURTLE, default, self.text)]
+        except FormatError as fault:
+            before = text.split("\n")[: (fault.line or 1) - 1]
+            offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1
+            raise FormatError(fault.code, fault.message, self.number, self.column("triples", offset), fault.expected) from None
+
+    def _when(self, line: Line) -> Interval | None:
+        """The time that the line states."""
+        if line.at is not UNSET:
+            for name in ("start", "end"):
+                if getattr(line, name) is not UNSET:
+                    raise self.fault("field", f"'at' and {name!r} exclude each other", name)
+            at = self._instant(line, "at")
+            return Interval(at, at)
+        if line.start is UNSET and line.end is UNSET:
+            return None
+        for name, other in (("start", "end"), ("end", "start")):
+            if getattr(line, name) is UNSET:
+                raise self.fault("field", f"{other!r} comes with {name!r}", other)
+        start, end = self._instant(line, "start"), self._instant(line, "end")
+        if start > end:
+            raise self.fault("interval", f"its start {line.start} is after its end {line.end}", "start")
+        return Interval(start, end)
+
+    def _instant(self, line: Line, name: str) -> Micros:
+        try:
+            return instant(getattr(line, name))
+        except ValueError as fault:
+            raise self.fault("time", str(fault), name) from None
+
+
+def _unescaped(name: str) -> str:
+    return str(msgspec.json.decode(f'"{name}"')) if "\\" in name else name

@@ -1,0 +1,61 @@
+"""Building OCCURRENCES from lists, and what every format needs for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+
+import numpy as np
+import pyarrow as pa
+
+from engine.entries import INSTANT, OCCURRENCES, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    start: Micros
+    end: Micros
+
+
+def batch_of(
+    s: Sequence[str], p: Sequence[str], o: Sequence[str], g: Sequence[str | None] | None, start: Sequence[int], end: Sequence[int]
+) -> pa.RecordBatch:
+    """Rows of canonical terms, none late. `g` None: no row has a graph."""
+    n = len(s)
+    graphs = _encoded(g) if g is not None else pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8()))
+    columns = [_encoded(s), _encoded(p), _encoded(o), graphs, _instants(start), _instants(end), pa.array(np.zeros(n, np.bool_))]
+    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
+
+
+def _encoded(terms: Sequence[str | None]) -> pa.Array:
+    return pa.array(terms, pa.utf8()).dictionary_encode()
+
+
+def _instants(values: Sequence[int]) -> pa.Array:
+    return pa.array(np.array(values, np.int64)).cast(INSTANT)
+
+
+class Labels:
+    """Blank node labels of one message, made the same again whenever the same message is sent.
+
+    `text` is the message; `when` its time where the text does not state it. A label written in the text stays legible; nodes
+    without one (`[]`, collections) are numbered, after `-`, with which no written label begins.
+    """
+
+    def __init__(self, text: bytes, when: Interval | None) -> None:
+        stated = b"" if when is None else f"\n{when.start} {when.end}".encode()
+        self._prefix = "_:m" + sha1(text + stated, usedforsecurity=False).hexdigest()[:12]
+        self._text = text
+        self._known: dict[str, str] = {}
+        self._nameless = 0
+
+    def of(self, label: str) -> str:
+        """The term for a label, given without its `_:`."""
+        known = self._known.get(label)
+        if known is None:
+            if b"_:" + label.encode() in self._text:
+                known = self._prefix + label
+            else:
+                known = f"{self._prefix}-{self._nameless}"
+                self._nameless += 1
+            self._known[label] = known
+        return known

@@ -1,0 +1,78 @@
+"""Frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, assert_never
+
+import msgspec
+import pyarrow as pa
+
+from engine.entries import OCCURRENCES, Drop, DropStream, Entry, Events, Facts, Finish, Micros, Register, SetStream, Tick
+
+HAS_LATE = 1
+"""Frame flag: some of its rows are late."""
+
+_KINDS: dict[str, type[Any]] = {
+    "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
+}  # fmt: skip
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry with what its writer knew: for Events the number of late rows, the watermark they missed, and the stream's latest end after it."""
+
+    entry: Entry
+    late: int = 0
+    missed: Micros | None = None
+    latest: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """A decoded frame; `at` is the clock when it was written."""
+
+    at: Micros
+    records: tuple[Record, ...]
+    rows: pa.RecordBatch
+
+
+def rows_of(entry: Entry) -> int:
+    return entry.rows if isinstance(entry, Events) else 0
+
+
+def stream_of(entry: Entry) -> str | None:
+    """The stream that an entry is about, if it is about one."""
+    match entry:
+        case Events() | Tick() | Finish() | SetStream() | DropStream():
+            return entry.stream
+        case Register() | Drop() | Facts():
+            return None
+        case _:
+            assert_never(entry)
+
+
+def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
+    plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest) for r in records]
+    batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return memoryview(sink.getvalue())
+
+
+def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:
+    """The entries alone; the rows are left in the reader."""
+    reader = pa.ipc.open_stream(pa.py_buffer(payload))
+    at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
+    records = tuple(Record(_KINDS[kind](first + i, *values), late, missed, latest) for i, (kind, values, late, missed, latest) in enumerate(plain))
+    return at, records, reader
+
+
+def decode(first: int, payload: memoryview) -> Content:
+    at, records, reader = decode_records(first, payload)
+    return Content(at, records, reader.read_next_batch().replace_schema_metadata(None))
+
+
+NO_ROWS = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in OCCURRENCES], schema=OCCURRENCES)

@@ -1,0 +1,187 @@
+"""The solution log of a data directory, in its `solutions/`: frames of solutions, each of a range of input-log positions.
+
+Nothing is fsynced on the way but a full segment: solutions are a function of the input log, so what a crash of the machine takes from the end is
+computed again, with the same ids. A process that dies loses nothing it wrote. Data come before the head record that publishes them, so a torn tail
+is never seen, and the next writer cuts it off.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+
+from engine.entries import Micros, StateChange
+from pipeline.errors import OutOfOrder
+from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
+from pipeline.index import Index, Places
+from pipeline.ordinals import Key, Summary, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
+
+_POLL_S = 0.002
+_KEPT_FRAMES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """`values`: SELECT: a term (N-Triples text) per projected variable, None if unbound; CONSTRUCT: N-Triples statements."""
+
+    id: str
+    query: str
+    registered: int
+    entry: int
+    start: Micros
+    end: Micros
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a registration has given so far; `last` is its last solution's id."""
+
+    count: int = 0
+    last: str | None = None
+
+
+class SolutionWriter:
+    """The one writer of a data directory's solution log. One thread at a time. Raises: Locked, Corrupt."""
+
+    def __init__(self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        directory = Path(data_dir) / "solutions"
+        self._frames = FrameWriter(directory, durable=False, segment_bytes=segment_bytes)
+        try:
+            reader, index = FrameReader(directory), Index()
+            index.follow(reader)
+            reader.close()
+        except BaseException:
+            self._frames.close()
+            raise
+        self._last: dict[int, Key] = {registered: places.last for registered, places in index.places.items() if places.last is not None}
+
+    @property
+    def position(self) -> int:
+        """The input-log position up to which solutions are here."""
+        return self._frames.position
+
+    def commit(self, lo: int, hi: int, solutions: pa.RecordBatch, changes: Sequence[StateChange] = ()) -> bool:
+        """Append and publish what the entries [lo, hi) brought (SOLUTIONS). False if that is here already. Raises: OutOfOrder, OSError."""
+        if hi <= self.position:
+            return False
+        if lo != self.position:
+            raise OutOfOrder(f"solutions of [{lo}, {hi}) cannot follow position {self.position}")
+        registered = solutions.column("registered").to_numpy()
+        ordinals, runs = assign(registered, solutions.column("end").cast(pa.int64()).to_numpy(), self._last)
+        summary = Summary(tuple(runs), tuple(changes))
+        payload = encode_solutions(solutions, ordinals, summary) if runs or changes else b""
+        self._frames.append(payload, lo, hi, len(ordinals))
+        self._frames.publish()
+        self._last.update(last_keys(runs))
+        return True
+
+    def sync(self) -> None:
+        """Make the solutions so far outlive a crash of the machine."""
+        self._frames.sync()
+
+    def close(self) -> None:
+        self._frames.close()
+
+
+class SolutionReader:
+    """Reads and follows the solution log from any process. Thread-safe; every call sees what was published before it."""
+
+    def __init__(self, data_dir: Path | str) -> None:
+        self._directory = Path(data_dir) / "solutions"
+        self._frames, self._index = FrameReader(self._directory), Index()
+        self._decoded: dict[tuple[int, int], pa.RecordBatch] = {}
+        self._lock = Lock()
+
+    @property
+    def position(self) -> int:
+        """The input-log position up to which solutions are published."""
+        with self._lock:
+            return self._frames.head().position
+
+    def wait(self, position: int, timeout: float) -> int:
+        """The position, as soon as it is beyond `position` or `timeout` seconds have passed."""
+        deadline = time.monotonic() + timeout
+        while (reached := self.position) <= position and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(_POLL_S, left))
+        return reached
+
+    @property
+    def changes(self) -> tuple[StateChange, ...]:
+        """All state changes so far, in order."""
+        with self._lock:
+            self._index.follow(self._frames)
+            return tuple(self._index.changes)
+
+    def tally(self, registered: int) -> Tally:
+        with self._lock:
+            places = self._places(registered)
+            return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
+
+    def read(self, registered: int, after: str | None, limit: int) -> list[Solution]:
+        """Up to `limit` solutions of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""
+        key = None if after is None else key_of(after)
+        found: list[Solution] = []
+        with self._lock:
+            for segment, byte in self._places(registered).after(key):
+                if len(found) >= limit:
+                    break
+                found += listed(_chosen(self._batch(segment, byte), registered, key, limit - len(found)))
+        return found
+
+    def emitted(self, position: int = 0) -> Iterator[list[Solution]]:
+        """All registrations' solutions of entries at or after `position`, in order of emission, one list per committed range."""
+        frames = FrameReader(self._directory)
+        try:
+            for frame in frames.frames(position):
+                if frame.rows:
+                    found = [solution for solution in listed(decode_solutions(frames.payload(frame))) if solution.entry >= position]
+                    if found:
+                        yield found
+        finally:
+            frames.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._frames.close()
+
+    def _places(self, registered: int) -> Places:
+        self._index.follow(self._frames)
+        return self._index.places.get(registered) or Places()
+
+    def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
+        """The solutions of a frame; the latest are kept, for many subscribers read the same ones."""
+        known = self._decoded.get((segment, byte))
+        if known is None:
+            known = decode_solutions(self._frames.payload(self._frames.frame(segment, byte)))
+            if len(self._decoded) >= _KEPT_FRAMES:
+                del self._decoded[next(iter(self._decoded))]
+            self._decoded[segment, byte] = known
+        return known
+
+
+def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: int) -> pa.RecordBatch:
+    """The first `limit` solutions of a registration beyond a key. Within a registration they stand in order of their keys."""
+    rows = np.flatnonzero(batch.column("registered").to_numpy() == registered)
+    if after is not None and len(rows):
+        ends = batch.column("end").cast(pa.int64()).to_numpy()[rows]
+        ordinals = batch.column("ordinal").to_numpy()[rows]
+        rows = rows[(ends > after[0]) | ((ends == after[0]) & (ordinals > after[1]))]
+    return batch.take(pa.array(rows[:limit]))
+
+
+def listed(batch: pa.RecordBatch) -> list[Solution]:
+    """A stored batch as objects."""
+    start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+    query, registered, entry, values, ordinal = (batch.column(name).to_pylist() for name in ("query", "registered", "entry", "values", "ordinal"))
+    return [
+        Solution(solution_id(last, count), name, by, at, first, last, tuple(terms))
+        for name, by, at, first, last, terms, count in zip(query, registered, entry, start, end, values, ordinal, strict=True)
+    ]
+
+
+__all__ = ["Solution", "SolutionReader", "SolutionWriter", "Tally", "listed", "solution_id"]

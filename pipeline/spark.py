@@ -1,0 +1,446 @@
+"""Solutions on Spark Structured Streaming: a data source whose tasks host the engine, and the server's job over it.
+
+The only module that imports pyspark. A micro-batch is a range of the input log; one task per bucket brings an engine to the
+range's start (kept in its worker, or from snapshot and log), feeds it the range and yields the solutions. State is a function
+of the log's prefix, so neither Spark's state store nor its checkpoint holds anything that matters.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from engine.entries import INSTANT, StateChange
+from pipeline.errors import Locked, SparkFailed
+from pipeline.java import java_home
+from pipeline.log import LogReader
+from pipeline.solutions import SolutionWriter
+
+FORMAT = "epsparql"
+BUCKET = "0"  # all there is until events are routed
+MAX_ROWS = 50_000  # of the input log in one micro-batch: bounds its memory and its time
+LONG_POLL_S = 0.2
+LOCK_PATIENCE_S = 30.0  # a killed server's runner goes within seconds
+STOP_PATIENCE_S = 10.0
+HEAP = "1g"
+_SOCKET_PATH, _SOCKET_NAME = 103, 41  # longest path of a socket that every system takes; `<uuid>.sock`
+
+SOLUTION_COLUMNS = "query string, registered long, entry long, start timestamp, end timestamp, values array<string>"
+PIECE_COLUMNS = "bucket string, lo long, hi long, solutions binary, changes string"
+_SOLUTION = pa.schema(
+    [
+        ("query", pa.string()),
+        ("registered", pa.int64()),
+        ("entry", pa.int64()),
+        ("start", INSTANT),
+        ("end", INSTANT),
+        ("values", pa.list_(pa.field("element", pa.string()))),
+    ]
+)
+_PIECE = pa.schema([("bucket", pa.string()), ("lo", pa.int64()), ("hi", pa.int64()), ("solutions", pa.binary()), ("changes", pa.string())])
+
+
+# ---------------------------------------------------------------- the data source
+@dataclass(frozen=True, slots=True)
+class Range(InputPartition):
+    """What one task does: the entries [lo, hi) of a data directory's log, for one bucket."""
+
+    data: str
+    bucket: str
+    lo: int
+    hi: int
+
+
+class SolutionSource(DataSource):
+    """`format("epsparql")`. Options: `data` (the server's --data directory), `from` (log position to start at, default 0),
+    `maxRows` (rows of the log in one micro-batch), `buckets` (names, with commas) and `form`: `solutions` (default) gives a row
+    per solution; `pieces` a row per range and bucket with its solutions as one Arrow stream, which is what the server's sink takes:
+    rows that pass through the JVM one by one cost several times as much.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return PIECE_COLUMNS if self.options.get("form") == "pieces" else SOLUTION_COLUMNS
+
+    def streamReader(self, schema: StructType) -> "SolutionStream":
+        return SolutionStream(dict(self.options))
+
+
+class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans ranges of the log in one long-lived process and evaluates them in tasks. Offsets are log positions.
+
+    Only the planning side opens the log: an instance is pickled to the tasks.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.data = options["data"]
+        self.start = int(options.get("from", "0"))
+        self.max_rows = int(options.get("maxrows", options.get("maxRows", str(MAX_ROWS))))
+        self.buckets = tuple(options.get("buckets", BUCKET).split(","))
+        self.pieces = options.get("form") == "pieces"
+        self.last: int | None = None  # with trigger availableNow: where to end
+        self.log: LogReader | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "log": None}
+
+    def opened(self) -> LogReader:
+        if self.log is None:
+            self.log = LogReader(self.data)
+        return self.log
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"position": self.start}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.last = self.opened().head()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """The end of the next micro-batch; waits a little for entries, so that a new one is found within a millisecond or so."""
+        position, log = start["position"], self.opened()
+        if self.last is not None and position >= self.last:
+            return {"position": position}
+        if log.wait(position, 0.0 if self.last is not None else LONG_POLL_S) <= position:
+            return {"position": position}
+        end = log.advance(position, limit.max_rows if isinstance(limit, ReadMaxRows) else self.max_rows)
+        return {"position": end if self.last is None else min(end, self.last)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [Range(self.data, bucket, start["position"], end["position"]) for bucket in self.buckets]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The engine runs here, in the task. Worker processes outlive tasks, and with them the engines of `host_of`."""
+        from pipeline.hosting import host_of  # the planning processes have no use for the engine and its second of import
+
+        assert isinstance(partition, Range)
+        host = host_of(partition.data, partition.bucket)
+        if self.pieces and host.unswept:  # the sink made the solutions before `lo` durable before this batch was planned
+            host.sweep(partition.lo)
+        for advance in host.run(partition.lo, partition.hi, self.max_rows):
+            if self.pieces:
+                yield _piece(partition.bucket, advance.lo, advance.hi, advance.outcome.solutions, advance.outcome.changes)
+            elif advance.outcome.solutions.num_rows:
+                yield _plain(advance.outcome.solutions)
+
+
+def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
+    """Spark knows no dictionaries and compares schemas to the letter."""
+    columns = [solutions.column(field.name).cast(field.type) for field in _SOLUTION]
+    return pa.RecordBatch.from_arrays(columns, schema=_SOLUTION)
+
+
+def _piece(bucket: str, lo: int, hi: int, solutions: pa.RecordBatch, changes: Sequence[StateChange]) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, solutions.schema) as stream:
+        stream.write_batch(solutions)
+    row = [[bucket], [lo], [hi], [sink.getvalue().to_pybytes()], [json.dumps([asdict(change) for change in changes])]]
+    return pa.RecordBatch.from_arrays([pa.array(value, field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
+
+
+# ---------------------------------------------------------------- reading, for Spark users
+def solutions_frame(spark: SparkSession, data: Path | str, start: int = 0) -> DataFrame:
+    """The solutions of a data directory's queries as a streaming DataFrame, a row per solution in order of emission.
+
+    Columns: `query` (its name), `registered` (log position of its registration), `entry` (log position of the event that brought
+    the solution), `start`, `end`, `values` (a term in N-Triples syntax per projected variable, null if unbound; for a CONSTRUCT
+    its N-Triples statements). `start` is a position of the input log: entries before it shape the solutions but bring none.
+    Anything that Spark can write to can take it; with Spark's own checkpoint each solution comes once into a transactional sink:
+
+        solutions_frame(spark, "data").writeStream.format("parquet").option("path", …).option("checkpointLocation", …).start()
+    """
+    spark.dataSource.register(SolutionSource)
+    return spark.readStream.format(FORMAT).option("data", str(Path(data).absolute())).option("from", str(start)).load()
+
+
+# ---------------------------------------------------------------- the sink
+class SolutionSink:
+    """Commits micro-batches to the solution log, by log position: one that is there already is dropped, a gap is refused."""
+
+    def __init__(self, writer: SolutionWriter, committed: Callable[[int], None]) -> None:
+        self._writer, self._committed = writer, committed
+        self._lock, self._closed = threading.Lock(), False
+
+    def __call__(self, batch: DataFrame, _: int) -> None:
+        rows = batch.toArrow().sort_by("lo").to_pylist()
+        with self._lock:
+            if self._closed:
+                return
+            for row in rows:
+                assert row["bucket"] == BUCKET, "several buckets need a merge"
+                self._commit(row["lo"], row["hi"], row["solutions"], row["changes"])
+            self._writer.sync()  # the next batch may sweep the snapshots that could bring them back
+            position = self._writer.position
+        self._committed(position)
+
+    def _commit(self, lo: int, hi: int, solutions: bytes, changes: str) -> None:
+        batch = pa.ipc.open_stream(solutions).read_next_batch()
+        self._writer.commit(lo, hi, batch, tuple(StateChange(**change) for change in json.loads(changes)))
+
+    def close(self) -> None:
+        """After this nothing is written any more, whatever Spark still does."""
+        with self._lock:
+            self._closed = True
+
+
+def start_job(
+    spark: SparkSession, data: Path, sink: SolutionSink, position: int, checkpoint: Path, *, max_rows: int = MAX_ROWS, to_end: bool = False
+) -> StreamingQuery:
+    """The server's job over one data directory; with `to_end` it ends at the log's present head."""
+    spark.dataSource.register(SolutionSource)
+    options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows)}
+    writer = spark.readStream.format(FORMAT).options(**options).load().writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
+    return (writer.trigger(availableNow=True) if to_end else writer).start()
+
+
+def run_to_end(spark: SparkSession, data_dirs: Sequence[Path | str], *, together: int = 2, max_rows: int = MAX_ROWS) -> None:
+    """Bring the solution logs of data directories up to the heads of their input logs, `together` at a time.
+
+    Raises: SparkFailed.
+    """
+    with ThreadPoolExecutor(together) as pool:
+        for _ in pool.map(lambda data: _run_one(spark, Path(data), max_rows), data_dirs):
+            pass
+
+
+def _run_one(spark: SparkSession, data: Path, max_rows: int) -> None:
+    writer = SolutionWriter(data)
+    sink = SolutionSink(writer, lambda _: None)
+    try:
+        with tempfile.TemporaryDirectory(prefix="epsparql-checkpoint-") as checkpoint:
+            query = start_job(spark, data, sink, writer.position, Path(checkpoint), max_rows=max_rows, to_end=True)
+            query.awaitTermination()
+    except PySparkException as fault:
+        raise SparkFailed(f"Spark did not get through {data}: {fault}") from fault
+    finally:
+        sink.close()
+        writer.close()
+
+
+# ---------------------------------------------------------------- the session
+def configuration(master: str, scratch: Path, sockets: Path) -> dict[str, str]:
+    """Spark's settings, measured on a batch of few events: see the comments."""
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "epsparql",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": HEAP,
+        # The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less.
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.io.tmpdir={scratch}",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.pollingDelay": "1ms",
+        # Offset and commit log: 72 -> 23 ms.
+        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    }
+    if master.startswith("local"):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    if len(str(sockets)) + len("/.") + _SOCKET_NAME <= _SOCKET_PATH:
+        # Between JVM and workers: over TCP a batch waits 40 ms for a delayed acknowledgement, 115 -> 65 ms. Guarded by the directory's mode.
+        settings |= {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(sockets)}
+    return settings
+
+
+@contextlib.contextmanager
+def session(master: str = "local[*,4]", scratch: Path | None = None, log: Path | None = None) -> Iterator[SparkSession]:
+    """A Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
+
+    One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
+    """
+    with contextlib.ExitStack() as stack:
+        place = scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-spark-")))
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-")))  # not in `place`, whose path may be too long
+        (place / "sockets").symlink_to(sockets)
+        output = stack.enter_context((log or Path(os.devnull)).open("ab"))
+        stack.enter_context(_environment())
+        conf = SparkConf(loadDefaults=False)
+        for key, value in configuration(master, place, sockets).items():
+            conf.set(key, value)
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+        stack.callback(_end, gateway)
+        context = SparkContext(conf=conf, gateway=gateway)
+        stack.callback(_quietly, context.stop)
+        yield SparkSession(context)
+
+
+def clear(scratch: Path) -> None:
+    """Remove a session's scratch directory and, through the link in it, the sockets' one."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(os.readlink(scratch / "sockets"), ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[None]:
+    """What Spark's scripts and workers take from the environment: our Java, our Python, our code, and no other Spark's settings."""
+    before = dict(os.environ)
+    root = str(Path(__file__).parent.parent)
+    for stranger in ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
+        os.environ.pop(stranger, None)
+    os.environ |= {
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([root, *filter(None, [before.get("PYTHONPATH")])]),
+        "MALLOC_ARENA_MAX": "2",  # glibc's arenas per thread would double the JVM's and the workers' memory
+    }
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _quietly(step: Callable[[], object]) -> None:
+    """The JVM may be gone already, and py4j says so in many ways; there is nothing left to do then."""
+    with contextlib.suppress(Exception):
+        step()
+
+
+def _end(gateway: Any) -> None:
+    """Close the JVM, which ends when its standard input does, and let pyspark forget it, so that a new session starts a new one."""
+    _quietly(gateway.shutdown)
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(STOP_PATIENCE_S)
+    except Exception:  # noqa: BLE001  # a JVM that does not end is ended
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+# ---------------------------------------------------------------- the runner process
+class Runner:
+    """The server's job in a process of its own, which lives as long as its standard input."""
+
+    def __init__(self, data: Path, master: str) -> None:
+        self._data, self._master = data, master
+        self._over = threading.Event()
+        self._failure: str | None = None
+
+    def run(self) -> int:
+        """0 after an orderly stop, 1 if the job ended by itself."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._asked)
+        threading.Thread(target=self._watch_parent, daemon=True).start()
+        writer = self._lock_solutions()
+        if writer is None:
+            return 0
+        with contextlib.closing(writer):
+            scratch = self._data / "spark"
+            clear(scratch)  # of a runner that was killed
+            scratch.mkdir(parents=True)
+            try:
+                self._serve(writer, scratch)
+            finally:
+                clear(scratch)
+        if self._failure is not None:
+            print(self._failure, file=sys.stderr)
+        return 0 if self._failure is None else 1
+
+    def _serve(self, writer: SolutionWriter, scratch: Path) -> None:
+        sink = SolutionSink(writer, self._committed)
+        with session(self._master, scratch, self._data / "spark.log") as spark:
+            query = start_job(spark, self._data, sink, writer.position, scratch / "checkpoint")
+            threading.Thread(target=self._watch, args=(query,), daemon=True).start()
+            self._say({"state": "ready", "position": writer.position})
+            self._over.wait()
+            sink.close()
+            _quietly(query.stop)
+
+    def _lock_solutions(self) -> SolutionWriter | None:
+        """The solution log's one writer; a runner whose server was killed may hold it for some seconds more. None if stopped meanwhile."""
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while not self._over.is_set():
+            try:
+                return SolutionWriter(self._data)
+            except Locked:
+                if time.monotonic() > deadline:
+                    raise
+            self._over.wait(0.1)
+        return None
+
+    def _committed(self, position: int) -> None:
+        self._say({"position": position})
+
+    def _say(self, message: dict[str, object]) -> None:
+        try:
+            print(json.dumps(message), flush=True)
+        except OSError:  # nobody listens any more
+            self._over.set()
+
+    def _watch(self, query: StreamingQuery) -> None:
+        try:
+            query.awaitTermination()
+        except Exception as fault:  # noqa: BLE001  # whatever ended the job is reported, and the process ends
+            if not self._over.is_set():
+                self._failure = f"the Spark job ended: {type(fault).__name__}: {fault}"
+        else:
+            if not self._over.is_set():
+                self._failure = "the Spark job ended"
+        self._over.set()
+
+    def _watch_parent(self) -> None:
+        """Standard input ends with the parent, however that ends. Start-up and stop can hang in the JVM: then the process ends all the same, and the JVM with it."""
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(0, 4096):
+                pass
+        self._over.set()
+        time.sleep(STOP_PATIENCE_S)
+        os._exit(3)
+
+    def _asked(self, _: int, __: FrameType | None) -> None:
+        self._over.set()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.spark", description="Runs the queries of a data directory on Spark until standard input ends."
+    )
+    parser.add_argument("--data", type=Path, required=True, help="the server's data directory")
+    parser.add_argument("--master", default="local[*,4]", help="Spark master (default %(default)s; the 4 lets a failed task be retried)")
+    options = parser.parse_args(arguments)
+    return Runner(options.data, options.master).run()
+
+
+if __name__ == "__main__":
+    from pipeline.spark import main as imported  # so that the source's classes belong to a module that workers can import
+
+    sys.exit(imported())

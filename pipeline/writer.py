@@ -1,0 +1,255 @@
+"""Writing the input log: one committer thread gathers what many threads append into one frame and one fsync."""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Condition, Thread
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+
+from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick
+from pipeline.catalogue import Catalogue, Stream
+from pipeline.errors import LogFailed, Overloaded, StreamFinished, TooFarAhead
+from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
+from pipeline.memory import Ack, load, save
+from pipeline.reader import LogReader, Published
+from pipeline.records import HAS_LATE, NO_ROWS, Record, decode_records, encode
+
+QUEUED_ROWS = 500_000
+QUEUED_REQUESTS = 10_000
+FRAME_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """Events of a stream, or (`build`) a control entry; `done` gets an Ack either way."""
+
+    done: "Future[Ack]"
+    stream: str
+    rows: pa.RecordBatch
+    key: str | None = None
+    build: Callable[[int], Entry] | None = None
+
+
+class LogWriter:
+    """The one writer of a data directory's log. Thread-safe.
+
+    `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys.
+    Raises: Locked at once if another writer has the directory; Corrupt if the log is damaged before its end.
+    """
+
+    def __init__(self, data_dir: Path | str, clock: Callable[[], Micros], *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._data, self._clock, self._segment_bytes = Path(data_dir), clock, segment_bytes
+        self._queue: deque[_Request] = deque()
+        self._queued_rows = 0
+        self._changed = Condition()  # guards the queue, its count and the two flags
+        self._closing = self._broken = False
+        self._open()
+        self._published = Published(self._frames.position)
+        self._thread = Thread(target=self._run, name="log-committer", daemon=True)
+        self._thread.start()
+
+    catalogue: Catalogue
+    """Streams and queries as of the last entry. For looking only."""
+
+    def submit(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, timeout: float | None = 0.0) -> "Future[Ack]":
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, Overloaded or LogFailed.
+
+        With the queue full, waits up to `timeout` seconds (None: as long as it takes), then raises Overloaded. A key that was accepted
+        within the last 24 hours gets the Ack it got then, and nothing is written.
+        """
+        assert batch.schema.equals(OCCURRENCES), batch.schema
+        return self._enqueue(_Request(Future(), stream, batch, key), timeout)
+
+    def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None) -> Ack:
+        """`submit`, waiting for room and for the Ack."""
+        return self.submit(stream, batch, key, timeout=None).result()
+
+    def submit_entry(self, build: Callable[[int], Entry], *, timeout: float | None = 0.0) -> "Future[Ack]":
+        """Queue the control entry `build(offset)`; its own offset is its Ack's less one. `build` runs in the committer: it may look at `catalogue`, and raise."""
+        return self._enqueue(_Request(Future(), "", NO_ROWS, build=build), timeout)
+
+    def append(self, build: Callable[[int], Entry]) -> int:
+        """`submit_entry`, waiting; returns the entry's own offset (what a registration is known by)."""
+        return self.submit_entry(build, timeout=None).result().offset - 1
+
+    def idle(self) -> None:
+        """Append a Tick for each stream silent for longer than its idle_timeout. To be called now and then."""
+        now = self._clock()
+        silent = [name for name, stream in list(self.catalogue.streams.items()) if stream.idle(now) is not None]
+        for name in silent:
+            self.append(lambda offset, name=name: self._tick(offset, name))  # type: ignore[misc]
+
+    def heartbeat(self) -> int:
+        """Append a Tick of no stream."""
+        return self.append(lambda offset: Tick(offset, None, None))
+
+    def head(self) -> int:
+        """The position after the last durable entry."""
+        return self._published.position
+
+    def reader(self) -> LogReader:
+        """A reader in this process, woken by each commit."""
+        return LogReader(self._data, self._published)
+
+    def close(self) -> None:
+        """Commit what is queued, save the state, release the directory."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        if not self._broken:
+            self._save()
+        self._frames.close()
+
+    def __enter__(self) -> "LogWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ queue
+    def _enqueue(self, request: _Request, timeout: float | None) -> "Future[Ack]":
+        def room() -> bool:
+            full = len(self._queue) >= QUEUED_REQUESTS or self._queued_rows + request.rows.num_rows > QUEUED_ROWS
+            return self._closing or not self._queue or not full
+
+        with self._changed:
+            if not (room() or self._changed.wait_for(room, timeout)):
+                raise Overloaded(f"{len(self._queue)} bodies wait to be written; send more slowly, or again later")
+            if self._closing:
+                raise LogFailed("the log is closed")
+            self._queue.append(request)
+            self._queued_rows += request.rows.num_rows
+            self._changed.notify_all()
+        return request.done
+
+    def _take(self) -> list[_Request]:
+        """What goes into the next frame; empty when closing."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            taken: list[_Request] = []
+            rows = 0
+            while self._queue and (not taken or rows + self._queue[0].rows.num_rows <= FRAME_ROWS):
+                request = self._queue.popleft()
+                taken.append(request)
+                rows += request.rows.num_rows
+            self._queued_rows -= rows
+            self._changed.notify_all()
+            return taken
+
+    def _run(self) -> None:
+        while taken := self._take():
+            requests = [request for request in taken if request.done.set_running_or_notify_cancel()]
+            try:
+                if self._broken:
+                    self._frames.close()
+                    self._open()
+                    self._broken = False
+                answers = self._commit(requests)
+            except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting; the next commit begins by recovering
+                self._broken = True
+                for request in requests:
+                    if not request.done.done():
+                        request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))
+            else:
+                for request, ack in answers:
+                    request.done.set_result(ack)
+
+    # ------------------------------------------------------------ commit
+    def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Ack]]:
+        """Make one frame of the requests that stand, durable and published. What is refused gets its error here."""
+        at, first = self._clock(), self.catalogue.position
+        self._keys.forget(at)
+        records: list[Record] = []
+        rows: list[pa.RecordBatch] = []
+        answers: list[tuple[_Request, Ack]] = []
+        for request in requests:
+            try:
+                ack, record, batch = self._judge(request, at)
+            except Exception as refusal:  # noqa: BLE001  # a builder's own error goes back to who gave the builder
+                request.done.set_exception(refusal)
+                continue
+            answers.append((request, ack))
+            if record is not None:
+                records.append(record)
+                rows.append(batch)
+                self.catalogue.apply(record, at)
+                self._keys.remember(request.stream, request.key, at, ack)
+        if records:
+            self._write(at, first, records, rows)
+        return answers
+
+    def _write(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
+        filled = [batch for batch in rows if batch.num_rows]
+        batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
+        flags = HAS_LATE if any(record.late for record in records) else 0
+        rotated = self._frames.append(encode(at, records, batch), first, self.catalogue.position, batch.num_rows, flags)
+        self._frames.sync()
+        self._frames.publish()
+        self._published.announce(self._frames.position)
+        if rotated:
+            self._save()
+
+    def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
+        """The request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead."""
+        offset = self.catalogue.position
+        if request.build is not None:
+            entry = request.build(offset)
+            assert entry.offset == offset, entry
+            if isinstance(entry, Finish) and self.catalogue.stream(entry.stream).finished:
+                raise StreamFinished(entry.stream)
+            return Ack(offset + 1), Record(entry), NO_ROWS
+        known = self._keys.get(request.stream, request.key)
+        if known is not None:
+            return known, None, NO_ROWS
+        stream = self.catalogue.stream(request.stream)
+        record, batch = judge(stream, request.rows, offset, request.key, at)
+        return Ack(offset + 1, batch.num_rows, record.late), record, batch
+
+    def _tick(self, offset: int, name: str) -> Tick:
+        stream = self.catalogue.stream(name)
+        return Tick(offset, name, stream.idle(self._clock()) or stream.watermark)
+
+    # ------------------------------------------------------------ state
+    def _open(self) -> None:
+        self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes)
+        try:
+            self.catalogue, self._keys = load(self._data, self._frames.position)
+            reader = FrameReader(self._data / "log")
+            for frame in reader.frames(self.catalogue.position):
+                at, records, _ = decode_records(frame.first, reader.payload(frame))
+                for record in records:
+                    if record.entry.offset == self.catalogue.position:
+                        self.catalogue.apply(record, at)
+                        self._keys.recall(record, at)
+            reader.close()
+        except BaseException:
+            self._frames.close()
+            raise
+
+    def _save(self) -> None:
+        save(self._data, self.catalogue, self._keys)
+
+
+def judge(stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros) -> tuple[Record, pa.RecordBatch]:
+    """The entry of a body at `offset`: lateness is judged against the watermark before it. Raises: StreamFinished, TooFarAhead."""
+    if stream.finished:
+        raise StreamFinished(stream.name)
+    ends = rows.column("end").cast(pa.int64()).to_numpy()
+    latest, late = stream.latest, 0
+    if len(ends):
+        last = int(ends.max())
+        if stream.max_ahead is not None and last > at + stream.max_ahead:
+            raise TooFarAhead(stream.name, int((ends > at + stream.max_ahead).argmax()), last, at + stream.max_ahead)
+        latest = last if latest is None else max(latest, last)
+        if stream.watermark is not None and int(ends.min()) < stream.watermark:
+            missed = ends < stream.watermark
+            late = int(np.count_nonzero(missed))
+            rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
+    entry = Events(offset, stream.name, rows.num_rows, stream.after(latest), key)
+    return Record(entry, late, stream.watermark if late else None, latest), rows

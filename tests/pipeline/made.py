@@ -1,0 +1,49 @@
+"""Small makings of the pipeline's tests: occurrences, a clock that is set, and waiting for what must come."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.entries import INSTANT, SOLUTIONS, Micros
+from pipeline.occurrences import batch_of
+
+DEADLINE_S = 20.0
+
+
+@dataclass(slots=True)
+class Clock:
+    """A clock that stands until it is set."""
+
+    now: Micros = 1_000_000_000
+
+    def __call__(self) -> Micros:
+        return self.now
+
+
+def occurrences(*ends: Micros, subject: str = "<http://e/s>") -> pa.RecordBatch:
+    """One occurrence per end, each an instant, told apart by its object."""
+    n = len(ends)
+    return batch_of([subject] * n, ["<http://e/p>"] * n, [f'"{end}"' for end in ends], None, ends, ends)
+
+
+def solutions(*rows: tuple[int, int, Micros, Sequence[str | None]]) -> pa.RecordBatch:
+    """(registered, entry, end, values) each; a query is named by its registration."""
+    columns = [
+        pa.array([f"q{row[0]}" for row in rows], pa.utf8()).dictionary_encode(),
+        pa.array([row[0] for row in rows], pa.int64()),
+        pa.array([row[1] for row in rows], pa.int64()),
+        pa.array([row[2] for row in rows], pa.int64()).cast(INSTANT),
+        pa.array([row[2] for row in rows], pa.int64()).cast(INSTANT),
+        pa.array([list(row[3]) for row in rows], pa.list_(pa.utf8())),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SOLUTIONS)
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition. Raises: AssertionError when the deadline passes."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.002)

@@ -1,0 +1,160 @@
+"""Logs for the runners' tests, and what an undisturbed in-process run makes of them."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+from engine.entries import Drop, Facts, Finish, Register, StateChange
+from pipeline.inprocess import InProcessRunner
+from pipeline.log import LogReader, LogWriter
+from pipeline.occurrences import batch_of
+from pipeline.solutions import Solution, SolutionReader
+
+SECOND = 1_000_000
+START = 1_767_225_600 * SECOND
+PAIRS = """PREFIX : <http://e/> SELECT ?s ?v ?w WHERE { { ?s :a ?v } SEQ { ?s :b ?w } WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration> }"""
+HIGH = "PREFIX : <http://e/> SELECT ?s ?v WHERE { ?s :a ?v FILTER(?v > 60) }"
+NEAR = "PREFIX : <http://e/> SELECT ?s ?o ?v WHERE { ?s :a ?v . ?o :near ?s }"
+RULE = 'PREFIX : <http://e/> CONSTRUCT { ?s :rise ?w } INTO STREAM <up> WHERE { { ?s :a ?v } SEQ { ?s :a ?w } FILTER(?w > ?v && getDURATION() < "PT5S"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
+RISES = "PREFIX : <http://e/> SELECT ?s ?w FROM STREAM <up> WHERE { ?s :rise ?w }"
+BROKEN = "SELECT ?s WHERE { ?s ?p }"
+
+Found = tuple[list[Solution], tuple[StateChange, ...]]
+
+
+def frozen_clock() -> int:
+    """Arrival times are no part of any answer."""
+    return START
+
+
+def message(number: int, chance: Random) -> pa.RecordBatch:
+    """One reading of a few sensors, a second after the last."""
+    sensors = [f"<http://e/s{chance.randrange(4)}>" for _ in range(2)]
+    predicates = [f"<http://e/{chance.choice('ab')}>" for _ in sensors]
+    values = [f'"{chance.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer>' for _ in sensors]
+    at = [START + number * SECOND] * len(sensors)
+    return batch_of(sensors, predicates, values, None, at, at)
+
+
+def register(log: LogWriter, name: str, text: str) -> int:
+    return log.append(lambda offset: Register(offset, name, text))
+
+
+def finish(log: LogWriter) -> int:
+    return log.append(lambda offset: Finish(offset, "default"))
+
+
+def readings(log: LogWriter, numbers: Sequence[int], chance: Random) -> None:
+    for number in numbers:
+        log.append_events("default", message(number, chance))
+
+
+def sequences(log: LogWriter) -> None:
+    register(log, "pairs", PAIRS)
+    readings(log, range(150), Random(1))
+
+
+def changing(log: LogWriter) -> None:
+    """Queries that come, go and fail, and facts, in the middle of the stream."""
+    chance, high = Random(2), register(log, "high", HIGH)
+    readings(log, range(60), chance)
+    register(log, "pairs", PAIRS)
+    register(log, "broken", BROKEN)
+    readings(log, range(60, 90), chance)
+    log.append(lambda offset: Facts(offset, "", "<http://e/hall> <http://e/near> <http://e/s1> .\n"))
+    log.append(lambda offset: Drop(offset, high, "high"))
+    register(log, "near", NEAR)
+    log.heartbeat()
+    readings(log, range(90, 150), chance)
+
+
+def rules(log: LogWriter) -> None:
+    register(log, "rule", RULE)
+    register(log, "rises", RISES)
+    readings(log, range(120), Random(3))
+
+
+CASES: dict[str, Callable[[LogWriter], None]] = {"sequences": sequences, "changing": changing, "rules": rules}
+
+
+def write(case: str, data: Path) -> None:
+    """The finished log of a case."""
+    with LogWriter(data, frozen_clock) as log:
+        CASES[case](log)
+        finish(log)
+
+
+def found_in(data: Path) -> Found:
+    """All solutions in order of emission, and the changes of state."""
+    with closing(SolutionReader(data)) as reader:
+        return [solution for some in reader.emitted() for solution in some], reader.changes
+
+
+def undisturbed(data: Path, elsewhere: Path) -> Found:
+    """What the in-process runner finds in a copy of the log."""
+    shutil.copytree(data / "log", elsewhere / "log")
+    runner = InProcessRunner(elsewhere)
+    runner.start()
+    try:
+        reached(elsewhere, head_of(data), 60, lambda: runner.state)
+    finally:
+        runner.stop()
+    return found_in(elsewhere)
+
+
+def head_of(data: Path) -> int:
+    with closing(LogReader(data)) as log:
+        return log.head()
+
+
+def reached(data: Path, position: int, within: float, state: Callable[[], str] = lambda: "") -> None:
+    """Wait until the solution log is at a position of the input log."""
+    with closing(SolutionReader(data)) as reader:
+        eventually(lambda: reader.position >= position, within, lambda: f"{data.name} at {reader.position} of {position}, {state()}")
+
+
+def eventually(holds: Callable[[], bool], within: float, otherwise: Callable[[], str]) -> None:
+    """Wait for a condition, with a deadline."""
+    deadline = time.monotonic() + within
+    while not holds():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.02)
+
+
+# ---------------------------------------------------------------- processes
+Processes = dict[int, tuple[int, str]]
+
+
+def processes() -> Processes:
+    """Parent and command line of each process that runs (a dead one that nobody has waited for does not)."""
+    lines = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
+    fields = [line.split(None, 3) for line in lines]
+    return {int(pid): (int(parent), args) for pid, parent, state, args in (f for f in fields if len(f) == 4) if not state.startswith("Z")}
+
+
+def below(root: int, table: Processes | None = None) -> dict[int, str]:
+    """The descendants of a process with their command lines."""
+    known = processes() if table is None else table
+
+    def walk(pid: int) -> Iterator[tuple[int, str]]:
+        for child, (parent, args) in known.items():
+            if parent == pid:
+                yield child, args
+                yield from walk(child)
+
+    return dict(walk(root))
+
+
+def gone(family: dict[int, str], within: float = 20) -> None:
+    """Wait until none of these processes is left."""
+
+    def left() -> dict[int, str]:
+        return {pid: args for pid, (_, args) in processes().items() if family.get(pid) == args}
+
+    eventually(lambda: not left(), within, lambda: f"left behind: {left()}")

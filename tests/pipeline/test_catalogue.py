@@ -1,0 +1,52 @@
+"""What the log's entries amount to."""
+
+from engine.entries import Drop as DropQuery
+from engine.entries import DropStream, Entry, Events, Facts, Finish, Register, SetStream, StateChange, Tick
+from pipeline.catalogue import Catalogue, Registration, Stream
+from pipeline.records import Record
+
+
+def fold(*entries: Entry) -> Catalogue:
+    catalogue = Catalogue()
+    for entry in entries:
+        catalogue.apply(Record(entry), 7)
+    return catalogue
+
+
+def test_a_stream_is_created_by_whatever_names_it_first() -> None:
+    assert fold(Events(0, "s", 2, None)).streams == {"s": Stream("s", 0, accepted=2, arrived=7)}
+    assert fold(SetStream(0, "s", 3, 4, 5, "d")).streams == {"s": Stream("s", 0, 3, 4, 5, "d")}
+    assert fold(Finish(0, "s")).streams["s"].finished
+    assert fold(Tick(0, "s", 9)).streams["s"].watermark == 9
+    assert fold(Tick(0, None, None)).streams == {}
+
+
+def test_a_dropped_stream_is_gone_and_may_come_again() -> None:
+    again = fold(Finish(0, "s"), DropStream(1, "s"), DropStream(2, "s"), Events(3, "s", 1, None))
+    assert again.streams == {"s": Stream("s", 3, accepted=1, arrived=7)}
+
+
+def test_a_query_is_replaced_by_name_and_dropped_by_registration() -> None:
+    replaced = fold(Register(0, "q", "a"), Register(1, "r", "b"), Register(2, "q", "c"), DropQuery(3, 0, "q"))
+    assert list(replaced.queries.values()) == [Registration(1, "r", "b"), Registration(2, "q", "c")]
+    replaced.apply(Record(DropQuery(4, 2, "q")), 0)
+    assert list(replaced.queries) == ["r"]
+    assert replaced.position == 5
+
+
+def test_states_come_from_the_runner_and_hold_for_their_registration_alone() -> None:
+    catalogue = fold(Register(0, "q", "a"), Register(1, "r", "b"))
+    shown = catalogue.with_changes([StateChange(0, "q", 3, "failed", "why"), StateChange(9, "r", 9, "completed", "")])
+    assert (shown["q"].state, shown["q"].reason) == ("failed", "why")
+    assert (shown["r"].state, shown["r"].reason) == ("running", "")
+
+
+def test_background_graphs_are_counted() -> None:
+    assert fold(Facts(0, "", ""), Facts(1, "g", ""), Facts(2, "g", "")).graphs == {"": 1, "g": 2}
+
+
+def test_silence_is_judged_by_timeout_and_delay() -> None:
+    stream = Stream("s", 0, max_delay=3, idle_timeout=10, latest=100, watermark=97, arrived=1000)
+    assert [stream.idle(now) for now in (1009, 1010, 1020)] == [None, 107, 117]
+    assert Stream("s", 0, idle_timeout=10).idle(10**9) is None
+    assert Stream("s", 0, idle_timeout=10, latest=1, watermark=10**6, arrived=0).idle(100) is None

@@ -1,0 +1,210 @@
+"""The runner in this process, with the real engine: once each, in order, whatever stops and starts."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.entries import Register
+from engine.run import Engine
+from pipeline.errors import Locked, OutOfOrder
+from pipeline.hosting import EngineHost, Snapshots, host_of
+from pipeline.inprocess import InProcessRunner
+from pipeline.log import LogReader, LogWriter
+from pipeline.solutions import Solution, SolutionReader
+from tests.pipeline.made import Clock, occurrences, until
+
+PAIRS = "SELECT ?a ?b WHERE { { <http://e/s> <http://e/p> ?a } SEQ { <http://e/s> <http://e/p> ?b } WITHIN 0.000003 }"
+
+
+def register(log: LogWriter, text: str = PAIRS, name: str = "pairs") -> int:
+    return log.append(lambda offset: Register(offset, name, text))
+
+
+def feed(log: LogWriter, ends: range) -> None:
+    for end in ends:
+        log.append_events("default", occurrences(end))
+
+
+def answered(directory: Path, registered: int = 0) -> list[Solution]:
+    return SolutionReader(directory).read(registered, None, 10**6)
+
+
+def pairs(last: int) -> set[tuple[str | None, ...]]:
+    """Of the ends 0 to `last`: those at most 3 µs apart; what ends with the watermark itself is not yet past."""
+    return {(f'"{a}"', f'"{b}"') for b in range(last + 1) for a in range(max(b - 3, 0), b)}
+
+
+@pytest.fixture
+def undisturbed(tmp_path: Path) -> list[Solution]:
+    directory = tmp_path / "undisturbed"
+    with LogWriter(directory, Clock()) as log:
+        register(log)
+        feed(log, range(200))
+        run_to_head(directory, log)
+    return answered(directory)
+
+
+def run_to_head(directory: Path, log: LogWriter, **options: int) -> None:
+    runner = InProcessRunner(directory, log.reader(), **options)
+    runner.start()
+    until(lambda: runner.position == log.head() or runner.state.startswith("failed"), "the head is reached")
+    runner.stop()
+    assert runner.state == "stopped", runner.state
+
+
+def test_it_follows_answers_and_tells(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        runner = InProcessRunner(tmp_path, log.reader())
+        told: list[int] = []
+        runner.on_commit(told.append)
+        assert (runner.state, runner.ready, runner.position) == ("stopped", False, 0)
+        runner.start()
+        until(lambda: runner.ready, "the runner is up")
+        registered = register(log)
+        feed(log, range(50))
+        until(lambda: runner.position == log.head(), "all is answered")
+        assert (runner.state, runner.lag) == ("running", 0)
+        assert told == sorted(told)
+        assert told[-1] == log.head()
+        found = {solution.values for solution in answered(tmp_path, registered)}
+        assert pairs(48) <= found <= pairs(49)
+        with pytest.raises(Locked, match="solutions is in use by process"):
+            InProcessRunner(tmp_path).start()
+        runner.stop()
+        assert (runner.state, runner.ready) == ("stopped", False)
+
+
+@pytest.mark.parametrize("max_rows", [1, 7, 1000])
+def test_stops_and_starts_change_nothing(tmp_path: Path, undisturbed: list[Solution], max_rows: int) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        register(log)
+        for begin in range(0, 200, 40):
+            feed(log, range(begin, begin + 40))
+            run_to_head(tmp_path, log, max_rows=max_rows, snapshot_weight=1500)
+        assert answered(tmp_path) == undisturbed
+    assert 1 <= len(Snapshots(tmp_path / "snapshots", "0").positions()) < 10
+
+
+def test_without_snapshots_or_with_spoiled_ones_the_log_is_enough(tmp_path: Path, undisturbed: list[Solution]) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        register(log)
+        feed(log, range(100))
+        run_to_head(tmp_path, log, max_rows=10, snapshot_weight=1500)
+        for path in (tmp_path / "snapshots").iterdir():
+            path.write_bytes(path.read_bytes()[:-1])
+        (tmp_path / "snapshots" / f"0-{3:020d}.snapshot").write_bytes(b"")
+        feed(log, range(100, 200))
+        run_to_head(tmp_path, log)
+        assert answered(tmp_path) == undisturbed
+
+
+def test_a_host_that_is_behind_reads_on_and_one_that_is_ahead_is_replaced(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        register(log)
+        feed(log, range(30))
+
+    def brought(host: EngineHost, lo: int, hi: int) -> list[tuple[int, int, int]]:
+        return [(piece.lo, piece.hi, piece.outcome.solutions.num_rows) for piece in host.run(lo, hi, 5)]
+
+    whole = brought(EngineHost(tmp_path), 0, 31)
+    host = host_of(tmp_path)
+    assert host is host_of(str(tmp_path))
+    assert host is not host_of(tmp_path, "1")
+    assert brought(host, 10, 15)[-1][1] == 15
+    for lo, hi in ((10, 15), (15, 20), (25, 31), (0, 31), (30, 31)):
+        assert sum(n for _, _, n in brought(host, lo, hi)) == sum(n for _, _, n in brought(EngineHost(tmp_path), lo, hi))
+    pieces = host.run(0, 31, 5)
+    assert (next(pieces).hi, next(pieces).hi) == (5, 10)
+    pieces.close()
+    assert sum(n for _, _, n in brought(host, 10, 31)) == sum(n for _, hi, n in whole if hi > 10)
+    assert brought(host, 31, 31) == []
+    with pytest.raises(OutOfOrder, match="before 32"):
+        brought(host, 31, 32)
+    host.close()
+
+
+def test_snapshots_before_the_committed_one_go(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path, "0")
+    other = Snapshots(tmp_path, "10")
+    for position in (5, 10, 15):
+        snapshots.write(position, Engine().snapshot())
+    other.write(1, b"")
+    (tmp_path / "0-left.123.tmp").touch()
+    snapshots.sweep(12)
+    assert (snapshots.positions(), other.positions()) == ([10, 15], [1])
+    assert not list(tmp_path.glob("*.tmp"))
+    snapshots.sweep(4)
+    assert snapshots.positions() == [10, 15]
+
+
+def test_a_query_that_does_not_compile_is_a_state_not_a_failure(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        bad = register(log, "SELECT nonsense", "bad")
+        good = register(log)
+        feed(log, range(5))
+        run_to_head(tmp_path, log)
+        shown = log.catalogue.with_changes(SolutionReader(tmp_path).changes)
+        assert (shown["bad"].registered, shown["bad"].state, shown["pairs"].state) == (bad, "failed", "running")
+        assert answered(tmp_path, good)
+
+
+def test_a_fault_of_the_engine_is_seen_and_nothing_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    with LogWriter(tmp_path, Clock()) as log:
+        feed(log, range(3))
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "feed", fail)
+            runner = InProcessRunner(tmp_path, log.reader())
+            runner.start()
+            until(lambda: runner.state.startswith("failed"), "the fault shows")
+            assert runner.state == "failed: ZeroDivisionError: a fault"
+            assert (runner.ready, runner.position, SolutionReader(tmp_path).position) == (False, 0, 0)
+            runner.stop()
+        assert "stopped at position 0" in caplog.text
+        run_to_head(tmp_path, log)  # and another may take over
+
+
+def test_a_log_that_is_not_the_one_of_the_solutions_is_a_failure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        feed(log, range(5))
+        run_to_head(tmp_path, log)
+    for path in (*(tmp_path / "log").iterdir(), *(tmp_path / "snapshots").iterdir()):
+        path.unlink()
+    runner = InProcessRunner(tmp_path)
+    runner.start()
+    until(lambda: runner.state.startswith("failed"), "the failure shows")
+    assert "not the log they came from" in runner.state
+    runner.stop()
+    assert "OutOfOrder" in caplog.text
+
+
+RUNNER = """
+import sys, time
+from pipeline.inprocess import InProcessRunner
+runner = InProcessRunner(sys.argv[1], max_rows=3, snapshot_weight=1000)
+runner.start()
+while True:
+    time.sleep(1)
+"""
+
+
+def test_kills_of_the_runner_change_nothing(tmp_path: Path, undisturbed: list[Solution]) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        register(log)
+        reader = SolutionReader(tmp_path)
+        for n, begin in enumerate(range(0, 200, 40)):
+            with subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path)]) as process:
+                before = reader.position
+                feed(log, range(begin, begin + 40))
+                until(lambda before=before, n=n: reader.position > before + 5 * n, "solutions")  # type: ignore[misc]
+                process.send_signal(signal.SIGKILL)
+        run_to_head(tmp_path, log)
+        assert answered(tmp_path) == undisturbed
+        assert LogReader(tmp_path).head() == 201

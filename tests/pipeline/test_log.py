@@ -1,0 +1,333 @@
+"""The input log: order, lateness, keys, recovery, group commit."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entry, Events, Facts, Finish, Register, SetStream, Tick
+from pipeline import reader as reader_module
+from pipeline import writer as writer_module
+from pipeline.errors import LogFailed, Overloaded, StreamFinished, TooFarAhead
+from pipeline.frames import FrameReader, segments
+from pipeline.log import Ack, LogReader, LogWriter
+from tests.pipeline.made import Clock, occurrences
+
+CONTROLS: list[Callable[[int], Entry]] = [
+    lambda offset: SetStream(offset, "s", max_delay=5, idle_timeout=7, max_ahead=None, description="d\u00e9s"),
+    lambda offset: Register(offset, "q", "SELECT * WHERE { ?s ?p ?o }", "recent", "unnamed"),
+    lambda offset: Drop(offset, 1, "q"),
+    lambda offset: Facts(offset, "", "<http://e/s> <http://e/p> <http://e/o> .\n"),
+    lambda offset: Tick(offset, None, None),
+    lambda offset: Finish(offset, "s"),
+    lambda offset: DropStream(offset, "s"),
+]
+
+
+def entries(reader: LogReader, position: int = 0, max_rows: int = 1000, until: int | None = None) -> list[Entry]:
+    return [entry for block in reader.blocks(position, max_rows, until) for entry in block.entries]
+
+
+def rows(blocks: list[Block]) -> list[dict[str, object]]:
+    return [row for block in blocks for row in block.rows.to_pylist()]
+
+
+def test_every_kind_of_entry_comes_back_as_it_was(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        offsets = [log.append(build) for build in CONTROLS]
+        log.append_events("t", occurrences(3, 4), "key")
+        assert offsets == list(range(len(CONTROLS)))
+        found = entries(LogReader(tmp_path))
+    assert found == [*(build(offset) for offset, build in enumerate(CONTROLS)), Events(len(CONTROLS), "t", 2, 4, "key")]
+
+
+def test_lateness_is_judged_against_the_watermark_before_the_entry(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, clock := Clock()) as log:
+        log.append(lambda offset: SetStream(offset, "s", max_delay=5))
+        assert log.append_events("s", occurrences(10, 1)) == Ack(2, 2, 0)
+        assert log.append_events("s", occurrences(5, 4, 20, 3)) == Ack(3, 4, 2)
+        clock.now = 77
+        assert log.append_events("s", occurrences(14, 15)) == Ack(4, 2, 1)
+        assert log.append_events("other", occurrences(1)) == Ack(5, 1, 0)
+        reader = log.reader()
+        watermarks = [entry.watermark for entry in entries(reader) if isinstance(entry, Events)]
+        assert watermarks == [5, 15, 15, 1]
+        flags = [row["late"] for row in rows(list(reader.blocks(0, 1000)))]
+        assert flags == [False, False, False, True, False, True, True, False, False]
+        late = reader.late("s", 0, 100)
+        assert [(row.o, row.end, row.watermark, row.offset) for row in late] == [('"4"', 4, 5, 3), ('"3"', 3, 5, 3), ('"14"', 14, 15, 4)]
+        assert (late[2].arrived, late[2].reason) == (77, "its end is below the stream's watermark")
+        assert [row.o for row in reader.late("s", late[0].offset, 100)] == ['"14"']
+        assert [row.o for row in reader.late("s", 0, 1)] == ['"4"', '"3"']
+        assert reader.late("other", 0, 100) == []
+        assert (log.catalogue.streams["s"].accepted, log.catalogue.streams["s"].late) == (8, 3)
+
+
+def test_a_watermark_never_falls_whatever_becomes_of_the_delay(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        log.append_events("s", occurrences(100))
+        log.append(lambda offset: SetStream(offset, "s", max_delay=50))
+        log.append_events("s", occurrences(101))
+        assert log.catalogue.streams["s"].watermark == 100
+        log.append_events("s", occurrences(160))
+        assert log.catalogue.streams["s"].watermark == 110
+
+
+def test_a_key_answers_again_for_a_day_restarts_included(tmp_path: Path) -> None:
+    clock = Clock()
+    with LogWriter(tmp_path, clock) as log:
+        log.append_events("s", occurrences(10))
+        first = log.append_events("s", occurrences(5, 20), "k")
+        assert first == Ack(2, 2, 1)
+        assert log.append_events("s", occurrences(5, 20), "k") == first
+        assert log.append_events("t", occurrences(20), "k") == Ack(3, 1, 0)
+    (tmp_path / "catalogue.json").unlink()
+    for _ in range(2):  # once from the log, once from the saved state
+        with LogWriter(tmp_path, clock) as log:
+            assert log.append_events("s", occurrences(5, 20), "k") == first
+            assert log.head() == 3
+    clock.now += 24 * 3600 * 1_000_000 + 1
+    with LogWriter(tmp_path, clock) as log:
+        assert log.append_events("s", occurrences(30), "k") == Ack(4, 1, 0)
+
+
+def test_a_finished_stream_refuses_until_it_is_dropped(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        log.append_events("s", occurrences(10))
+        log.append(lambda offset: Finish(offset, "s"))
+        assert log.catalogue.streams["s"].watermark == END_OF_TIME
+        with pytest.raises(StreamFinished, match="'s' is finished"):
+            log.append_events("s", occurrences(11))
+        with pytest.raises(StreamFinished):
+            log.append(lambda offset: Finish(offset, "s"))
+        assert log.head() == 2
+        log.append(lambda offset: DropStream(offset, "s"))
+        assert log.append_events("s", occurrences(1)) == Ack(4, 1, 0)
+
+
+def test_an_end_too_far_ahead_refuses_the_body_whole(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock(1000)) as log:
+        log.append(lambda offset: SetStream(offset, "s", max_ahead=10))
+        with pytest.raises(TooFarAhead, match=r"occurrence 2 ends .* raise max_ahead") as caught:
+            log.append_events("s", occurrences(1, 1011, 5))
+        assert (caught.value.row, caught.value.end, caught.value.limit) == (1, 1011, 1010)
+        assert log.head() == 1
+        log.append_events("s", occurrences(1010))
+
+
+def test_silence_advances_a_stream_by_the_clock_and_each_advance_is_an_entry(tmp_path: Path) -> None:
+    clock = Clock(1000)
+    with LogWriter(tmp_path, clock) as log:
+        log.append(lambda offset: SetStream(offset, "s", max_delay=3, idle_timeout=100))
+        log.append_events("s", occurrences(50))
+        log.append_events("never idle", occurrences(50))
+        clock.now += 99
+        log.idle()
+        assert log.head() == 3
+        clock.now += 1
+        log.idle()
+        log.idle()
+        assert entries(log.reader(), 3) == [Tick(3, "s", 147)]
+        assert log.append_events("s", occurrences(146, 147)) == Ack(5, 2, 1)
+
+
+def test_a_builder_that_raises_gets_its_error_back_and_writes_nothing(tmp_path: Path) -> None:
+    def refuse(offset: int) -> Entry:
+        raise KeyError(offset)
+
+    with LogWriter(tmp_path, Clock()) as log:
+        with pytest.raises(KeyError):
+            log.append(refuse)
+        assert log.append(CONTROLS[0]) == 0
+
+
+def test_a_full_queue_refuses_or_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "QUEUED_ROWS", 10)
+    with LogWriter(tmp_path, Clock()) as log:
+        entered, leave = threading.Event(), threading.Event()
+
+        def stall(offset: int) -> Entry:
+            entered.set()
+            leave.wait()
+            return Tick(offset, None, None)
+
+        stalled = log.submit_entry(stall)
+        assert entered.wait(10)
+        larger_than_the_queue = log.submit("s", occurrences(*range(20)))
+        with pytest.raises(Overloaded, match="send more slowly"):
+            log.submit("s", occurrences(20))
+        patient = threading.Thread(target=log.append_events, args=("s", occurrences(21)))
+        patient.start()
+        leave.set()
+        patient.join()
+        assert (stalled.result().offset, larger_than_the_queue.result().offset, log.head()) == (1, 2, 3)
+
+
+def test_a_write_that_fails_fails_its_callers_and_the_log_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    with LogWriter(tmp_path, Clock()) as log:
+        log.append_events("s", occurrences(1))
+        with monkeypatch.context() as patch:
+            patch.setattr("pipeline.writer.FrameWriter.append", full)
+            with pytest.raises(LogFailed, match="No space left"):
+                log.append_events("s", occurrences(50), "k")
+        assert log.append_events("s", occurrences(2), "k") == Ack(2, 1, 0)  # neither the watermark nor the key of the failed one is left
+        assert [row["o"] for row in rows(list(log.reader().blocks(0, 10)))] == ['"1"', '"2"']
+
+
+def test_closed_is_closed(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path, Clock())
+    waiting = [log.submit("s", occurrences(n)) for n in range(100)]
+    log.close()
+    assert [ack.result().offset for ack in waiting] == list(range(1, 101))
+    with pytest.raises(LogFailed, match="closed"):
+        log.append_events("s", occurrences(1))
+
+
+def test_many_threads_share_frames_and_each_gets_its_own_ack(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        with ThreadPoolExecutor(8) as pool:
+            acks = list(pool.map(lambda n: log.append_events(f"s{n % 8}", occurrences(n, n, subject=f"<http://e/{n}>")), range(400)))
+        assert sorted(ack.offset for ack in acks) == list(range(1, 401))
+        assert sum(1 for _ in FrameReader(tmp_path / "log").frames(0)) < 400
+        found = {entry.offset + 1: entry for entry in entries(log.reader()) if isinstance(entry, Events)}
+        assert all(found[ack.offset].stream == f"s{n % 8}" for n, ack in enumerate(acks))
+        blocks = list(log.reader().blocks(0, 1))
+        assert {block.after: block.rows.column("s")[0].as_py() for block in blocks} == {ack.offset: f"<http://e/{n}>" for n, ack in enumerate(acks)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), sizes=st.lists(st.integers(0, 6), min_size=1, max_size=30), seed=st.integers(0, 1000))
+def test_blocks_are_the_log_however_they_are_cut(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, sizes: list[int], seed: int) -> None:
+    directory, pick = tmp_path_factory.mktemp("log"), random.Random(seed)
+    with LogWriter(directory, Clock()) as log:
+        waiting = []
+        for n, size in enumerate(sizes):
+            if size == 0:
+                waiting.append(log.submit_entry(lambda offset: Tick(offset, None, None)))
+            else:
+                waiting.append(log.submit("s", occurrences(*(pick.randrange(100) for _ in range(size)), subject=f"<http://e/{n % 3}>")))
+            if pick.random() < 0.4:
+                waiting[-1].result()
+        for each in waiting:
+            each.result()
+        reader = log.reader()
+        whole = list(reader.blocks(0, 10_000))
+        assert len(whole) == 1
+        first = data.draw(st.integers(0, len(sizes)), "position")
+        last = data.draw(st.integers(first, len(sizes)), "until")
+        max_rows = data.draw(st.integers(1, 12), "max_rows")
+        blocks = list(reader.blocks(first, max_rows, last))
+    expected = whole[0].entries[first:last]
+    assert [entry for block in blocks for entry in block.entries] == list(expected)
+    skipped = sum(entry.rows for entry in whole[0].entries[:first] if isinstance(entry, Events))
+    taken = sum(entry.rows for entry in expected if isinstance(entry, Events))
+    assert rows(blocks) == whole[0].rows.slice(skipped, taken).to_pylist()
+    for block in blocks:
+        assert block.rows.num_rows == sum(entry.rows for entry in block.entries if isinstance(entry, Events))
+        assert len(block.entries) == 1 or (block.rows.num_rows <= max_rows and len(block.entries) <= max_rows)
+
+
+def test_advance_goes_by_whole_frames_to_the_head_at_most(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        for end in range(10):
+            log.append_events("s", occurrences(end, end, end))
+        reader = LogReader(tmp_path)
+        assert [reader.advance(position, 7) for position in (0, 2, 9, 10)] == [2, 4, 10, 10]
+        assert reader.advance(0, 1) == 1
+
+
+def test_waiting_in_this_process_and_across_processes(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        for reader in (log.reader(), LogReader(tmp_path)):
+            head = reader.head()
+            assert reader.wait(head, 0.01) == head
+            assert reader.wait(head - 1, 0) == head
+            feeder = threading.Timer(0.05, lambda: log.append_events("s", occurrences(1)))
+            feeder.start()
+            assert reader.wait(head, 10) == head + 1
+            feeder.join()
+
+
+def test_all_state_is_recovered_from_the_log_alone_or_from_the_saved_state(tmp_path: Path) -> None:
+    clock = Clock()
+    log = LogWriter(tmp_path, clock, segment_bytes=50_000)
+    pick = random.Random(5)
+    for n in range(60):
+        clock.now += 1000
+        if n % 7 == 0:
+            log.append(lambda offset, n=n: SetStream(offset, f"s{n % 3}", max_delay=n, description=str(n)))  # type: ignore[misc]
+        if n % 11 == 0:
+            log.append(lambda offset, n=n: Register(offset, f"q{n % 2}", f"text {n}"))  # type: ignore[misc]
+        log.append_events(f"s{n % 3}", occurrences(*(pick.randrange(n * 10, n * 10 + 200) for _ in range(5))), f"key{n % 50}")
+    expected = log.catalogue
+    log.close()
+    with LogWriter(tmp_path, clock) as again:
+        assert again.catalogue == expected
+    (tmp_path / "catalogue.json").write_bytes(b'{"position": 3')
+    with LogWriter(tmp_path, clock) as again:
+        assert again.catalogue == expected
+    assert any(stream.late for stream in expected.streams.values())
+
+
+def test_segments_rotate_and_the_state_is_saved_as_they_do(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock(), segment_bytes=5000) as log:
+        reader = log.reader()
+        seen = 0
+        for end in range(30):
+            log.append_events("s", occurrences(end))
+            seen += len(entries(reader, seen))
+        assert seen == 30
+        assert len(segments(tmp_path / "log")) > 3
+        assert (tmp_path / "catalogue.json").exists()
+        assert len(entries(LogReader(tmp_path), 13)) == 17
+
+
+FEEDER = """
+import sys
+from pipeline.log import LogWriter
+from tests.pipeline.made import Clock, occurrences
+with LogWriter(sys.argv[1], Clock()) as log:
+    while True:
+        ack = log.append_events("s", occurrences(log.head()), f"key{log.head()}")
+        print(ack.offset, flush=True)
+"""
+
+
+def test_what_was_acknowledged_outlives_kills(tmp_path: Path) -> None:
+    acknowledged = 0
+    for _ in range(3):
+        with subprocess.Popen([sys.executable, "-c", FEEDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(200):
+                acknowledged = int(process.stdout.readline())
+            process.send_signal(signal.SIGKILL)
+        with LogWriter(tmp_path, Clock()) as log:
+            assert log.head() >= acknowledged
+            assert [row["o"] for row in rows(list(log.reader().blocks(0, 100)))] == [f'"{n}"' for n in range(log.head())]
+            assert log.append_events("s", occurrences(0), f"key{acknowledged - 1}").offset == acknowledged
+
+
+def test_a_reader_in_another_process_follows(tmp_path: Path) -> None:
+    code = "import sys; from pipeline.log import LogReader; r = LogReader(sys.argv[1]); print(r.wait(4, 20), len(list(r.blocks(0, 2))))"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with LogWriter(tmp_path, Clock()) as log, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for end in range(5):
+            log.append_events("s", occurrences(end))
+        assert process.communicate()[0].split() == ["5", "3"]
+
+
+def test_an_empty_log_reads_as_empty(tmp_path: Path) -> None:
+    reader = LogReader(tmp_path)
+    assert (reader.head(), list(reader.blocks(0, 10)), reader.advance(0, 10), reader.late("s", 0, 10)) == (0, [], 0, [])
+    assert reader_module.merge([Block((Tick(n, None, None),), occurrences()) for n in range(2)]).rows.num_rows == 0

@@ -1,0 +1,86 @@
+"""Solutions as clients read them."""
+
+import csv
+import io
+import json
+
+import pyoxigraph as ox
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import results
+from pipeline.formats import N_QUADS, TRIG, parse_body
+from pipeline.solutions import Solution, solution_id
+from pipeline.times import instant
+
+T1, T2 = instant("2026-01-01T00:00:01Z"), instant("2026-01-01T00:00:02.5Z")
+TERMS = [
+    pytest.param("<http://e/a>", {"type": "uri", "value": "http://e/a"}, "http://e/a", id="IRI"),
+    pytest.param("_:b1", {"type": "bnode", "value": "b1"}, "_:b1", id="blank node"),
+    pytest.param('"a\\"\\n\\u0001é"', {"type": "literal", "value": 'a"\n\u0001é'}, 'a"\n\u0001é', id="string"),
+    pytest.param('"a"@en-us', {"type": "literal", "value": "a", "xml:lang": "en-us"}, "a", id="language"),
+    pytest.param('"01"^^<http://e/t>', {"type": "literal", "value": "01", "datatype": "http://e/t"}, "01", id="datatype"),
+]
+
+
+def solved(*values: str | None, start: int = T1, end: int = T2, query: str = "q") -> Solution:
+    return Solution(solution_id(end, 0), query, 0, 0, start, end, values)
+
+
+@pytest.mark.parametrize(("term", "binding", "plain"), TERMS)
+def test_a_term_in_json_and_csv(term: str, binding: dict[str, str], plain: str) -> None:
+    assert json.loads(results.term_json(term)) == binding
+    assert list(csv.reader(io.StringIO(results.csv([solved(term)], ["v"]), newline="")))[1][3] == plain
+
+
+def test_a_line_is_what_the_interface_says() -> None:
+    line = results.json_line(solved('"1"', None, "<x:a>"), ["v", "w", 'x"y'])
+    assert line == (
+        f'{{"query":"q","id":"{solution_id(T2, 0)}","start":"2026-01-01T00:00:01Z","end":"2026-01-01T00:00:02.5Z",'
+        '"binding":{"v":{"type":"literal","value":"1"},"x\\"y":{"type":"uri","value":"x:a"}}}'
+    )
+    constructed = results.json_line(solved("<x:a> <x:b> <x:c> .", '<x:a> <x:b> "\\n" .', query="ü\n"), None)
+    assert json.loads(constructed)["triples"] == '<x:a> <x:b> <x:c> .\n<x:a> <x:b> "\\n" .'
+    assert json.loads(constructed)["query"] == "ü\n"
+
+
+def test_sparql_results_are_read_by_a_sparql_client() -> None:
+    text = results.sparql_json([solved('"1"@en', None), solved("<x:a>", "_:b")], ["v", "w"])
+    parsed = ox.parse_query_results(text.encode(), ox.QueryResultsFormat.JSON)
+    assert isinstance(parsed, ox.QuerySolutions)
+    assert [(row["v"], row["w"]) for row in parsed] == [(ox.Literal("1", language="en"), None), (ox.NamedNode("x:a"), ox.BlankNode("b"))]
+    beside = json.loads(text)["epsparql"]
+    assert beside[0] == {"id": solution_id(T2, 0), "start": "2026-01-01T00:00:01Z", "end": "2026-01-01T00:00:02.5Z"}
+    assert json.loads(results.sparql_json([], [])) == {"head": {"vars": []}, "epsparql": [], "results": {"bindings": []}}
+
+
+def test_csv_has_its_times_before_the_variables() -> None:
+    assert results.csv([solved('"a,b"', None)], ["v", "w"]).splitlines() == [
+        "id,start,end,v,w",
+        f'{solution_id(T2, 0)},2026-01-01T00:00:01Z,2026-01-01T00:00:02.5Z,"a,b",',
+    ]
+    assert results.csv_constructed([solved('<x:a> <x:b> "c" .')]).splitlines()[1].endswith(",x:a,x:b,c")
+
+
+def test_constructed_triples_come_once() -> None:
+    found = [solved("<x:a> <x:b> <x:c> ."), solved("<x:a> <x:b> <x:c> .", "<x:a> <x:b> <x:d> .")]
+    assert results.n_triples(found) == "<x:a> <x:b> <x:c> .\n<x:a> <x:b> <x:d> .\n"
+    assert len(list(ox.parse(results.turtle(found), ox.RdfFormat.TURTLE))) == 2
+
+
+@pytest.mark.parametrize(("fmt", "media_type"), [("trig", TRIG), ("n-quads", N_QUADS)])
+def test_timed_graphs_can_be_fed_back(fmt: str, media_type: str) -> None:
+    found = [solved('<x:a> <x:b> "é\\n" .', "<x:a> <x:b> _:c ."), solved("<x:a> <x:b> <x:d> .", end=T1, query="a/b c")]
+    batch = parse_body(results.quads(found, fmt).encode(), media_type, default=None, arrived=0)
+    rows = {(row["p"], row["g"], int(row["start"].timestamp() * 1e6), int(row["end"].timestamp() * 1e6)) for row in batch.to_pylist()}
+    assert rows == {
+        ("<x:b>", f"<urn:epsparql:q:{solution_id(T2, 0)}>", T1, T2),
+        ("<x:b>", f"<urn:epsparql:a%2Fb%20c:{solution_id(T1, 0)}>", T1, T1),
+    }
+    assert batch.num_rows == 3
+
+
+@given(st.builds(ox.Literal, st.text(st.characters(exclude_categories=["Cs"]))))
+def test_any_text_survives_json(literal: ox.Literal) -> None:
+    assert json.loads(results.json_line(solved(str(literal)), ["v"]))["binding"]["v"] == {"type": "literal", "value": literal.value}
