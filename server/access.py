@@ -1,0 +1,32 @@
+"""What routes ask for: the service, and that the request may do what it wants."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from server import security
+from server.names import Name
+from server.service import Service
+
+
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Shared = Annotated[Service, Depends(_service)]
+
+
+async def _admin(request: Request, service: Shared) -> None:
+    service.gate.check(request.headers, security.ADMIN)
+
+
+async def _ingest(request: Request, service: Shared, name: Name) -> None:
+    service.gate.check(request.headers, security.ingest(name))
+
+
+async def _read(request: Request, service: Shared, name: Name) -> None:
+    service.gate.check(request.headers, security.read(name))
+
+
+ADMIN, INGEST, READ = Depends(_admin), Depends(_ingest), Depends(_read)

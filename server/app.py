@@ -1,0 +1,57 @@
+"""The application: routes, faults, and its OpenAPI document."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from server import health, problems, queries, sockets, solutions, streams
+from server.names import RawPath
+from server.problems import LastResort, ProblemDocument
+from server.queries import QueryWish
+from server.service import Service
+from server.streams import StreamSettings
+
+_REFERRED: tuple[type[BaseModel], ...] = (ProblemDocument, QueryWish, StreamSettings)  # named in routes, used by none as a parameter
+
+
+def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> FastAPI:
+    """`start` is entered when the app starts, and left when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with start() as service:
+            app.state.service = service
+            yield
+
+    app = FastAPI(
+        title="epsparql",
+        version=version("epsparql"),
+        description="Continuous EP-SPARQL queries over streams of time-stamped RDF.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    for part in (streams, queries, solutions, sockets, health):
+        app.include_router(part.router)
+    problems.install(app)
+    app.add_middleware(RawPath)
+    app.add_middleware(LastResort)
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+    return app
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's OpenAPI document with the schemas that routes refer to by name."""
+    if app.openapi_schema is None:
+        made = FastAPI.openapi(app)
+        schemas = made.setdefault("components", {}).setdefault("schemas", {})
+        for model in _REFERRED:
+            schemas[model.__name__] = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        app.openapi_schema = made
+    return app.openapi_schema

@@ -1,0 +1,96 @@
+"""Request bodies: read within a limit, and JSON objects with places for faults."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import Request
+
+from engine.entries import Micros
+from engine.times import duration
+from server.problems import Fault, Problem, bad_request, malformed_json, too_large
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come."""
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > limit:
+        raise Fault(too_large("body", limit))
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise Fault(too_large("body", limit))
+        parts.append(part)
+    return b"".join(parts)
+
+
+def media_type(request: Request) -> str:
+    """Of the body, without parameters; empty if not said."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def text_of(body: bytes) -> str:
+    """Raises: Fault 400 that tells where the body stops being UTF-8."""
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = body[: error.start].decode("utf-8")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise Fault(Problem(bad_request("", "").problem.status, "bad-encoding", "the body is not UTF-8", line, column, "UTF-8 text")) from None
+
+
+def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
+    """A JSON object with some of `members`; an empty body is an empty object.
+
+    Raises: Fault 400, with the place where the JSON is malformed.
+    """
+    if not body.strip():
+        return {}
+    try:
+        found = json.loads(text_of(body))
+    except json.JSONDecodeError as error:
+        raise malformed_json(error) from None
+    if not isinstance(found, dict):
+        raise bad_request("malformed-json", "the body is no JSON object", expected="a JSON object")
+    allowed = tuple(members)
+    for name in found:
+        if name not in allowed:
+            raise bad_request("unknown-member", f"the member {name!r} is not known here", expected=", ".join(allowed))
+    return found
+
+
+def text_member(found: dict[str, Any], name: str, default: str) -> str:
+    value = found.get(name, default)
+    if not isinstance(value, str):
+        raise bad_request("invalid-member", f"{name} must be a string, not {json.dumps(value)}", expected="a string")
+    return value
+
+
+def duration_member(found: dict[str, Any], name: str) -> Micros | None:
+    """A day-time duration: xsd:duration text or a number of seconds; None where it is absent or null.
+
+    Raises: Fault 400.
+    """
+    value = found.get(name)
+    if value is None:
+        return None
+    micros = None
+    if isinstance(value, str):
+        parsed = duration(value)
+        micros = parsed.micros if parsed is not None and parsed.months == 0 else None
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12:
+        micros = round(value * 1_000_000)
+    if micros is None or micros < 0:
+        detail = f'{name} must be a day-time duration such as "PT10S", or a number of seconds; not {json.dumps(value)}'
+        raise bad_request("invalid-duration", detail, expected="a day-time duration that is not negative")
+    return micros
+
+
+def duration_text(micros: Micros | None) -> str | None:
+    """The shortest plain spelling in seconds, as `duration_member` reads it."""
+    if micros is None:
+        return None
+    seconds, rest = divmod(micros, 1_000_000)
+    fraction = f".{rest:06d}".rstrip("0") if rest else ""
+    return f"PT{seconds}{fraction}S"

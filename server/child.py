@@ -1,0 +1,67 @@
+"""A server of one's own in another process: for the demo and for benchmarks."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_STOP_S = 30
+
+
+class ChildFailed(Exception):
+    """The server did not start; the message ends with what it said."""
+
+
+class Child:
+    """`epsparql serve` on any free port of this machine; stopped when the block is left."""
+
+    def __init__(self, data: Path, runner: str, log: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._command = [sys.executable, "-m", "server.cli", "serve", "--port", "0", "--data", str(data), "--runner", runner]
+        self._log, self._environment = log, {**os.environ, **(environment or {})}
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True, env=self._environment
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if " on http" not in line:
+            self._end()
+            raise ChildFailed(f"the server did not start:\n{self._log.read_text(errors='replace')[-2000:]}")
+        self.url = line.rpartition(" on ")[2].strip()
+        return self
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> int:
+        """End it in an orderly way; returns its exit code."""
+        self._end()
+        return self._process.returncode
+
+    def kill(self) -> None:
+        """End it with no chance to clean up."""
+        self._process.kill()
+        self._process.wait()
+
+    def _end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()

@@ -1,0 +1,250 @@
+"""The command line. Whatever is heavy is imported where a command needs it, so that help comes at once."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from server.replay import Step, Summary
+
+OK, BROKEN, USER_FAULT = 0, 1, 2
+_RUNNERS = ("spark", "inprocess")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code: 0; 1 for what is our fault or the machine's; 2 for the user's."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of stdout had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="epsparql", description="Continuous EP-SPARQL queries over streams of time-stamped RDF.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
+        add(commands)
+    return parser
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _command(commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _fail(message: object) -> int:
+    print(f"epsparql: {message}", file=sys.stderr)
+    return USER_FAULT
+
+
+# ---------------------------------------------------------------- serve
+def _add_serve(commands: Commands) -> None:
+    parser = _command(commands, "serve", _serve, "Run the server. Each setting is also an EPSPARQL_* variable.")
+    parser.add_argument("--host", help="default 127.0.0.1; another one needs --token-file")
+    parser.add_argument("--port", type=int, help="default 8080; 0 for any free one")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="log, solutions and snapshots; default ./epsparql-data")
+    parser.add_argument("--runner", choices=_RUNNERS, help="default spark")
+    parser.add_argument("--master", help="Spark's master; default local[*,4]")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="per line the SHA-256 of a token in hex, and its scopes")
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from pipeline.errors import PipelineError
+    from server.serve import serve
+    from server.settings import SettingsError, settings_from
+
+    try:
+        return serve(settings_from(vars(arguments), os.environ))
+    except (SettingsError, PipelineError) as error:
+        return _fail(error)
+
+
+# ---------------------------------------------------------------- replay
+def _add_replay(commands: Commands) -> None:
+    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams; solutions to stdout.")
+    parser.add_argument("--query", action="append", required=True, type=Path, metavar="FILE", help="repeatable; its name is the file's stem")
+    parser.add_argument(
+        "--stream", action="extend", nargs="+", default=[], metavar="[NAME=]FILE", help="repeatable; files of one stream are merged by end"
+    )
+    parser.add_argument("--background", action="extend", nargs="+", default=[], metavar="[GRAPH=]FILE", help="facts that always hold; repeatable")
+    parser.add_argument("--policy", action="append", default=[], metavar="[QUERY=]POLICY", help="unrestricted, recent or chronological")
+    parser.add_argument("--default-graph", choices=("all", "unnamed"), default="all")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
+    parser.add_argument("--master", default="local[*,4]", help="Spark's master")
+    parser.add_argument("--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson")
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    refused = [policy for policy in arguments.policy if policy.rpartition("=")[2] != "unrestricted"]
+    if refused or arguments.default_graph != "all":
+        what = f"--policy {refused[0]}" if refused else "--default-graph unnamed"
+        return _fail(f"{what} is not evaluated by this version; leave it out")
+    from server.replay import Replay, RunnerFailed, run
+    from server.serve import clock
+    from server.sources import SourceFault, named_file, read_query
+
+    began = time.monotonic()
+    try:
+        queries = [read_query(path) for path in arguments.query]
+        streams, background = [named_file(each) for each in arguments.stream], [named_file(each) for each in arguments.background]
+        with _progress() as tell:
+            summary = run(Replay(queries, streams, background, arguments.runner, arguments.master), arguments.format, sys.stdout, clock, tell)
+    except SourceFault as fault:
+        return _fail(fault)
+    except RunnerFailed as failure:
+        print(f"epsparql: the {arguments.runner} runner {failure}", file=sys.stderr)
+        return BROKEN
+    _summarise(summary, time.monotonic() - began)
+    return OK
+
+
+@contextmanager
+def _progress() -> "Iterator[Callable[[Step], None]]":
+    """A bar on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _step: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replay", total=None)
+        yield lambda step: bar.update(task, completed=step.done, total=step.of)
+
+
+def _summarise(summary: "Summary", seconds: float) -> None:
+    if not sys.stderr.isatty():
+        return
+    print(f"{summary.occurrences:,} occurrences in {summary.entries:,} messages, {seconds:.1f} s", file=sys.stderr)
+    for name, count in summary.solutions.items():
+        print(f"{name}: {count:,} solutions", file=sys.stderr)
+
+
+# ---------------------------------------------------------------- explain, check, warm
+def _add_explain(commands: Commands) -> None:
+    parser = _command(commands, "explain", _explain, "Show a query's algebra and plan.")
+    parser.add_argument("query", type=Path, metavar="Q.rq")
+    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text")
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    if arguments.format != "text":
+        return _fail(f"--format {arguments.format} is not offered by this version; use text")
+    import epsparql
+    from server.compiled import explained
+    from server.sources import SourceFault, query_fault, read_query
+
+    try:
+        query = read_query(arguments.query)
+        print(explained(query.text))
+    except SourceFault as fault:
+        return _fail(fault)
+    except epsparql.QueryError as error:
+        return _fail(query_fault(arguments.query, error))
+    return OK
+
+
+def _add_check(commands: Commands) -> None:
+    parser = _command(commands, "check", _check, "Print faults and warnings of queries.")
+    parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    return max(_check_one(path) for path in arguments.query)
+
+
+def _check_one(path: Path) -> int:
+    import epsparql
+    from server.compiled import check
+    from server.sources import SourceFault, query_fault, read_query
+
+    try:
+        query = read_query(path)
+        warnings = check(query.text)
+    except SourceFault as fault:
+        return _fail(fault)
+    except epsparql.QueryError as error:
+        return _fail(query_fault(path, error))
+    for warning in warnings:
+        line, column = warning.span.place(query.text) if warning.span else (1, 1)
+        print(f"{path}:{line}:{column}: warning: {warning.message}")
+    return OK
+
+
+def _add_warm(commands: Commands) -> None:
+    _command(commands, "warm", _warm, "Compile the kernel, once per machine.")
+
+
+def _warm(_arguments: argparse.Namespace) -> int:
+    from server.warm import warm
+
+    began = time.monotonic()
+    print("compiling the kernel (up to 90 s, once per machine)", file=sys.stderr, flush=True)
+    warm()
+    print(f"the kernel is ready after {time.monotonic() - began:.1f} s", file=sys.stderr)
+    return OK
+
+
+# ---------------------------------------------------------------- demo, bench
+def _add_demo(commands: Commands) -> None:
+    parser = _command(commands, "demo", _demo, "Stream the weather of 2013 through a server, and show what its queries find.")
+    parser.add_argument("--runner", choices=_RUNNERS, default="spark")
+    parser.add_argument("--export-svg", type=Path, metavar="FILE", help="write a picture of the end of the run")
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from server.demo import demo
+
+    return demo(arguments.runner, arguments.export_svg)
+
+
+def _add_bench(commands: Commands) -> None:
+    parser = _command(commands, "bench", _bench, "Measure; one JSON line per measurement.")
+    parser.add_argument("bench", choices=("engine", "latency"))
+    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1")
+    parser.add_argument("--n", type=int, default=1_000_000, help="events; of latency 200")
+    parser.add_argument("--k", type=int, default=1_000, help="keys")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append the line to a file")
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    line = _measure(arguments)
+    print(line)
+    if arguments.json is not None:
+        with arguments.json.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    return OK
+
+
+def _measure(arguments: argparse.Namespace) -> str:
+    if arguments.bench == "engine":
+        from bench.engine import measure
+
+        return measure(arguments.workload, arguments.n, arguments.k)
+    from bench.latency import measure as measure_latency
+
+    return measure_latency(arguments.runner, min(arguments.n, 200))
+
+
+def run() -> None:
+    """`python -m server.cli`."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

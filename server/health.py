@@ -1,0 +1,44 @@
+"""Whether the server lives, and whether it is ready."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from server.problems import Fault, Problem, described
+from server.service import Service
+
+router = APIRouter(tags=["operations"])
+
+
+class Live(BaseModel):
+    status: str
+
+
+class Ready(BaseModel):
+    """`lag` counts the log's entries that the runner has not committed yet."""
+
+    status: str
+    runner: str
+    state: str
+    head: int
+    position: int
+    lag: int
+
+
+@router.get("/livez", summary="The process answers")
+async def livez() -> Live:
+    return Live(status="ok")
+
+
+@router.get("/readyz", summary="The runner is up", responses=described(HTTPStatus.SERVICE_UNAVAILABLE))
+async def readyz(request: Request) -> Ready:
+    service: Service = request.app.state.service
+    runner = service.runner
+    if not runner.ready:
+        problem = Problem(
+            HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", f"the {service.settings.runner} runner is {runner.state}", headers={"Retry-After": "1"}
+        )
+        raise Fault(problem)
+    head, position = service.log.head(), service.solutions.position
+    return Ready(status="ready", runner=service.settings.runner, state=runner.state, head=head, position=position, lag=max(head - position, 0))

@@ -1,0 +1,58 @@
+"""Solutions read and encoded once for all who follow a query."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.solutions import Solution
+
+PAGE = 500
+_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A solution as one ndjson line."""
+
+    id: str
+    text: str
+
+
+Page = tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    generation: int
+    page: asyncio.Task[Page]
+
+
+class Pages:
+    """Pages of one registration's solutions, by the id they follow.
+
+    The solution log only grows, so a page with anything in it stays a right answer to "what follows this id", and subscribers who
+    keep up ask for the same one. An empty page answers only for the generation (of commits) in which its reading began.
+    """
+
+    def __init__(self, read: Callable[[str | None, int], list[Solution]], encode: Callable[[Solution], str]) -> None:
+        self._read, self._encode = read, encode
+        self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
+
+    async def after(self, last: str | None, generation: int) -> Page:
+        """Up to PAGE lines after the id `last`; empty only if there were none at `generation`. Raises: ValueError for what is no id."""
+        kept = self._readings.get(last)
+        if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
+            kept = _Reading(generation, asyncio.create_task(asyncio.to_thread(self._load, last)))
+            self._readings[last] = kept
+        self._readings.move_to_end(last)
+        while len(self._readings) > _KEPT:
+            self._readings.popitem(last=False)
+        return await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
+
+    def _load(self, last: str | None) -> Page:
+        return tuple(Line(solution.id, self._encode(solution)) for solution in self._read(last, PAGE))
+
+
+def _has_lines(page: asyncio.Task[Page]) -> bool:
+    return page.done() and not page.cancelled() and page.exception() is None and bool(page.result())

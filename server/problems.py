@@ -1,0 +1,193 @@
+"""Errors as RFC 9457 problem details: the one place that turns a fault into HTTP."""
+
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from epsparql.errors import QueryError
+from pipeline import errors as pipeline_errors
+
+MEDIA_TYPE = "application/problem+json"
+_log = logging.getLogger("epsparql.server")
+
+_STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
+    pipeline_errors.StreamFinished: HTTPStatus.CONFLICT,
+    pipeline_errors.TooFarAhead: HTTPStatus.UNPROCESSABLE_ENTITY,
+    pipeline_errors.Overloaded: HTTPStatus.TOO_MANY_REQUESTS,
+    pipeline_errors.LogFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem document; `query` is the name of the query that it concerns."""
+
+    status: HTTPStatus
+    code: str
+    detail: str
+    line: int | None = None
+    column: int | None = None
+    expected: str | None = None
+    query: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """The members that apply, ready for JSON."""
+        places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query}
+        return {
+            "type": f"urn:epsparql:problem:{self.code}",
+            "title": self.status.phrase,
+            "status": int(self.status),
+            "detail": self.detail,
+            "code": self.code,
+            **{name: value for name, value in places.items() if value is not None},
+        }
+
+    def response(self) -> Response:
+        return Response(json.dumps(self.document()), int(self.status), headers=dict(self.headers), media_type=MEDIA_TYPE)
+
+
+class Fault(Exception):
+    """Raised by a route to answer with `problem`."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+class ProblemDocument(BaseModel):
+    """The problem document as OpenAPI describes it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    line: int | None = None
+    column: int | None = None
+    expected: str | None = None
+    query: str | None = None
+
+
+def bad_request(code: str, detail: str, *, expected: str | None = None, query: str | None = None) -> Fault:
+    return Fault(Problem(HTTPStatus.BAD_REQUEST, code, detail, expected=expected, query=query))
+
+
+def unsupported(detail: str, *, query: str | None = None) -> Fault:
+    """Something of the contract that this version does not do."""
+    return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported", detail, query=query))
+
+
+def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
+    """404 with the nearest name that is known; `kind` is `query` or `stream`."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.0)
+    remedy = f"the nearest known name is {near[0]!r}" if near else f"no {kind} is known yet"
+    expected = near[0] if near else None
+    query = name if kind == "query" else None
+    return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"there is no {kind} named {name!r}; {remedy}", expected=expected, query=query))
+
+
+def too_large(what: str, limit: int) -> Problem:
+    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the {what} is larger than {limit} bytes; send it in parts")
+
+
+def malformed_json(error: json.JSONDecodeError) -> Fault:
+    """400 with the place at which the parser gave up."""
+    problem = Problem(HTTPStatus.BAD_REQUEST, "malformed-json", f"the body is no JSON: {error.msg}", error.lineno, error.colno, "a JSON object")
+    return Fault(problem)
+
+
+def of_exception(error: Exception, *, query: str | None = None) -> Problem:
+    """The problem that tells of `error`. What nobody foresaw is logged in full, and told only as such."""
+    match error:
+        case Fault():
+            return error.problem
+        case QueryError():
+            return Problem(HTTPStatus.BAD_REQUEST, error.code, error.message, error.line, error.column, error.expected, query)
+        case pipeline_errors.FormatError():
+            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE if error.code == "media-type" else HTTPStatus.BAD_REQUEST
+            return Problem(status, error.code, error.message, error.line, error.column, error.expected)
+        case pipeline_errors.PipelineError():
+            status = _STATUS_OF_PIPELINE.get(type(error), HTTPStatus.SERVICE_UNAVAILABLE)
+            headers = {"Retry-After": "1"} if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) else {}
+            return Problem(status, error.code, str(error), query=query, headers=headers)
+        case _:
+            _log.error("unexpected exception", exc_info=error)
+            return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "an internal error; the server's log has the details", query=query)
+
+
+def _of_http(error: HTTPException) -> Problem:
+    status = HTTPStatus(error.status_code)
+    detail = error.detail if error.detail != status.phrase else f"{status.phrase.lower()}; see /openapi.json for what is served"
+    return Problem(status, status.phrase.lower().replace(" ", "-"), detail, headers=error.headers or {})
+
+
+def _of_validation(error: RequestValidationError) -> Problem:
+    first = error.errors()[0]
+    place = " ".join(str(step) for step in first["loc"])
+    return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place}: {first['msg']}")
+
+
+def described(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's description of the problems that a route may answer with, and of its successes where its return type does not tell."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
+    return {**(success or {})} | {int(status): {"description": status.phrase, "content": content} for status in statuses}
+
+
+class LastResort:
+    """Answers what no route foresaw: logged once, told without its trace."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:  # noqa: BLE001 - the outermost frame of every request
+            problem = of_exception(error)
+            if scope["type"] == "http" and not started:
+                await problem.response()(scope, receive, send)
+            if scope["type"] == "websocket":
+                with suppress(Exception):  # it may be closed already
+                    await send({"type": "websocket.close", "code": 1011, "reason": problem.code})
+
+
+def install(app: FastAPI) -> None:
+    """Answer every fault of the routes with a problem document."""
+
+    async def on_http(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return _of_http(error).response()
+
+    async def on_validation(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return _of_validation(error).response()
+
+    async def on_fault(_request: Request, error: Exception) -> Response:
+        return of_exception(error).response()
+
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, on_validation)
+    for kind in (Fault, QueryError, pipeline_errors.PipelineError):
+        app.add_exception_handler(kind, on_fault)

@@ -1,0 +1,277 @@
+"""Queries: registered, described, explained, dropped."""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+import epsparql
+from engine.entries import Drop, Register
+from epsparql.errors import Warning_
+from pipeline.catalogue import Registration
+from server.access import ADMIN, READ, Shared
+from server.bodies import json_object, media_type, read_body, text_member, text_of
+from server.compiled import check, explained
+from server.names import Name, decoded, encoded
+from server.negotiation import choose
+from server.problems import Fault, Problem, bad_request, described, of_exception, unsupported
+from server.service import Service
+
+router = APIRouter(tags=["queries"])
+SPARQL = "application/sparql-query"
+_MEMBERS = ("query", "policy", "default_graph", "from", "name")
+_POLICIES = ("unrestricted", "recent", "chronological")
+_DEFAULT_GRAPHS = ("all", "unnamed")
+_NO_QUERY = described(HTTPStatus.NOT_FOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A query as a client wants it registered."""
+
+    text: str
+    policy: str
+    default_graph: str
+
+    def met_by(self, registration: Registration) -> bool:
+        return (self.text, self.policy, self.default_graph) == (registration.text, registration.policy, registration.default_graph)
+
+
+class WarningDocument(BaseModel):
+    code: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+
+class QueryLinks(BaseModel):
+    plan: str
+    solutions: str
+    events: str
+
+
+class QueryDocument(BaseModel):
+    """`registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id."""
+
+    name: str
+    query: str
+    policy: str
+    default_graph: str
+    state: str
+    reason: str | None
+    registered: int
+    solutions: int
+    last: str | None
+    lag: int
+    warnings: list[WarningDocument]
+    links: QueryLinks
+
+
+class QueryList(BaseModel):
+    queries: list[QueryDocument]
+
+
+class QueryWish(BaseModel):
+    """A query to register; `name` is for POST alone."""
+
+    query: str
+    policy: str = "unrestricted"
+    default_graph: str = "all"
+    from_: str | int = Field(default="now", alias="from")
+    name: str | None = None
+
+
+_REGISTERED = described(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    success={200: {"description": "The same query is registered already", "model": QueryDocument}},
+)
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/QueryWish"}},
+            SPARQL: {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+# ---------------------------------------------------------------- registering
+@router.put(
+    "/queries/{name}",
+    dependencies=[ADMIN],
+    status_code=201,
+    summary="Register a query under a name",
+    responses=_REGISTERED,
+    openapi_extra=_BODY,
+)
+async def put_query(
+    name: Name,
+    request: Request,
+    response: Response,
+    service: Shared,
+    policy: str = _POLICIES[0],
+    default_graph: str = _DEFAULT_GRAPHS[0],
+    from_: Annotated[str, Query(alias="from")] = "now",
+    replace: Annotated[bool, Query(description="Drop a different query of this name and start a new solution log")] = False,
+) -> QueryDocument:
+    wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
+    if named is not None and named != name:
+        raise bad_request("two-names", f"the body names the query {named!r}, the path {name!r}", query=name)
+    return await _register(service, response, name, wish, replace)
+
+
+@router.post(
+    "/queries",
+    dependencies=[ADMIN],
+    status_code=201,
+    summary="Register a query; without a name it gets one from its text",
+    responses=_REGISTERED,
+    openapi_extra=_BODY,
+)
+async def post_query(
+    request: Request,
+    response: Response,
+    service: Shared,
+    name: str | None = None,
+    policy: str = _POLICIES[0],
+    default_graph: str = _DEFAULT_GRAPHS[0],
+    from_: Annotated[str, Query(alias="from")] = "now",
+) -> QueryDocument:
+    wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
+    digest = hashlib.sha256("\0".join((wish.text, wish.policy, wish.default_graph)).encode()).hexdigest()
+    chosen = decoded(encoded(name or named or f"q-{digest[:12]}"))
+    return await _register(service, response, chosen, wish, replace=False)
+
+
+async def _wish(request: Request, service: Service, options: dict[str, str], name: str | None) -> tuple[Wish, str | None]:
+    """The wish of the body, and the name it gives itself. Raises: Fault 400, 413, 415 or 422."""
+    body = await read_body(request, service.settings.max_query)
+    match media_type(request):
+        case "application/json":
+            found = json_object(body, _MEMBERS)
+        case "application/sparql-query":
+            found = {"query": text_of(body)}
+        case other:
+            raise Fault(
+                Problem(
+                    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                    "media-type",
+                    f"a query is not {other or 'without a Content-Type'}",
+                    expected=f"application/json or {SPARQL}",
+                )
+            )
+    if "query" not in found:
+        raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
+    policy = _one_of("policy", text_member(found, "policy", options["policy"]), _POLICIES, name)
+    default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), _DEFAULT_GRAPHS, name)
+    start = found.get("from", options["from"])
+    if policy != "unrestricted":
+        raise unsupported(f"the policy {policy!r} is not evaluated by this version; leave it out", query=name)
+    if default_graph != "all":
+        raise unsupported("default_graph 'unnamed' is not evaluated by this version; leave it out", query=name)
+    if start != "now":
+        raise unsupported(f"from {start!r} is not offered by this version: a query reads from 'now'", query=name)
+    named = text_member(found, "name", "") or None
+    return Wish(text_member(found, "query", ""), policy, default_graph), named
+
+
+def _one_of(what: str, value: str, choices: tuple[str, ...], name: str | None) -> str:
+    if value not in choices:
+        raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices), query=name)
+    return value
+
+
+async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
+    async with service.control:
+        warnings = await _checked(service, name, wish)
+        known = service.log.catalogue.queries.get(name)
+        same = known is not None and wish.met_by(known)
+        if known is not None and not same:
+            if not replace:
+                detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
+                raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
+            await _drop(service, known)
+        if not same:
+            await asyncio.to_thread(service.log.append, lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph))
+    service.notify()
+    response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
+    response.headers["Location"] = f"/queries/{encoded(name)}"
+    return _document(service, service.query(name), warnings)
+
+
+async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
+    others = [query.text for query in service.queries() if query.state == "running" and query.name != name]
+    try:
+        return await asyncio.to_thread(check, wish.text, others)
+    except epsparql.QueryError as error:
+        raise Fault(of_exception(error, query=name)) from None
+
+
+async def _drop(service: Service, known: Registration) -> None:
+    await asyncio.to_thread(service.log.append, lambda offset: Drop(offset, known.registered, known.name))
+    service.forget(known)
+    service.notify()
+
+
+def _document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+    path = f"/queries/{encoded(registration.name)}"
+    tally = service.solutions.tally(registration.registered)
+    return QueryDocument(
+        name=registration.name,
+        query=registration.text,
+        policy=registration.policy,
+        default_graph=registration.default_graph,
+        state=registration.state,
+        reason=registration.reason or None,
+        registered=registration.registered,
+        solutions=tally.count,
+        last=tally.last,
+        lag=max(service.log.head() - service.solutions.position, 0),
+        warnings=[_warning(warning, registration.text) for warning in warnings],
+        links=QueryLinks(plan=f"{path}/plan", solutions=f"{path}/solutions", events=f"{path}/events"),
+    )
+
+
+def _warning(warning: Warning_, text: str) -> WarningDocument:
+    line, column = warning.span.place(text) if warning.span else (None, None)
+    return WarningDocument(code=warning.code, message=warning.message, line=line, column=column)
+
+
+# ---------------------------------------------------------------- what is registered
+@router.get("/queries", dependencies=[ADMIN], summary="All queries")
+async def list_queries(service: Shared) -> QueryList:
+    return QueryList(queries=[_document(service, registration, ()) for registration in service.queries()])
+
+
+@router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)
+async def get_query(name: Name, service: Shared) -> QueryDocument:
+    registration = service.query(name)
+    warnings = await asyncio.to_thread(check, registration.text) if registration.state == "running" else ()
+    return _document(service, registration, warnings)
+
+
+@router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
+async def delete_query(name: Name, service: Shared) -> None:
+    async with service.control:
+        await _drop(service, service.query(name))
+
+
+@router.get(
+    "/queries/{name}/plan",
+    dependencies=[READ],
+    summary="How the query is evaluated",
+    responses=described(HTTPStatus.NOT_FOUND, success={200: {"description": "The plan", "content": {"text/plain": {"schema": {"type": "string"}}}}}),
+    response_class=Response,
+)
+async def get_plan(name: Name, request: Request, service: Shared) -> Response:
+    choose(request.headers.get("accept"), ("text/plain",))
+    return Response(await asyncio.to_thread(explained, service.query(name).text), media_type="text/plain")

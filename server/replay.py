@@ -1,0 +1,183 @@
+"""Replaying files as finished streams: the same log, engine and solution log as the server's, in a directory that goes afterwards."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import TextIO
+
+import epsparql
+from engine.entries import Facts, Finish, Micros, Register, SetStream
+from pipeline.inprocess import InProcessRunner
+from pipeline.log import LogWriter
+from pipeline.solutions import Solution, SolutionReader
+from server.compiled import Shape, check, shape
+from server.service import Runner
+from server.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
+from server.sources import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
+
+FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
+_DEFAULT_STREAM = "default"
+_LOOK_S = 0.2
+
+
+class RunnerFailed(Exception):
+    """The runner gave up; not the user's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What to run over what."""
+
+    queries: Sequence[QueryFile]
+    streams: Sequence[NamedFile]
+    background: Sequence[NamedFile]
+    runner: str = "inprocess"
+    master: str = "local[*,4]"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Word of how far a run has come: log entries applied, of those there are."""
+
+    done: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    entries: int
+    occurrences: int
+    solutions: dict[str, int]
+
+
+def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None]) -> Summary:
+    """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
+    _check_names(replay.queries)
+    shapes = {query.name: _checked(query, replay.queries[:before]) for before, query in enumerate(replay.queries)}
+    _check_format(fmt, replay.queries, shapes)
+    facts = [fact for file in replay.background for fact in facts_of(file)]
+    fed = list(messages(_streams(replay.streams)))
+    with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
+        _write(log, replay.queries, shapes, facts, fed)
+        with _solved(log, Path(directory), replay, tell) as solutions:
+            _raise_failures(solutions, replay.queries)
+            counts = _report(solutions, fmt, shapes, out)
+        return Summary(len(fed), sum(message.rows.num_rows for message in fed), counts)
+
+
+# ---------------------------------------------------------------- what goes in
+def _checked(query: QueryFile, before: Sequence[QueryFile]) -> Shape:
+    try:
+        check(query.text, [other.text for other in before])
+        return shape(query.text)
+    except epsparql.QueryError as error:
+        raise query_fault(query.path, error) from None
+
+
+def _check_names(queries: Sequence[QueryFile]) -> None:
+    seen: dict[str, QueryFile] = {}
+    for query in queries:
+        if query.name in seen:
+            raise SourceFault(query.path, f"its name {query.name!r} is that of {seen[query.name].path} too; rename one of the files")
+        seen[query.name] = query
+
+
+def _check_format(fmt: str, queries: Sequence[QueryFile], shapes: dict[str, Shape]) -> None:
+    """`json` and `csv` hold SELECTs, `turtle` holds CONSTRUCTs; each needs one at least."""
+    if fmt == "ndjson":
+        return
+    wanted = "CONSTRUCT" if fmt == "turtle" else "SELECT"
+    if not any(_fits(fmt, found) for found in shapes.values()):
+        raise SourceFault(queries[0].path, f"--format {fmt} writes solutions of {wanted} queries, and none is given", expected="--format ndjson")
+
+
+def _fits(fmt: str, found: Shape) -> bool:
+    return (found.variables is None) == (fmt == "turtle")
+
+
+def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
+    streams: dict[str, list[object]] = {}
+    for file in files:
+        streams.setdefault(file.name or _DEFAULT_STREAM, []).append(occurrences_of(file.path))
+    return list(streams.items())
+
+
+def _write(log: LogWriter, queries: Sequence[QueryFile], shapes: dict[str, Shape], facts: Sequence[tuple[str, str]], fed: Sequence[Message]) -> None:
+    """Background, queries, events, and the end of every stream that is given or read and not derived."""
+    for graph, triples in facts:
+        log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), timeout=None)  # type: ignore[misc]
+    for query in queries:
+        log.submit_entry(lambda offset, query=query: Register(offset, query.name, query.text), timeout=None)  # type: ignore[misc]
+    derived = {found.into for found in shapes.values()}
+    read = {stream for found in shapes.values() for stream in found.streams} - derived
+    streams = dict.fromkeys(message.stream for message in fed) | dict.fromkeys(sorted(read))
+    for name in streams:
+        log.submit_entry(lambda offset, name=name: SetStream(offset, name), timeout=None)  # type: ignore[misc]
+    for message in fed:
+        log.submit(message.stream, message.rows, timeout=None)
+    for name in streams:
+        log.append(lambda offset, name=name: Finish(offset, name))  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- the run
+@contextmanager
+def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Step], None]) -> Iterator[SolutionReader]:
+    """The solution log, once it holds everything."""
+    runner, moved = _runner(log, directory, replay), Event()
+    runner.on_commit(lambda _position: moved.set())
+    runner.start()
+    try:
+        with closing(SolutionReader(directory)) as solutions:
+            head = log.head()
+            while (position := solutions.position) < head:
+                if runner.state.startswith("failed"):
+                    raise RunnerFailed(runner.state)
+                tell(Step(position, head))
+                moved.wait(_LOOK_S)
+                moved.clear()
+            tell(Step(head, head))
+            yield solutions
+    finally:
+        runner.stop()
+
+
+def _runner(log: LogWriter, directory: Path, replay: Replay) -> Runner:
+    if replay.runner == "inprocess":
+        return InProcessRunner(directory, log.reader())
+    from pipeline.supervisor import SparkRunner  # only where Spark is wanted
+
+    return SparkRunner(directory, replay.master)
+
+
+def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:
+    for change in solutions.changes:
+        if change.state == "failed":
+            path = next(query.path for query in queries if query.name == change.name)
+            raise SourceFault(path, f"the query failed: {change.reason}")
+
+
+# ---------------------------------------------------------------- what comes out
+def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: TextIO) -> dict[str, int]:
+    counts = dict.fromkeys(shapes, 0)
+    kept: dict[str, list[Solution]] = {name: [] for name, found in shapes.items() if fmt != "ndjson" and _fits(fmt, found)}
+    for page in solutions.emitted():
+        for solution in page:
+            counts[solution.query] += 1
+            if fmt == "ndjson":
+                out.write(written(NDJSON, (solution,), shapes[solution.query].variables))
+            elif solution.query in kept:
+                kept[solution.query].append(solution)
+    if fmt == "turtle":
+        out.write(written(TURTLE, [solution for found in kept.values() for solution in found], None))
+    elif fmt == "json" and len(kept) > 1:
+        documents = {name: json.loads(written(SPARQL_JSON, found, shapes[name].variables)) for name, found in kept.items()}
+        out.write(json.dumps(documents, ensure_ascii=False) + "\n")
+    else:
+        for name, found in kept.items():
+            out.write(written(FORMATS[fmt], found, shapes[name].variables).rstrip("\n") + "\n")
+    out.flush()
+    return counts

@@ -1,0 +1,107 @@
+"""Who may do what: bearer tokens with scopes, and the origins that a browser may come from."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+
+from server.problems import Fault, Problem
+from server.settings import SettingsError
+
+ADMIN = "admin"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_SCOPE = re.compile(r"admin|(ingest|read):\S+")
+
+
+def ingest(stream: str) -> str:
+    return f"ingest:{stream}"
+
+
+def read(query: str) -> str:
+    return f"read:{query}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token's SHA-256 and what it may do; `ingest:*` and `read:*` stand for all names."""
+
+    digest: bytes
+    scopes: frozenset[str]
+
+    def allows(self, scope: str) -> bool:
+        return not self.scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
+
+
+class Gate:
+    """Decides on requests. Without grants (loopback only) every request is allowed."""
+
+    def __init__(self, grants: Sequence[Grant] | None, origins: Sequence[str] = ()) -> None:
+        self._grants, self._origins = grants, frozenset(origins)
+
+    def check(self, headers: Headers, scope: str) -> None:
+        """Raises: Fault 401 without a known token, 403 for one that lacks `scope` or for a foreign origin."""
+        if not self.same_origin(headers):
+            raise Fault(
+                Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
+            )
+        if self._grants is None:
+            return
+        grant = self._grant(headers)
+        if grant is None:
+            challenge = {"WWW-Authenticate": "Bearer"}
+            raise Fault(
+                Problem(HTTPStatus.UNAUTHORIZED, "no-token", "a known bearer token is needed: 'Authorization: Bearer <token>'", headers=challenge)
+            )
+        if not grant.allows(scope):
+            raise Fault(Problem(HTTPStatus.FORBIDDEN, "not-allowed", f"the token lacks the scope {scope!r}"))
+
+    def _grant(self, headers: Headers) -> Grant | None:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        digest = hashlib.sha256(token.strip().encode()).digest()
+        found = None
+        for grant in self._grants or ():  # all of them, so that time tells nothing
+            if hmac.compare_digest(grant.digest, digest):
+                found = grant
+        return found
+
+    def same_origin(self, headers: Headers) -> bool:
+        """Browsers send Origin; it must be the server itself or one that the operator named."""
+        origin = headers.get("origin")
+        if origin is None or origin in self._origins:
+            return True
+        return urlsplit(origin).netloc == headers.get("host")
+
+
+def load_grants(path: Path) -> tuple[Grant, ...]:
+    """Read a token file: per line a token's SHA-256 in hex and its scopes; `#` starts a comment.
+
+    Raises: SettingsError with the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--token-file {path}: {error}") from None
+    grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := line.partition("#")[0].split())]
+    if not grants:
+        raise SettingsError(f"--token-file {path} holds no token; a line is '<sha256 of the token in hex> <scopes>'")
+    return tuple(grants)
+
+
+def _grant_of(path: Path, number: int, words: Sequence[str]) -> Grant:
+    digest, *scopes = words
+    if not _DIGEST.fullmatch(digest):
+        raise SettingsError(f"{path}:{number}: expected the SHA-256 of a token as 64 hex digits (printf %s TOKEN | sha256sum)")
+    wrong = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
+    if wrong or not scopes:
+        raise SettingsError(
+            f"{path}:{number}: expected scopes out of admin, ingest:<stream>, read:<query>" + (f", found {wrong[0]!r}" if wrong else "")
+        )
+    return Grant(bytes.fromhex(digest), frozenset(scopes))

@@ -1,0 +1,90 @@
+"""Runs the app under uvicorn until a signal."""
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+import threading
+import time
+
+import uvicorn
+from fastapi import FastAPI
+
+from engine.entries import Micros
+from pipeline.log import LogWriter
+from server.app import create_app
+from server.security import Gate, load_grants
+from server.service import Service, running
+from server.settings import Settings, SettingsError
+
+_GRACE_S = 20
+_LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
+
+
+def clock() -> Micros:
+    """The time of day. Everything below the server is given it."""
+    return time.time_ns() // 1000
+
+
+class Server(uvicorn.Server):
+    """Ends subscriptions before it waits for requests to end. Prints its address once it listens."""
+
+    def __init__(self, settings: Settings, log: LogWriter, listener: socket.socket) -> None:
+        gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
+        self._app = create_app(lambda: running(settings, clock, gate, log))
+        host, port = listener.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        super().__init__(_config(self._app, settings))
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, but a signal that was obeyed is not raised again afterwards: an orderly stop exits with 0."""
+        if threading.current_thread() is threading.main_thread():  # elsewhere signals do not come
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self.handle_exit, number, None)
+        await self._serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            print(f"epsparql listens on {self.url}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        service: Service = self._app.state.service
+        service.stopping.set()
+        service.notify()
+        await super().shutdown(sockets)
+
+
+def serve(settings: Settings) -> int:
+    """Exit code 0 after an orderly stop. Raises: SettingsError for an address that cannot be had; Locked and Corrupt."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    with listen(settings) as listener, LogWriter(settings.data, clock) as log:
+        server = Server(settings, log, listener)
+        server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        ws_max_size=settings.max_frame * _LARGER,
+        ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either
+        ws_per_message_deflate=False,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+    except OSError as error:
+        raise SettingsError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with --port, 0 for any"
+        ) from None

@@ -1,0 +1,144 @@
+"""Solutions, pulled page by page or followed as Server-Sent Events."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from pipeline import results
+from pipeline.catalogue import Registration
+from pipeline.solutions import Solution
+from server.access import READ, Shared
+from server.compiled import shape
+from server.names import Name, encoded
+from server.negotiation import choose
+from server.problems import bad_request, described
+from server.progress import Progress
+from server.service import Service
+from server.subscriptions import End, Idle, follow
+
+router = APIRouter(tags=["solutions"])
+NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
+    "application/x-ndjson",
+    "application/sparql-results+json",
+    "text/csv",
+    "text/turtle",
+    "application/trig",
+    "application/n-quads",
+)
+OF_SELECT = (SPARQL_JSON, CSV, NDJSON)
+OF_CONSTRUCT = (TURTLE, TRIG, N_QUADS, NDJSON)
+_EVENT_STREAM = "text/event-stream"
+_RETRY = "retry: 1000\n\n"
+
+
+def written(media_type: str, solutions: Sequence[Solution], variables: Sequence[str] | None) -> str:
+    """A page of solutions as `media_type`, one of OF_SELECT or OF_CONSTRUCT."""
+    names = () if variables is None else variables
+    match media_type:
+        case "application/x-ndjson":
+            return "".join(results.json_line(solution, variables) + "\n" for solution in solutions)
+        case "application/sparql-results+json":
+            return results.sparql_json(solutions, names)
+        case "text/csv":
+            return results.csv(solutions, names)
+        case "text/turtle":
+            return results.turtle(solutions)
+        case "application/trig":
+            return results.quads(solutions, "trig")
+        case _:
+            assert media_type == N_QUADS
+            return results.quads(solutions, "n-quads")
+
+
+@router.get(
+    "/queries/{name}/solutions",
+    dependencies=[READ],
+    summary="A page of solutions; the Link header leads to the next one",
+    responses=described(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.NOT_ACCEPTABLE,
+        success={200: {"description": "Solutions in order of emission", "content": {media: {} for media in dict.fromkeys(OF_SELECT + OF_CONSTRUCT)}}},
+    ),
+    response_class=Response,
+)
+async def get_solutions(
+    name: Name,
+    request: Request,
+    service: Shared,
+    after: Annotated[str | None, Query(description="The id of the last solution already seen")] = None,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
+    wait: Annotated[float, Query(ge=0, description="Seconds to wait for a first solution")] = 0.0,
+) -> Response:
+    registration = service.query(name)
+    variables = shape(registration.text).variables
+    media_type = choose(request.headers.get("accept"), OF_CONSTRUCT if variables is None else OF_SELECT)
+    found = await _pull(service, registration, after, limit, min(wait, service.settings.max_wait_s))
+    last = found[-1].id if found else after
+    parameters = {"after": last} if last else {}
+    following = f"/queries/{encoded(name)}/solutions?{urlencode(parameters | {'limit': str(limit)})}"
+    return Response(
+        await asyncio.to_thread(written, media_type, found, variables), media_type=media_type, headers={"Link": f'<{following}>; rel="next"'}
+    )
+
+
+async def _pull(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> list[Solution]:
+    deadline = asyncio.get_running_loop().time() + wait_s
+    while True:
+        seen = service.generation
+        try:
+            found = await asyncio.to_thread(service.solutions.read, registration.registered, after, limit)
+        except ValueError as error:
+            raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
+        left_s = deadline - asyncio.get_running_loop().time()
+        if found or left_s <= 0 or service.stopping.is_set() or not service.registered(registration):
+            return found
+        await service.news(seen, left_s)
+
+
+@router.get(
+    "/queries/{name}/events",
+    dependencies=[READ],
+    summary="Solutions as they come, as Server-Sent Events",
+    responses=described(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        success={200: {"description": "Events whose id is the solution's", "content": {_EVENT_STREAM: {"schema": {"type": "string"}}}}},
+    ),
+    response_class=Response,
+)
+async def get_events(
+    name: Name,
+    service: Shared,
+    after: Annotated[str | None, Query(description="As Last-Event-ID, for the first connection")] = None,
+    last_event_id: Annotated[str | None, Header(description="The id of the last event seen")] = None,
+) -> Response:
+    registration = service.query(name)
+    last = last_event_id or after
+    try:
+        await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
+    except ValueError as error:
+        raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=name) from None
+    return StreamingResponse(
+        _events(service, registration, last), media_type=_EVENT_STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+async def _events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
+    yield _RETRY
+    async for word in follow(service, registration, after, service.settings.comment_s):
+        match word:
+            case Idle():
+                yield ": \n\n"
+            case Progress():
+                pass  # an event without an id would be taken for a solution
+            case End():
+                yield f": {word.value}\n\n"
+                return
+            case page:
+                yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)

@@ -1,0 +1,159 @@
+"""Files that the command line reads: queries, streams, background. A fault names file, line and column."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyoxigraph as ox
+
+import epsparql
+from engine.entries import Micros
+from pipeline.errors import FormatError
+from pipeline.formats import NDJSON, media_type_of, parse_body
+from pipeline.occurrences import Interval
+from pipeline.rdf import parse_message
+
+_UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
+_RDF_SUFFIXES = {".nt": ox.RdfFormat.N_TRIPLES, ".ttl": ox.RdfFormat.TURTLE, ".trig": ox.RdfFormat.TRIG, ".nq": ox.RdfFormat.N_QUADS}
+
+
+class SourceFault(Exception):
+    """A fault of the user's: what is wrong, where, and what would be right."""
+
+    def __init__(self, path: Path | str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
+        super().__init__(path, message, line, column, expected)
+        self.path, self.message, self.line, self.column, self.expected = path, message, line, column, expected
+
+    def __str__(self) -> str:
+        place = "".join(f":{number}" for number in (self.line, self.column) if number is not None)
+        return f"{self.path}{place}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """`[NAME=]FILE` as given on the command line; an empty name stands for the default."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """A query; its name is its file's stem."""
+
+    path: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def named_file(argument: str) -> NamedFile:
+    """An existing file as it stands; else what follows the first `=` that leaves an existing file."""
+    if not Path(argument).exists():
+        parts = argument.split("=")
+        for cut in range(1, len(parts)):
+            path = Path("=".join(parts[cut:]))
+            if path.exists():
+                name = "=".join(parts[:cut])
+                return NamedFile(name[1:-1] if name.startswith("<") and name.endswith(">") else name, path)
+        if len(parts) > 1:
+            return NamedFile(parts[0], Path("=".join(parts[1:])))
+    return NamedFile("", Path(argument))
+
+
+def read_query(path: Path) -> QueryFile:
+    try:
+        return QueryFile(path, _read(path).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise SourceFault(path, "the file is not UTF-8") from None
+
+
+def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
+    return SourceFault(path, error.message, error.line, error.column, error.expected)
+
+
+def occurrences_of(path: Path) -> pa.RecordBatch:
+    """The occurrences of a stream's file. Raises: SourceFault, also for an event without a time."""
+    body = _read(path)
+    try:
+        media_type = media_type_of(path)
+        batch = parse_body(body, media_type, default=None, arrived=_UNTIMED)
+    except FormatError as error:
+        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
+    untimed = batch.column("end").cast(pa.int64()).to_numpy() == _UNTIMED
+    if untimed.any():
+        line = _untimed_line(body) if media_type == NDJSON else 1
+        first = batch.slice(int(np.argmax(untimed)), 1)
+        triple = " ".join(first.column(name)[0].as_py() for name in ("s", "p", "o"))
+        raise SourceFault(
+            path, f"the event {triple} has no time", line, 1, '"at", or "start" and "end"' if media_type == NDJSON else "a graph that is timed"
+        )
+    return batch
+
+
+def _untimed_line(body: bytes) -> int:
+    """Of a body that was parsed, so each line is an object."""
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip() and not {"at", "start"} & json.loads(line).keys():
+            return number
+    return 1
+
+
+def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
+    """Graphs ("" for none) with their triples as N-Triples text. Raises: SourceFault."""
+    suffix = file.path.suffix.lower()
+    if suffix not in _RDF_SUFFIXES:
+        raise SourceFault(file.path, f"no format of background is known by the suffix {suffix!r}", expected=", ".join(_RDF_SUFFIXES))
+    try:
+        statements = parse_message(_read(file.path), _RDF_SUFFIXES[suffix], Interval(0, 0))
+    except FormatError as error:
+        raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
+    graphs: defaultdict[str, list[str]] = defaultdict(list)
+    for statement in statements:
+        graphs[file.name or (statement.g or "").strip("<>")].append(f"{statement.s} {statement.p} {statement.o} .")
+    for graph, triples in graphs.items():
+        yield graph, "\n".join(triples) + "\n"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SourceFault(path, error.strerror or str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What happens on a stream at one instant."""
+
+    stream: str
+    rows: pa.RecordBatch
+
+
+def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[Message]:
+    """The streams' occurrences in order of `end`, those of one stream and instant together; so none is late."""
+    ordered: list[tuple[str, pa.RecordBatch]] = []
+    pieces: list[tuple[int, int, int, int]] = []  # end, stream, first row, rows
+    for index, (name, batches) in enumerate(streams):
+        rows = _sorted(batches)
+        ordered.append((name, rows))
+        ends = rows.column("end").cast(pa.int64()).to_numpy()
+        firsts = np.flatnonzero(np.diff(ends, prepend=ends[0] - 1)) if len(ends) else np.empty(0, np.int64)
+        counts = np.diff(firsts, append=len(ends))
+        pieces += [(int(ends[first]), index, int(first), int(count)) for first, count in zip(firsts, counts, strict=True)]
+    for _, index, first, count in sorted(pieces):
+        name, rows = ordered[index]
+        yield Message(name, rows.slice(first, count))
+
+
+def _sorted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    whole = table.to_batches()[0] if table.num_rows else batches[0]
+    order = np.argsort(whole.column("end").cast(pa.int64()).to_numpy(), kind="stable")
+    return whole.take(pa.array(order))

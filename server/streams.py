@@ -1,0 +1,199 @@
+"""Streams: their settings, their events, what came late."""
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import pyarrow as pa
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel
+
+from engine.entries import DropStream, Finish, SetStream
+from pipeline.catalogue import Stream
+from pipeline.formats import N_QUADS, N_TRIPLES, NDJSON, TRIG, TURTLE, Interval, interval_of, parse_body
+from pipeline.log import Ack, LateRow
+from pipeline.times import iso
+from server.access import ADMIN, INGEST, Shared
+from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
+from server.names import Name
+from server.problems import Fault, Problem, described
+from server.service import Service
+
+router = APIRouter(tags=["streams"])
+_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
+_FORMATS = (NDJSON, N_TRIPLES, TURTLE, TRIG, N_QUADS)
+_NO_STREAM = described(HTTPStatus.NOT_FOUND)
+
+
+class StreamDocument(BaseModel):
+    """Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event."""
+
+    name: str
+    description: str
+    max_delay: str
+    idle_timeout: str | None
+    max_ahead: str | None
+    latest: str | None
+    watermark: str | None
+    finished: bool
+    accepted: int
+    late: int
+
+
+class StreamList(BaseModel):
+    streams: list[StreamDocument]
+
+
+class StreamSettings(BaseModel):
+    """Durations: xsd:duration text or a number of seconds."""
+
+    max_delay: str | float = 0
+    idle_timeout: str | float | None = None
+    max_ahead: str | float | None = None
+    description: str = ""
+
+
+class Accepted(BaseModel):
+    """`offset` is the log position after the body; of the `accepted` occurrences `late` ones are in the late feed alone."""
+
+    accepted: int
+    offset: int
+    late: int
+
+
+def _document(stream: Stream) -> StreamDocument:
+    return StreamDocument(
+        name=stream.name,
+        description=stream.description,
+        max_delay=duration_text(stream.max_delay) or "PT0S",
+        idle_timeout=duration_text(stream.idle_timeout),
+        max_ahead=duration_text(stream.max_ahead),
+        latest=None if stream.latest is None else iso(stream.latest),
+        watermark=None if stream.watermark is None or stream.finished else iso(stream.watermark),
+        finished=stream.finished,
+        accepted=stream.accepted,
+        late=stream.late,
+    )
+
+
+def _body_of(schema: str) -> dict[str, Any]:
+    return {"requestBody": {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}}}
+
+
+# ---------------------------------------------------------------- the streams
+@router.put(
+    "/streams/{name}",
+    dependencies=[ADMIN],
+    summary="Create a stream, or change its settings",
+    responses=described(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
+    openapi_extra=_body_of("StreamSettings"),
+)
+async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
+    found = json_object(await read_body(request, service.settings.max_query), _SETTINGS)
+    wanted = (
+        duration_member(found, "max_delay") or 0,
+        duration_member(found, "idle_timeout"),
+        duration_member(found, "max_ahead"),
+        text_member(found, "description", ""),
+    )
+    async with service.control:
+        known = service.log.catalogue.streams.get(name)
+        if known is None or wanted != (known.max_delay, known.idle_timeout, known.max_ahead, known.description):
+            await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
+    response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
+    return _document(service.stream(name))
+
+
+@router.get("/streams", dependencies=[ADMIN], summary="All streams")
+async def list_streams(service: Shared) -> StreamList:
+    return StreamList(streams=[_document(stream) for stream in list(service.log.catalogue.streams.values())])
+
+
+@router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)
+async def get_stream(name: Name, service: Shared) -> StreamDocument:
+    return _document(service.stream(name))
+
+
+@router.delete("/streams/{name}", dependencies=[ADMIN], status_code=204, summary="Forget a stream; what it gave stays", responses=_NO_STREAM)
+async def delete_stream(name: Name, service: Shared) -> None:
+    async with service.control:
+        service.stream(name)
+        await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))
+
+
+@router.post("/streams/{name}/finish", dependencies=[ADMIN], summary="The stream has ended: nothing is waited for any more", responses=_NO_STREAM)
+async def finish_stream(name: Name, service: Shared) -> StreamDocument:
+    async with service.control:
+        if not service.stream(name).finished:
+            await asyncio.to_thread(service.log.append, lambda offset: Finish(offset, name))
+    service.notify()
+    return _document(service.stream(name))
+
+
+# ---------------------------------------------------------------- their events
+@router.post(
+    "/streams/{name}/events",
+    dependencies=[INGEST],
+    status_code=202,
+    summary="Add events; answered when they are durable",
+    responses=described(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    ),
+    openapi_extra={"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in _FORMATS}}},
+)
+async def post_events(
+    name: Name,
+    request: Request,
+    service: Shared,
+    at: Annotated[str | None, Query(description="xsd:dateTime of what the body leaves untimed")] = None,
+    start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
+    end: str | None = None,
+    idempotency_key: Annotated[str | None, Header(description="A body sent again with its key is accepted once")] = None,
+) -> Accepted:
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", "encoded bodies are not taken", expected="no Content-Encoding"))
+    if not media_type(request):
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(_FORMATS)))
+    default = interval_of(at, start, end)
+    body = await read_body(request, service.settings.max_body)
+    ack = await _append(service, name, body, request.headers["content-type"], default, idempotency_key)
+    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late)
+
+
+async def _append(service: Service, stream: str, body: bytes, media: str, default: Interval | None, key: str | None) -> Ack:
+    arrived = service.clock()
+    batch: pa.RecordBatch = await asyncio.to_thread(parse_body, body, media, default=default, arrived=arrived)
+    return await asyncio.wrap_future(service.log.submit(stream, batch, key))
+
+
+@router.get(
+    "/streams/{name}/late",
+    dependencies=[INGEST],
+    summary="What came late, and was not applied",
+    responses=described(
+        HTTPStatus.NOT_FOUND, success={200: {"description": "One JSON object per line", "content": {NDJSON: {"schema": {"type": "string"}}}}}
+    ),
+    response_class=Response,
+)
+async def get_late(
+    name: Name,
+    service: Shared,
+    after: Annotated[int, Query(ge=0, description="The `offset` of the last line already seen")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100_000, description="Met by whole bodies, so a little more may come")] = 1000,
+) -> Response:
+    service.stream(name)
+    async with service.late_lock:
+        rows = await asyncio.to_thread(service.late_reader.late, name, after, limit)
+    return Response("".join(_late_line(row) + "\n" for row in rows), media_type=NDJSON)
+
+
+def _late_line(row: LateRow) -> str:
+    times = {"start": row.start, "end": row.end, "watermark": row.watermark, "arrived": row.arrived}
+    terms = {"s": row.s, "p": row.p, "o": row.o, "g": row.g}
+    return json.dumps(terms | {name: iso(at) for name, at in times.items()} | {"offset": row.offset, "reason": row.reason}, ensure_ascii=False)

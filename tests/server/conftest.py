@@ -1,0 +1,91 @@
+"""A real server on a free port, in a thread of the test process, with the in-process runner."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from epsparql.client import Client
+from pipeline.log import LogWriter
+from server.serve import Server, clock, listen
+from server.settings import Settings
+
+EX = "http://example.org/"
+DEADLINE_S = 60.0
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def serving(data: Path, **chosen: Any) -> Iterator[str]:
+    """The URL of a server that is ready, over `data`."""
+    settings = Settings(data=data, port=0, runner="inprocess", **chosen)
+    with listen(settings) as listener, LogWriter(settings.data, clock) as log:
+        server = Server(settings, log, listener)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            Client(server.url).wait_ready(DEADLINE_S)
+            yield server.url
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(tmp_path_factory.mktemp("data"), max_body=100_000, max_frame=50_000, max_query=10_000, progress_s=0.05) as found:
+        yield found
+
+
+@pytest.fixture
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
+        yield client
+
+
+@pytest.fixture
+def client(url: str) -> Client:
+    return Client(url)
+
+
+@pytest.fixture
+def stream() -> str:
+    """A stream of the test's own, whose name has slashes and more to encode."""
+    return f"{EX}stream/{next(_numbers)}?a=b#c d"
+
+
+@pytest.fixture
+def name() -> str:
+    """A query's name, of the test's own."""
+    return f"query {next(_numbers)}/ä"
+
+
+def values(stream: str) -> str:
+    """A query for every `:value` of a stream."""
+    return f"PREFIX : <{EX}> SELECT ?s ?v FROM STREAM <{stream}> WHERE {{ ?s :value ?v }}"
+
+
+def event(number: int, value: object = None) -> str:
+    """The event of second `number`: `:s :value number`."""
+    shown = number if value is None else value
+    return f'{{"s":"<{EX}s>","p":"<{EX}value>","o":"\\"{shown}\\"","at":"{moment(number)}"}}'
+
+
+def moment(number: int) -> str:
+    minute, second = divmod(number, 60)
+    hour, minute = divmod(minute, 60)
+    return f"2026-01-01T{hour:02d}:{minute:02d}:{second:02d}Z"
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition, with a deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited too long until {what}"
+        time.sleep(0.01)

@@ -1,0 +1,213 @@
+"""Streams over HTTP: settings, bodies in every format, faults that leave nothing behind, late events."""
+
+import json
+
+import httpx
+import pytest
+
+from epsparql.client import segment
+from tests.server.conftest import EX, event, moment
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def post(http: httpx.Client, stream: str, body: str | bytes, media_type: str = NDJSON["Content-Type"], query: str = "", **headers: str) -> httpx.Response:
+    return http.post(f"/streams/{segment(stream)}/events{query}", content=body, headers={"Content-Type": media_type, **headers})
+
+
+def accepted(http: httpx.Client, stream: str) -> int:
+    """What the stream counts; 0 if it does not exist."""
+    answer = http.get(f"/streams/{segment(stream)}")
+    return int(answer.json()["accepted"]) if answer.status_code == 200 else 0
+
+
+def assert_problem(answer: httpx.Response, status: int, code: str | None = None) -> dict[str, object]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, object] = answer.json()
+    assert (answer.status_code, problem["status"]) == (status, status), problem
+    assert code is None or problem["code"] == code
+    assert problem["type"] == f"urn:epsparql:problem:{problem['code']}"
+    assert problem["title"]
+    assert problem["detail"]
+    assert "Traceback" not in answer.text
+    return problem
+
+
+class TestSettings:
+    def test_created_then_changed_then_the_same(self, http: httpx.Client, stream: str) -> None:
+        path = f"/streams/{segment(stream)}"
+        first = http.put(path, json={"max_delay": "PT10S", "description": "d"})
+        assert first.status_code == 201
+        assert first.json() == {
+            "name": stream, "description": "d", "max_delay": "PT10S", "idle_timeout": None, "max_ahead": None,
+            "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0,
+        }  # fmt: skip
+        second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})
+        assert second.status_code == 200
+        assert {key: second.json()[key] for key in ("max_delay", "idle_timeout", "max_ahead")} == {
+            "max_delay": "PT0.5S", "idle_timeout": "PT60S", "max_ahead": "PT60S",
+        }  # fmt: skip
+        assert http.get(path).json() == second.json()
+        assert second.json() in http.get("/streams").json()["streams"]
+
+    def test_an_empty_body_takes_the_defaults(self, http: httpx.Client, stream: str) -> None:
+        assert http.put(f"/streams/{segment(stream)}").json()["max_delay"] == "PT0S"
+
+    @pytest.mark.parametrize(
+        ("body", "code"),
+        [
+            pytest.param('{"max_delay": "P1H"}', "invalid-duration", id="no duration"),
+            pytest.param('{"max_delay": "P1M"}', "invalid-duration", id="months"),
+            pytest.param('{"max_delay": -1}', "invalid-duration", id="negative"),
+            pytest.param('{"max_delay": true}', "invalid-duration", id="boolean"),
+            pytest.param('{"maxdelay": 1}', "unknown-member", id="unknown member"),
+            pytest.param('{"description": 1}', "invalid-member", id="no string"),
+            pytest.param("[]", "malformed-json", id="no object"),
+            pytest.param(b"\xff", "bad-encoding", id="no UTF-8"),
+        ],
+    )
+    def test_faults(self, http: httpx.Client, stream: str, body: str, code: str) -> None:
+        assert_problem(http.put(f"/streams/{segment(stream)}", content=body), 400, code)
+        assert_problem(http.get(f"/streams/{segment(stream)}"), 404, "unknown-stream")
+
+    def test_malformed_json_has_a_place(self, http: httpx.Client, stream: str) -> None:
+        problem = assert_problem(http.put(f"/streams/{segment(stream)}", content='{\n "max_delay" 1}'), 400, "malformed-json")
+        assert (problem["line"], problem["column"]) == (2, 14)
+
+    def test_finished_and_deleted(self, http: httpx.Client, stream: str) -> None:
+        path = f"/streams/{segment(stream)}"
+        post(http, stream, event(1))
+        for _ in range(2):
+            assert http.post(f"{path}/finish").json()["finished"] is True
+        assert_problem(post(http, stream, event(2)), 409, "stream-finished")
+        assert http.delete(path).status_code == 204
+        assert_problem(http.get(path), 404)
+        assert_problem(http.delete(path), 404)
+        assert_problem(http.post(f"{path}/finish"), 404)
+        assert post(http, stream, event(2)).status_code == 202
+
+    def test_a_name_that_is_none(self, http: httpx.Client) -> None:
+        assert_problem(http.get("/streams/%FF"), 400, "bad-name")
+        assert_problem(http.get("/streams/%0A"), 400, "bad-name")
+
+    def test_the_nearest_name_is_told(self, http: httpx.Client, stream: str) -> None:
+        http.put(f"/streams/{segment(stream)}")
+        problem = assert_problem(http.get(f"/streams/{segment(stream + 'x')}"), 404)
+        assert problem["expected"] == stream
+
+
+FORMATS = [
+    pytest.param(NDJSON["Content-Type"], f"{event(1)}\n{event(2)}\n", "", 2, id="ndjson"),
+    pytest.param(NDJSON["Content-Type"], json.dumps({"triples": f"<{EX}s> <{EX}p> 1, 2, 3 .", "at": moment(1)}), "", 3, id="ndjson of a message"),
+    pytest.param("application/n-triples", f"<{EX}s> <{EX}p> <{EX}o> .\n", f"?at={moment(1)}", 1, id="n-triples"),
+    pytest.param("text/turtle; charset=utf-8", f"<{EX}s> <{EX}p> 1, 2 .", f"?start={moment(1)}&end={moment(2)}", 2, id="turtle"),
+    pytest.param("text/turtle", f"<{EX}s> <{EX}p> 1 .", "", 1, id="turtle at the time of arrival"),
+    pytest.param(
+        "application/trig",
+        f'<{EX}g> <http://www.w3.org/ns/prov#generatedAtTime> "{moment(1)}"^^<http://www.w3.org/2001/XMLSchema#dateTime> . <{EX}g> {{ <{EX}s> <{EX}p> 1 }}',
+        "",
+        1,
+        id="trig",
+    ),
+    pytest.param(
+        "application/n-quads",
+        f'<{EX}g> <http://www.w3.org/ns/prov#generatedAtTime> "{moment(1)}"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n<{EX}s> <{EX}p> "1" <{EX}g> .\n',
+        "",
+        1,
+        id="n-quads",
+    ),
+]
+
+
+@pytest.mark.parametrize(("media_type", "body", "query", "rows"), FORMATS)
+def test_formats(http: httpx.Client, stream: str, media_type: str, body: str, query: str, rows: int) -> None:
+    answer = post(http, stream, body, media_type, query)
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["accepted"] == rows
+    assert accepted(http, stream) == rows
+
+
+FAULTS = [
+    pytest.param('{"s": <a>}', NDJSON["Content-Type"], "", 400, (1, 7), id="malformed JSON"),
+    pytest.param("\n".join([event(1), event(2), event(3).replace(f"<{EX}s>", "s"), event(4), event(5)]), NDJSON["Content-Type"], "", 400, (3, 7), id="bad term in line 3 of 5"),
+    pytest.param(event(1) + "\n" + event(2).replace('"at":', '"start":"2027-01-01T00:00:00Z","end":'), NDJSON["Content-Type"], "", 400, (2, None), id="start after end"),
+    pytest.param("<a> <b>\n 1 2 .", "text/turtle", "", 400, (None, None), id="turtle"),
+    pytest.param(f"<{EX}s> <{EX}p> 1 .", "text/turtle", "?at=yesterday", 400, None, id="no time"),
+    pytest.param(f"<{EX}s> <{EX}p> 1 .", "text/turtle", f"?start={moment(2)}&end={moment(1)}", 400, None, id="parameter start after end"),
+    pytest.param(f"<{EX}s> <{EX}p> 1 .", "text/turtle", f"?start={moment(2)}", 400, None, id="start alone"),
+    pytest.param("x", "text/plain", "", 415, None, id="unknown media type"),
+    pytest.param("x", "", "", 415, None, id="no media type"),
+    pytest.param("x" * 100_001, NDJSON["Content-Type"], "", 413, None, id="too large"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "media_type", "query", "status", "place"), FAULTS)
+def test_faults(http: httpx.Client, stream: str, body: str, media_type: str, query: str, status: int, place: tuple[int | None, int | None] | None) -> None:
+    problem = assert_problem(post(http, stream, body, media_type, query), status)
+    if place is not None:
+        assert isinstance(problem["line"], int)
+        assert isinstance(problem["column"], int)
+        assert place[0] in (None, problem["line"])
+        assert place[1] in (None, problem["column"])
+    assert accepted(http, stream) == 0
+    assert post(http, stream, event(1)).status_code == 202, "the server goes on"
+
+
+def test_a_body_without_length_is_limited_too(http: httpx.Client, stream: str) -> None:
+    parts = iter([b"x" * 60_000, b"x" * 60_000])
+    answer = http.post(f"/streams/{segment(stream)}/events", content=parts, headers=NDJSON)
+    assert_problem(answer, 413, "too-large")
+
+
+def test_an_encoded_body_is_refused(http: httpx.Client, stream: str) -> None:
+    assert_problem(post(http, stream, event(1), **{"Content-Encoding": "gzip"}), 415, "content-encoding")
+
+
+def test_too_far_ahead(http: httpx.Client, stream: str) -> None:
+    http.put(f"/streams/{segment(stream)}", json={"max_ahead": "PT1H"})
+    assert_problem(post(http, stream, event(1).replace("2026", "2926")), 422, "too-far-ahead")
+    assert accepted(http, stream) == 0
+
+
+def test_an_idempotency_key_is_honoured(http: httpx.Client, stream: str) -> None:
+    untimed = f'{{"s":"<{EX}s>","p":"<{EX}value>","o":"\\"1\\""}}'
+    first = post(http, stream, untimed, **{"Idempotency-Key": "k1"})
+    again = post(http, stream, untimed, **{"Idempotency-Key": "k1"})
+    assert first.json() == again.json()
+    assert accepted(http, stream) == 1
+    assert post(http, stream, untimed, **{"Idempotency-Key": "k2"}).json()["offset"] > first.json()["offset"]
+
+
+def test_offsets_grow(http: httpx.Client, stream: str) -> None:
+    offsets = [post(http, stream, event(number)).json()["offset"] for number in range(5)]
+    assert offsets == sorted(set(offsets))
+
+
+def test_late_events_are_in_the_late_feed(http: httpx.Client, stream: str) -> None:
+    path = f"/streams/{segment(stream)}/late"
+    assert_problem(http.get(path), 404)
+    post(http, stream, event(10))
+    assert http.get(path).text == ""
+    answer = post(http, stream, event(3) + "\n" + event(11) + "\n" + event(4))
+    assert answer.json()["late"] == 2
+    assert answer.json()["accepted"] == 3
+    post(http, stream, event(5))
+    lines = [json.loads(line) for line in http.get(path).text.splitlines()]
+    assert [(line["end"], line["watermark"]) for line in lines] == [
+        (moment(3), moment(10)), (moment(4), moment(10)), (moment(5), moment(11)),
+    ]  # fmt: skip
+    assert set(lines[0]) == {"s", "p", "o", "g", "start", "end", "watermark", "arrived", "offset", "reason"}
+    assert lines[0]["g"] is None
+    following = http.get(path, params={"after": lines[1]["offset"]})
+    assert [json.loads(line)["end"] for line in following.text.splitlines()] == [moment(5)]
+    assert len(http.get(path, params={"limit": 1}).text.splitlines()) == 2, "whole bodies only"
+    assert_problem(http.get(path, params={"limit": 0}), 400, "invalid-parameter")
+    document = http.get(f"/streams/{segment(stream)}").json()
+    assert (document["accepted"], document["late"], document["watermark"]) == (5, 3, moment(11))
+
+
+def test_unknown_paths_and_methods(http: httpx.Client) -> None:
+    assert_problem(http.get("/nothing"), 404)
+    problem = http.patch("/streams")
+    assert_problem(problem, 405)
+    assert "GET" in problem.headers["allow"]
