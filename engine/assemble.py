@@ -15,6 +15,7 @@ from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
 Ints = NDArray[np.int64]
+NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +100,7 @@ def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     """All queries' solutions: by entry, end, start; at one place by query name."""
     parts = sorted((f for f in found if len(f.entry)), key=lambda f: f.planned.name)
     if not parts:
-        return pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
+        return NOTHING
     entry, start, end = (np.concatenate([getattr(f, name) for f in parts]) for name in ("entry", "start", "end"))
     which = np.repeat(np.arange(len(parts), dtype=np.int32), [len(f.entry) for f in parts])
     registered = np.array([f.planned.registered for f in parts], np.int64)

@@ -12,7 +12,7 @@ from engine.kernel import columns as c
 from engine.kernel.filters import spread_questions
 from engine.kernel.goals import clear_stores, spread, spread_seen
 from engine.kernel.instants import run
-from engine.kernel.state import KEPT, Net, new_net, with_room, with_width
+from engine.kernel.state import KEPT, WORDS, Net, new_net, with_room, with_width
 from engine.plan import Names, plan
 from engine.program import Fragment, Inquiry, Place, end_of, place, placed_nodes, with_alpha
 from engine.strata import Cycle, Wire, strata
@@ -68,19 +68,29 @@ class Network:
     streams: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     net: Net = field(init=False)
-    _table: Ints = field(init=False)
+    _table: Ints = field(init=False)  # (address, length, width) of each array of `net`; its own address is the kernel's handle
     _inquiries: list[tuple[Inquiry, int]] = field(default_factory=list)  # by number of the question, with its query's
 
     def __post_init__(self) -> None:
         self._hold(new_net(3, self.bound))
 
     def _hold(self, net: Net) -> None:
-        """Makes `net` the one that the kernel sees."""
-        self.net, self._table = net, table_of(net)
+        """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
+        before = getattr(self, "net", None)
+        if before is None:
+            self._table = np.zeros(WORDS * len(net), np.int64)
+        for k, array in enumerate(net):
+            if before is None or array is not before[k]:
+                assert array.flags.c_contiguous
+                assert array.dtype.itemsize == 8
+                self._table[WORDS * k] = array.__array_interface__["data"][0]
+                self._table[WORDS * k + 1] = array.shape[0]
+                self._table[WORDS * k + 2] = array.shape[1] if array.ndim == 2 else 1
+        self.net = net
 
     @property
     def address(self) -> int:
-        return int(self._table.ctypes.data)
+        return int(self._table.__array_interface__["data"][0])
 
     # ------------------------------------------------------------ queries
     @property
@@ -332,16 +342,6 @@ def alpha_of(net: Net) -> Ints:
     """The scans with their predicates as last column."""
     predicates = np.repeat(np.arange(len(net.alpha_at) - 1), np.diff(net.alpha_at))
     return np.column_stack([net.alpha, predicates]).astype(np.int64)
-
-
-def table_of(net: Net) -> Ints:
-    """Addresses and shapes of the arrays, in the order of their names; valid while `net` is."""
-    words: list[int] = []
-    for array in net:
-        assert array.flags.c_contiguous
-        assert array.dtype.itemsize == 8
-        words += [array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 1]
-    return np.array(words, np.int64)
 
 
 def matches(pattern: a.TriplePattern, triple: Triple) -> bool:

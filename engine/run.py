@@ -75,7 +75,7 @@ class Engine:
         names = list(dict.fromkeys(e.stream for e in events))
         which = np.repeat(np.array([names.index(e.stream) for e in events], np.int64), counts)
         s, p, o = (self.terms.map_dictionary(rows.column(name)) for name in ("s", "p", "o"))
-        start, end = (rows.column(name).cast(pa.int64()).to_numpy() for name in ("start", "end"))
+        start, end = (rows.column(name).view(pa.int64()).to_numpy() for name in ("start", "end"))
         everything = Arrivals(which, s, p, o, start, end, offsets)
         late = rows.column("late").to_numpy(zero_copy_only=False)
         if len(names) == 1:

@@ -4,6 +4,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from types import TracebackType
@@ -176,8 +177,8 @@ class Client:
         """A query's solutions after an id (from the first one without), and as they come."""
         return Subscription(self, f"/queries/{segment(query)}/feed", after)
 
-    def open_socket(self, path: str) -> ClientConnection:
-        """One attempt. Raises: OSError, InvalidHandshake or TimeoutError."""
+    def socket(self, path: str) -> AbstractContextManager[ClientConnection]:
+        """A connection, opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
         scheme = "wss" if self._url.scheme == "https" else "ws"
         url = f"{scheme}://{self._url.netloc}{self._url.path}{path}"
         return connect(
@@ -230,11 +231,17 @@ class _Socket:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._connection: ClientConnection | None = None
+        self._open = ExitStack()
+
+    def _dial(self, path: str) -> ClientConnection:
+        """One attempt at a new connection in place of the old one."""
+        self.close()
+        self._connection = self._open.enter_context(self._client.socket(path))
+        return self._connection
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection = None
+        self._open.close()
 
     def __enter__(self) -> Self:
         return self
@@ -277,11 +284,10 @@ class Feed(_Socket):
         self._client.retry(self._connect)
 
     def _connect(self) -> None:
-        self.close()
-        self._connection = self._client.open_socket(self._path)
+        connection = self._dial(self._path)
         try:
             for frame in self._pending:
-                self._connection.send(frame)
+                connection.send(frame)
         except ConnectionClosed as error:
             _raise_if_final(error)
             raise
@@ -345,8 +351,7 @@ class Subscription(_Socket):
             self._client.retry(self._connect)
 
     def _connect(self) -> None:
-        self.close()
-        self._connection = self._client.open_socket(self._path + (f"?{urlencode({'after': self.last})}" if self.last else ""))
+        self._dial(self._path + (f"?{urlencode({'after': self.last})}" if self.last else ""))
 
     def __iter__(self) -> Iterator[Solution]:
         """Solutions until the stream's end: progress `finished`, or a normal close."""

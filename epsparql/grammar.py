@@ -37,8 +37,8 @@ _STRING = "|".join(
     (
         rf'"""(?:"{{0,2}}(?:[^"\\]|{_ECHAR}))*"""',  # [159]
         rf"'''(?:'{{0,2}}(?:[^'\\]|{_ECHAR}))*'''",  # [158]
-        rf'"(?:[^"\\\n\r]|{_ECHAR})*+"',  # [157]
-        rf"'(?:[^'\\\n\r]|{_ECHAR})*+'",  # [156]
+        rf'"(?!"")(?:[^"\\\n\r]|{_ECHAR})*+"',  # [157]
+        rf"'(?!'')(?:[^'\\\n\r]|{_ECHAR})*+'",  # [156]
     )
 )
 _NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)"  # [146]-[154]
@@ -194,19 +194,23 @@ class Rule(ParseElementEnhance):
 
 
 class Labelled(ParseElementEnhance):
-    """Names what is expected where `expr` fails at its very start."""
+    """Names what is expected where `expr` fails at its very start; `first` are the signs it can start with, which spares hopeless attempts."""
 
-    def __init__(self, expr: ParserElement, label: str) -> None:
+    def __init__(self, expr: ParserElement, label: str, first: str = "") -> None:
         super().__init__(expr)
         self.label = label
+        self.can_start = re.compile(first).match
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
         source = cast(Source, instring)
         start = source.skip(loc)
+        if self.can_start(source, start) is None:
+            source.note(start, self.label)
+            raise ParseException(source, start, self.label, self)
         noted = len(source.expected) if source.furthest == start else 0
         try:
-            return self.expr._parse(instring, loc, do_actions, callPreParse=False)
+            return self.expr._parse(instring, start, do_actions, callPreParse=False)
         except ParseException:
             if source.furthest == start:
                 del source.expected[noted:]
@@ -493,7 +497,7 @@ term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_labe
 triples_node = one_of(blank_properties, collection)  # [98]
 node <<= one_of(term, triples_node)  # [104]
 triples = Labelled(  # [75], [81]
-    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _triples), "a triple pattern"
+    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _triples), "a triple pattern", r"[^{}.;,)\]]"
 )
 triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [52], [55]
 
@@ -588,7 +592,7 @@ bind = Rule(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), var
 optional = Rule(all_of(word("OPTIONAL"), braces), _optional)  # [57]
 minus = Rule(all_of(word("MINUS"), braces), _minus)  # [66]
 applied = one_of(filter_, optional, bind, minus)
-not_triples = Labelled(one_of(chain, applied, refused_words(_UNSUPPORTED_PATTERNS)), "a group, FILTER, BIND, OPTIONAL, MINUS")  # [56]
+not_triples = Labelled(one_of(chain, applied, refused_words(_UNSUPPORTED_PATTERNS)), "a group, FILTER, BIND, OPTIONAL, MINUS", "[{A-Za-z]")  # [56]
 group_body = all_of(Opt(triples_block), ZeroOrMore(all_of(not_triples, Opt(dot), Opt(triples_block))))  # [54]
 group <<= Rule(Nested(all_of(sign("{"), group_body, sign("}"))), _group)  # [53]
 

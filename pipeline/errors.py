@@ -1,7 +1,6 @@
 """Faults of bodies, logs and runners. `code` is stable, wording is not."""
 
 from pathlib import Path
-from typing import ClassVar
 
 from engine.entries import Micros
 
@@ -9,7 +8,7 @@ from engine.entries import Micros
 class PipelineError(Exception):
     """Base of what this package raises on purpose."""
 
-    code: ClassVar[str] = "pipeline"
+    code: str = "pipeline"
 
 
 class FormatError(PipelineError):
@@ -21,7 +20,7 @@ class FormatError(PipelineError):
 
     def __init__(self, code: str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
         super().__init__(code, message, line, column, expected)  # all of them: unpickling calls cls(*args)
-        self.code: str = code  # type: ignore[misc]  # the class variable is the default of the others
+        self.code = code
         self.message, self.line, self.column, self.expected = message, line, column, expected
 
     def __str__(self) -> str:

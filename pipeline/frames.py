@@ -157,7 +157,7 @@ class FrameReader:
     def frame(self, segment: int, byte: int) -> Frame:
         """The frame that is known to stand there."""
         file = self._open(segment)
-        found = file.frame_at(byte, file.size())
+        found = unpack_header(file.bytes_at(byte, HEADER.size, byte + HEADER.size), segment, byte)
         if found is None:
             raise Corrupt(file.path, byte, "no frame begins here")
         return found
@@ -211,6 +211,7 @@ class FrameWriter:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self._durable, self._segment_bytes = directory, durable, segment_bytes
         self._lock = DirectoryLock(directory / "lock")
+        self._fd = self._head_fd = -1
         try:
             self._head_fd = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o644)
             self._segment, self._size, self.position = self._recover()
@@ -219,7 +220,7 @@ class FrameWriter:
             sync_directory(directory)
             self.publish()
         except BaseException:
-            self._lock.release()
+            self.close()
             raise
 
     def append(self, payload: bytes | memoryview, first: int, after: int, rows: int = 0, flags: int = 0) -> bool:
@@ -247,11 +248,11 @@ class FrameWriter:
         os.pwrite(self._head_fd, record + zlib.crc32(record).to_bytes(4, "little"), 0)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            os.close(self._head_fd)
-            self._fd = -1
-            self._lock.release()
+        for fd in (self._fd, self._head_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._head_fd = -1
+        self._lock.release()
 
     def _rotate(self) -> None:
         os.fsync(self._fd)  # recovery looks at the last segment only, so all before it must hold

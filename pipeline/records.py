@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -40,17 +40,6 @@ class Content:
 
 def rows_of(entry: Entry) -> int:
     return entry.rows if isinstance(entry, Events) else 0
-
-
-def stream_of(entry: Entry) -> str | None:
-    """The stream that an entry is about, if it is about one."""
-    match entry:
-        case Events() | Tick() | Finish() | SetStream() | DropStream():
-            return entry.stream
-        case Register() | Drop() | Facts():
-            return None
-        case _:
-            assert_never(entry)
 
 
 def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:

@@ -37,7 +37,10 @@ async def readyz(request: Request) -> Ready:
     runner = service.runner
     if not runner.ready:
         problem = Problem(
-            HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", f"the {service.settings.runner} runner is {runner.state}", headers={"Retry-After": "1"}
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "not-ready",
+            f"the {service.settings.runner} runner is {f'failed: {service.failure}' if service.failure else runner.state}",
+            headers={"Retry-After": "1"},
         )
         raise Fault(problem)
     head, position = service.log.head(), service.solutions.position

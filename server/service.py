@@ -21,6 +21,7 @@ from server.problems import unknown
 from server.progress import Progress, Timeline
 from server.security import Gate
 from server.settings import Settings
+from server.warm import warm
 
 _HOUSEKEEPING_S = 0.5
 _SETTLE_S = 0.1
@@ -52,6 +53,7 @@ class Service:
         self.runner = _runner(settings, log)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
+        self.failure = ""  # why the runner did not start
         self.generation = 0
         self._timeline = Timeline()
         self._resampling = False
@@ -145,6 +147,17 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
     return SparkRunner(settings.data, settings.master, log.heartbeat)
 
 
+def _begin(service: Service) -> None:
+    """Start the runner. Compiling the kernel, once per machine, comes before; the server answers meanwhile, and is not ready."""
+    try:
+        if service.settings.runner == "inprocess":
+            warm()
+        service.runner.start()
+    except Exception as error:  # noqa: BLE001 - told by /readyz
+        _log.exception("the runner did not start")
+        service.failure = str(error)
+
+
 @asynccontextmanager
 async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter) -> AsyncIterator[Service]:
     """A service over an open log, with its runner, until the block is left."""
@@ -156,7 +169,7 @@ async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, l
             loop.call_soon_threadsafe(service.notify)
 
     service.runner.on_commit(on_commit)
-    await asyncio.to_thread(service.runner.start)
+    begun = asyncio.create_task(asyncio.to_thread(_begin, service))
     chores = asyncio.create_task(service.housekeeping())
     try:
         yield service
@@ -164,6 +177,7 @@ async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, l
         service.stopping.set()
         service.notify()
         chores.cancel()
+        await begun
         await asyncio.to_thread(service.runner.stop)
         service.solutions.close()
         service.late_reader.close()

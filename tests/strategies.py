@@ -15,8 +15,7 @@ OTHER = "urn:other"
 """The second stream."""
 
 CHAIN_OPERATORS = ("SEQ", "EQUALS", "UNION", "AND", "OPTIONALSEQ", "EQUALSOPTIONAL")
-VARIABLES = ("?s", "?t", "?v", "?w")
-CONSTANTS = (":a", ":b", "0", "1", "2", "0.5", "1.0")
+VARIABLES = ("?s", "?t", "?v", "?w", "?u")
 SECONDS = st.integers(0, 5)
 
 
@@ -30,7 +29,7 @@ def _instants() -> st.SearchStrategy[str]:
 
 
 def _operands() -> st.SearchStrategy[str]:
-    leaves = st.sampled_from((*VARIABLES, "0", "1", "2", "0.5", "1.5e0"))
+    leaves = st.sampled_from((*VARIABLES, "?v", "?v", "?w", "0", "1", "2", "0.5", "1.5e0"))
     arithmetic = st.tuples(leaves, st.sampled_from("+-*/"), leaves).map(lambda parts: f"({' '.join(parts)})")
     chosen = st.tuples(st.sampled_from(VARIABLES), leaves, leaves).map(lambda parts: f"IF(BOUND({parts[0]}), {parts[1]}, {parts[2]})")
     return st.one_of(leaves, leaves, arithmetic, chosen)
@@ -66,14 +65,17 @@ def computed() -> st.SearchStrategy[str]:
 
 # ---------------------------------------------------------------- patterns
 def _triples(anonymous: bool) -> st.SearchStrategy[str]:
-    """Fewer constants than variables, else nothing ever matches; `_:@` becomes a blank node of its own."""
-    subjects = ("?s", "?s", "?t", ":a", *(["_:@"] if anonymous else []))
-    objects = (*VARIABLES, "?v", ":a", "1", *(["_:@"] if anonymous else []))
-    return st.tuples(st.sampled_from(subjects), st.sampled_from((":p", ":q", ":r", ":k")), st.sampled_from(objects)).map(" ".join)
+    """Few constants and few shared objects, else nothing ever matches; `_:@` becomes a blank node of its own."""
+    blank = ["_:@"] if anonymous else []
+    subjects = ("?s", "?s", "?s", "?s", "?t", "?t", ":a", *blank)
+    objects = ("?v", "?v", "?v", "?w", "?w", "?u", "?s", "?t", "1", *blank)
+    predicates = (":p", ":p", ":q", ":q", ":r", ":k", "?p")
+    return st.tuples(st.sampled_from(subjects), st.sampled_from(predicates), st.sampled_from(objects)).map(" ".join)
 
 
 def _basic(anonymous: bool) -> st.SearchStrategy[str]:
-    return st.lists(_triples(anonymous), min_size=1, max_size=2).map(lambda triples: "{ " + " . ".join(triples) + " }")
+    one = _triples(anonymous)
+    return st.one_of(one, one, st.tuples(one, one).map(" . ".join)).map("{{ {} }}".format)
 
 
 def groups(operators: Sequence[str] = CHAIN_OPERATORS, *, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:
@@ -123,15 +125,15 @@ def selects(draw: st.DrawFn, operators: Sequence[str] = CHAIN_OPERATORS) -> str:
 def rules(draw: st.DrawFn) -> str:
     """Rules whose terms come from the data alone, so that the fixpoint is finite."""
     body = draw(groups(anonymous=False, arithmetic=False, leaves=2))
-    template = draw(st.lists(st.sampled_from(("?s :p ?v", "?s :r ?t", "?s :d ?v", "?t :k :a", ":a :q ?v")), min_size=1, max_size=2, unique=True))
+    template = draw(st.lists(st.sampled_from(("?s :p ?v", "?s :r ?w", "?s :d ?v", "?s :k :a", "?s ?p ?v", ":a :q ?v")), min_size=1, max_size=2, unique=True))
     into = draw(st.sampled_from(("", "", f"INTO STREAM <{OTHER}> ")))
     return PROLOGUE + f"CONSTRUCT {{ {' . '.join(template)} }} {into}{draw(_streams())}WHERE {body}"
 
 
 # ---------------------------------------------------------------- streams and facts
-TERMS = tuple(map(parse_shorthand, ("a", "b")))
-OBJECTS = tuple(map(parse_shorthand, ("a", "b", "0", "1", "2", "1.0")))
-PREDICATES = tuple(map(parse_shorthand, ("p", "q", "r")))
+TERMS = tuple(map(parse_shorthand, ("a", "a", "b")))
+OBJECTS = tuple(map(parse_shorthand, ("1", "1", "2", "a", "1.0")))
+PREDICATES = tuple(map(parse_shorthand, ("p", "p", "q", "q", "r")))
 MAX_DELAY = 3 * SECOND
 
 
@@ -144,17 +146,19 @@ def occurrences() -> st.SearchStrategy[Occurrence]:
     return st.builds(
         lambda triple, end, length: Occurrence(triple, (end - length) * SECOND, end * SECOND),
         triples(),
-        st.integers(0, 8),
-        st.sampled_from((0, 0, 0, 1, 2, 4)),
+        st.integers(0, 5),
+        st.sampled_from((0, 0, 0, 0, 1, 2, 4)),
     )
 
 
-def feeds(most: int = 10) -> st.SearchStrategy[list[Occurrence]]:
-    return st.lists(occurrences(), max_size=most)
+def feeds(most: int = 12) -> st.SearchStrategy[list[Occurrence]]:
+    """Rarely few: most queries find nothing in those."""
+    full = st.lists(occurrences(), min_size=most // 2, max_size=most)
+    return st.one_of(full, full, full, st.lists(occurrences(), max_size=2))
 
 
 def facts() -> st.SearchStrategy[list[Triple]]:
-    known = st.tuples(st.sampled_from(TERMS), st.just(parse_shorthand("k")), st.sampled_from(OBJECTS[:5]))
+    known = st.tuples(st.sampled_from(TERMS), st.just(parse_shorthand("k")), st.sampled_from(OBJECTS))
     return st.lists(st.one_of(known, known, triples()), max_size=3, unique=True)
 
 

@@ -26,15 +26,22 @@ MESSAGES_S = 50
 
 # A server in the one respect that matters here: it owns the runner, and dies with no chance to say so. It reports its child on standard output.
 HOST = f"""
-import sys, threading
+import sys, time
 from pipeline.inprocess import InProcessRunner
 from pipeline.supervisor import SparkRunner
 kind, data = sys.argv[1:]
 runner = SparkRunner(data, {MASTER!r}) if kind == "spark" else InProcessRunner(data)
 runner.start()
 print(runner.pid if kind == "spark" else 0, flush=True)
-threading.Event().wait()
+while not runner.state.startswith("failed"):
+    time.sleep(0.1)
+sys.exit(runner.state)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    cases.compile_kernel(tmp_path_factory)
 
 
 class Client:

@@ -11,12 +11,11 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
-from engine.kernel.state import FLAT, FLOATS, Net
+from engine.kernel.state import FLAT, FLOATS, WORDS, Net
 
 FIELDS = {
     name: (k, types.Array(types.float64 if name in FLOATS else types.int64, 1 if name in FLAT else 2, "C")) for k, name in enumerate(Net._fields)
 }
-WORDS = 3  # address, length, width
 
 
 class NetType(types.Type):

@@ -53,6 +53,8 @@ class Net(NamedTuple):
 
 FLOATS = frozenset({"consts", "numbers", "scratch"})
 FLAT = frozenset({"slots", "alpha_at", "timers", "kinds", "at", "free", "heads", "seen_heads", "question_heads"})
+WORDS = 3
+"""Of an array in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
 
 

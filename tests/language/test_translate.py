@@ -2,12 +2,47 @@
 
 import pytest
 
-from epsparql import parse
 from epsparql import algebra as a
+from epsparql import parse
 from epsparql.algebra import (
-    And, Arithmetic, Bgp, Bound, Call, Coalesce, Compare, Comparison, Constant, Construct, EqJoin, EqLeftJoin, Exists, Extend, Filter, If, In,
-    Join, LeftJoin, Minus, Negate, Not, Operator, Or, Pattern, Relation, RelationJoin, Select, SeqJoin, SeqRightJoin, SeqWithout, Time,
-    TimeFunction, TriplePattern, Union, Var, Within, WithoutFor,
+    And,
+    Arithmetic,
+    Bgp,
+    Bound,
+    Call,
+    Coalesce,
+    Compare,
+    Comparison,
+    Constant,
+    Construct,
+    EqJoin,
+    EqLeftJoin,
+    Exists,
+    Extend,
+    Filter,
+    If,
+    In,
+    Join,
+    LeftJoin,
+    Minus,
+    Negate,
+    Not,
+    Operator,
+    Or,
+    Pattern,
+    Relation,
+    RelationJoin,
+    Select,
+    SeqJoin,
+    SeqRightJoin,
+    SeqWithout,
+    Time,
+    TimeFunction,
+    TriplePattern,
+    Union,
+    Var,
+    Within,
+    WithoutFor,
 )  # fmt: skip
 from epsparql.terms import RDF, RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
 from tests.language.builders import NAMESPACE, PROLOGUE, bgp, constant, term
@@ -85,9 +120,7 @@ PATTERNS = [
     pytest.param("A OPTIONALSEQ B", SeqRightJoin(A, B), id="OPTIONALSEQ"),
     pytest.param("{ ?s :a ?x FILTER(?x > 0) } OPTIONALSEQ B", SeqRightJoin(A, B, POSITIVE), id="OPTIONALSEQ: left filter is the join's"),
     pytest.param("A OPTIONALSEQ { ?s :b ?y FILTER(?x > 0) }", SeqRightJoin(A, Filter(POSITIVE, B)), id="OPTIONALSEQ: right filter stays"),
-    pytest.param(
-        "A SEQ { ?s :b ?y FILTER(?x > 0) } OPTIONALSEQ C", SeqRightJoin(SeqJoin(A, Filter(POSITIVE, B)), C), id="OPTIONALSEQ after a chain"
-    ),
+    pytest.param("A SEQ { ?s :b ?y FILTER(?x > 0) } OPTIONALSEQ C", SeqRightJoin(SeqJoin(A, Filter(POSITIVE, B)), C), id="OPTIONALSEQ after a chain"),
     pytest.param(
         "{ ?s :a ?x FILTER(?x > 0) } WITHIN 1 OPTIONALSEQ B", SeqRightJoin(Within(Filter(POSITIVE, A), SECOND), B), id="OPTIONALSEQ after WITHIN"
     ),

@@ -110,6 +110,8 @@ REFUSED = [
     pytest.param('{"s":"x",§"q":1}', "field", "unknown field 'q'", id="unknown field"),
     pytest.param('{§"id":"x"}', "field", "unknown field 'id'", id="an id is for WebSocket frames"),
     pytest.param('§{"s":"<http://e/s>","p":"<http://e/p>"}', "field", "'o' is missing", id="missing object"),
+    pytest.param('{§"q":1,"\\ud8":2}', "field", "unknown field 'q'", id="a malformed name after the fault"),
+    pytest.param('{§"\\u0071":1}', "field", "unknown field 'q'", id="a name with escapes"),
     pytest.param("§{}", "field", "'s' is missing", id="empty object"),
     pytest.param(line(at=T1, end="§" + T2), "field", "'at' and 'end'", id="at excludes end"),
     pytest.param(line(start="§" + T1), "field", "'start' comes with 'end'", id="start alone"),
@@ -158,6 +160,13 @@ def test_bytes_that_are_no_text_are_placed() -> None:
     with pytest.raises(FormatError, match="not UTF-8") as caught:
         parse(GOOD.encode() + b'\n{"s":"\xc3\xa9\xff"}')
     assert (caught.value.line, caught.value.column) == (2, 8)
+
+
+def test_forgotten_terms_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ntriples, "CACHED", 2)
+    terms = ntriples.Terms("<", "predicate")
+    assert [terms[f"<x:{n % 3}>"] for n in range(9)] == [f"<x:{n % 3}>" for n in range(9)]
+    assert len(terms) <= 2
 
 
 def test_blank_nodes_belong_to_their_message_and_a_resent_message_is_the_same() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entry, Events, Facts, Finish, Register, SetStream, Tick
 from pipeline import reader as reader_module
 from pipeline import writer as writer_module
-from pipeline.errors import LogFailed, Overloaded, StreamFinished, TooFarAhead
-from pipeline.frames import FrameReader, segments
+from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
+from pipeline.frames import FrameReader, segment_path, segments
 from pipeline.log import Ack, LogReader, LogWriter
 from tests.pipeline.made import Clock, occurrences
 
@@ -183,6 +183,67 @@ def test_a_write_that_fails_fails_its_callers_and_the_log_recovers(tmp_path: Pat
                 log.append_events("s", occurrences(50), "k")
         assert log.append_events("s", occurrences(2), "k") == Ack(2, 1, 0)  # neither the watermark nor the key of the failed one is left
         assert [row["o"] for row in rows(list(log.reader().blocks(0, 10)))] == ['"1"', '"2"']
+
+
+def test_no_key_is_forgotten_early_so_one_too_many_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.memory.KEYS", 2)
+    with LogWriter(tmp_path, clock := Clock()) as log:
+        first, _ = (log.append_events("s", occurrences(1), key) for key in "ab")
+        with pytest.raises(Overloaded, match="idempotency keys"):
+            log.append_events("s", occurrences(2), "c")
+        assert log.append_events("s", occurrences(2), "a") == first
+        clock.now += 24 * 3600 * 1_000_000 + 1
+        log.append_events("s", occurrences(2), "c")
+
+
+def test_a_body_of_nothing_is_an_entry(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        assert log.append_events("s", occurrences()) == Ack(1, 0, 0)
+        assert entries(log.reader()) == [Events(0, "s", 0, None)]
+        assert log.catalogue.streams["s"].watermark is None
+
+
+def test_a_saved_state_of_a_longer_log_is_not_believed(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        log.append_events("s", occurrences(5), "k")
+    for path in (tmp_path / "log").iterdir():
+        path.unlink()
+    with LogWriter(tmp_path, Clock()) as log:
+        assert (log.head(), log.catalogue.streams) == (0, {})
+        assert log.append_events("s", occurrences(1), "k") == Ack(1, 1, 0)
+
+
+def test_a_damaged_log_is_refused_and_the_directory_free_again(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        for end in range(3):
+            log.append_events("s", occurrences(end))
+    (tmp_path / "catalogue.json").unlink()
+    path = segment_path(tmp_path / "log", 0)
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="damaged at byte 0"):
+            LogWriter(tmp_path, Clock())
+    path.write_bytes(data)
+    with LogWriter(tmp_path, Clock()) as log:
+        assert log.head() == 3
+
+
+def test_a_body_given_up_while_it_waits_is_not_written(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        entered, leave = threading.Event(), threading.Event()
+
+        def stall(offset: int) -> Entry:
+            entered.set()
+            leave.wait()
+            return Tick(offset, None, None)
+
+        log.submit_entry(stall)
+        assert entered.wait(10)
+        given_up = log.submit("s", occurrences(1))
+        assert given_up.cancel()
+        leave.set()
+        assert log.append_events("s", occurrences(2)) == Ack(2, 1, 0)
 
 
 def test_closed_is_closed(tmp_path: Path) -> None:

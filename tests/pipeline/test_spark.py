@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    cases.compile_kernel(tmp_path_factory)
     with session("local[2,4]") as started:
         yield started
 

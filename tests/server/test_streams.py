@@ -11,7 +11,9 @@ from tests.server.conftest import EX, event, moment
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
-def post(http: httpx.Client, stream: str, body: str | bytes, media_type: str = NDJSON["Content-Type"], query: str = "", **headers: str) -> httpx.Response:
+def post(
+    http: httpx.Client, stream: str, body: str | bytes, media_type: str = NDJSON["Content-Type"], query: str = "", **headers: str
+) -> httpx.Response:
     return http.post(f"/streams/{segment(stream)}/events{query}", content=body, headers={"Content-Type": media_type, **headers})
 
 
@@ -142,7 +144,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("body", "media_type", "query", "status", "place"), FAULTS)
-def test_faults(http: httpx.Client, stream: str, body: str, media_type: str, query: str, status: int, place: tuple[int | None, int | None] | None) -> None:
+def test_faults(
+    http: httpx.Client, stream: str, body: str, media_type: str, query: str, status: int, place: tuple[int | None, int | None] | None
+) -> None:
     problem = assert_problem(post(http, stream, body, media_type, query), status)
     if place is not None:
         assert isinstance(problem["line"], int)

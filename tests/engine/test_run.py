@@ -1,0 +1,162 @@
+"""The engine beyond single queries: clocks of several streams, rules across them, failure, dropping, snapshots."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from engine.entries import END_OF_TIME, Drop, Entry, Events, Facts, Finish, Register, Tick
+from engine.errors import LogGap, SnapshotMismatch
+from engine.kernel import columns as c
+from engine.run import Engine
+from tests.feeds import PREFIXES, SECOND, parse_feed
+from tests.oracle import Occurrence
+from tests.running import block
+
+Row = tuple[str, int, float, float]
+"""A solution's query, entry, start and end in seconds."""
+
+
+class Log:
+    """Entries in the making: offsets and watermarks count themselves."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.marks: dict[str, int] = {}
+        self.failed: dict[str, str] = {}
+
+    def put(self, entry: Entry, occurrences: Sequence[Occurrence] = ()) -> list[Row]:
+        outcome = self.engine.feed(block([(dataclasses.replace(entry, offset=self.engine.position), tuple(occurrences))]))
+        self.failed |= {change.name: change.reason for change in outcome.changes}
+        micros = [(row["query"], row["entry"], row["start"].timestamp(), row["end"].timestamp()) for row in outcome.solutions.to_pylist()]
+        return [(query, entry_, start, end) for query, entry_, start, end in micros]
+
+    def register(self, name: str, text: str) -> int:
+        offset = self.engine.position
+        assert self.put(Register(0, name, PREFIXES + text)) == []
+        return offset
+
+    def send(self, feed: str, stream: str = "default", delay: int = 0) -> list[Row]:
+        occurrences = parse_feed(feed)
+        self.marks[stream] = max(self.marks.get(stream, -END_OF_TIME), *(o.end - delay * SECOND for o in occurrences))
+        return self.put(Events(0, stream, len(occurrences), self.marks[stream]), occurrences)
+
+    def finish(self, stream: str = "default") -> list[Row]:
+        return self.put(Finish(0, stream))
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log(Engine(bound=1000))
+
+
+def test_streams_do_not_delay_each_other(log: Log) -> None:
+    log.register("a", "SELECT * FROM STREAM <a> WHERE { {?s :A ?x} OPTIONAL {?s :B ?x} }")
+    log.register("b", "SELECT * FROM STREAM <b> WHERE { ?s :A ?x }")
+    assert log.send("A@1", "a") == []
+    assert log.send("A@5", "b") == [("b", 3, 5, 5)]
+    assert log.send("A@2", "a") == [("a", 4, 1, 1)]
+
+
+def test_a_query_of_two_streams_waits_for_both(log: Log) -> None:
+    log.register("both", "SELECT * FROM STREAM <a> FROM STREAM <b> WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
+    assert log.send("A@1", "a") == []
+    assert log.send("B@9", "b") == [], "the other stream's time has not come"
+    assert log.send("A@8", "a") == []
+    assert log.send("A@9", "a") == [("both", 4, 1, 9), ("both", 4, 8, 9)]
+
+
+def test_rules_reach_across_networks(log: Log) -> None:
+    log.register("rule", "CONSTRUCT { ?s :D ?x } INTO STREAM <derived> FROM STREAM <a> WHERE { ?s :A ?x }")
+    log.register("query", "SELECT * FROM STREAM <derived> FROM STREAM <b> WHERE { {?s :D ?x} SEQ {?s :B ?y} }")
+    assert len(log.engine.members) == 2
+    assert log.send("A@1", "a") == [("rule", 2, 1, 1)]
+    assert log.send("B@3", "b") == []
+    assert log.send("A@4", "a") == [("query", 4, 1, 3), ("rule", 4, 4, 4)]
+
+
+def test_a_rule_that_never_ends_fails_alone(log: Log) -> None:
+    log.register("endless", "CONSTRUCT { ?s :N ?m } WHERE { ?s :N ?n BIND(?n + 1 AS ?m) }")
+    log.register("count", "SELECT ?s WHERE { ?s :A ?x }")
+    found = log.send("A@1 N(0)@1")
+    assert "without end" in log.failed["endless"]
+    assert [row for row in found if row[0] == "count"] == [("count", 2, 1, 1)]
+    assert [row[0] for row in log.send("A@2 N(5)@2")] == ["count"], "it is gone, the other goes on"
+
+
+def test_dropping_frees_its_goals_alone(log: Log) -> None:
+    gone = log.register("gone", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
+    log.register("stays", "SELECT * WHERE { {?s :A ?x} SEQ {?s :C ?y} }")
+    log.send("A@1 A(1)@2 A(2)@3")
+    network = log.engine.members[0].network
+    live = len(network.net.rows) - int(network.net.at[c.FREE])
+    log.put(Drop(0, gone, "gone"))
+    assert live - (len(network.net.rows) - int(network.net.at[c.FREE])) == 3
+    assert [row[0] for row in log.send("B@4 C@4")] == ["stays"] * 3
+
+
+def test_a_query_reads_from_its_registration_on(log: Log) -> None:
+    log.register("early", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
+    log.send("A@1")
+    log.register("late", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
+    log.send("A@2")
+    assert log.send("B@3") == [("early", 4, 1, 3), ("early", 4, 2, 3), ("late", 4, 2, 3)]
+
+
+def test_what_waits_for_time_counts_by_when_it_was_accepted(log: Log) -> None:
+    log.register("early", "SELECT * WHERE { ?s :A ?x }")
+    assert log.send("A@1", delay=5) == []
+    log.register("late", "SELECT * WHERE { ?s :A ?x }")
+    assert log.send("A@9", delay=5) == [("early", 3, 1, 1)]
+
+
+def test_a_tick_lets_time_pass(log: Log) -> None:
+    log.register("missing", "SELECT * WHERE { {?s :A ?x} WITHOUT {?s :B ?y} FOR 'PT5S'^^xsd:duration }")
+    assert log.send("A@1 A(2)@3 B(2)@4") == []
+    assert log.put(Tick(0, "default", 6 * SECOND)) == [], "the instant itself has not passed"
+    assert log.put(Tick(0, "default", 6 * SECOND + 1)) == []
+    assert log.put(Tick(0, None, None)) == []
+    assert log.send("A(3)@20") == []
+    assert log.finish() == [("missing", 6, 20, 25)]
+
+
+def test_facts_come_while_queries_run(log: Log) -> None:
+    log.register("known", "SELECT * WHERE { ?s :A ?x . ?s :K ?k }")
+    assert log.send("A@1") == []
+    log.put(Facts(0, "", "<http://example.org/s> <http://example.org/K> <http://example.org/k> .\n"))
+    assert log.send("A(7)@2") == [("known", 3, 2, 2)], "knowledge holds from the next instant on and changes none of the past"
+
+
+def test_a_gap_is_refused(log: Log) -> None:
+    log.send("A@1")
+    with pytest.raises(LogGap, match="stands at 1"):
+        log.engine.feed(block([(Finish(5, "default"), ())]))
+
+
+def test_a_text_that_does_not_compile_fails_alone(log: Log) -> None:
+    log.register("wrong", "SELECT nonsense")
+    assert "line 3" in log.failed["wrong"]
+    log.register("right", "SELECT * WHERE { ?s :A ?x }")
+    assert log.send("A@1") == [("right", 2, 1, 1)]
+
+
+@pytest.mark.parametrize("data", [b"", b"EPSNAP00", b"something else"])
+def test_a_snapshot_of_something_else_is_refused(data: bytes) -> None:
+    with pytest.raises(SnapshotMismatch):
+        Engine.restore(data)
+
+
+def test_a_snapshot_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Engine().snapshot()
+    monkeypatch.setattr("engine.snapshot.code_digest", lambda: "another")
+    with pytest.raises(SnapshotMismatch, match="another version"):
+        Engine.restore(data)
+
+
+def test_a_snapshot_keeps_two_networks(log: Log) -> None:
+    log.register("rule", "CONSTRUCT { ?s :D ?x } INTO STREAM <derived> FROM STREAM <a> WHERE { ?s :A ?x }")
+    log.register("query", "SELECT * FROM STREAM <derived> FROM STREAM <b> WHERE { {?s :D ?x} SEQ {?s :B ?y} }")
+    log.send("A@1", "a")
+    log.send("B@3", "b")
+    log.engine = Engine.restore(log.engine.snapshot())
+    assert log.send("A@4", "a") == [("query", 4, 1, 3), ("rule", 4, 4, 4)]

@@ -1,0 +1,162 @@
+"""Registering, describing, explaining and dropping queries."""
+
+import httpx
+import pytest
+
+from epsparql.client import Client, segment
+from tests.server.conftest import EX, event, until, values
+from tests.server.test_streams import assert_problem
+
+SPARQL = {"Content-Type": "application/sparql-query"}
+
+
+def put(http: httpx.Client, name: str, text: str, query: str = "") -> httpx.Response:
+    return http.put(f"/queries/{segment(name)}{query}", content=text, headers=SPARQL)
+
+
+def test_registered_as_text(http: httpx.Client, name: str, stream: str) -> None:
+    answer = put(http, name, values(stream))
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["location"] == f"/queries/{segment(name)}"
+    document = answer.json()
+    assert document["name"] == name
+    assert document["query"] == values(stream)
+    assert (document["state"], document["reason"], document["solutions"], document["last"]) == ("running", None, 0, None)
+    assert document["warnings"] == []
+    for link in document["links"].values():
+        assert (
+            http.get(link, headers={"Accept": "*/*"} if "events" not in link else {}, params={"limit": 1}).status_code == 200
+            if "events" not in link
+            else True
+        )
+    assert http.get(answer.headers["location"]).json()["registered"] == document["registered"]
+    assert name in [each["name"] for each in http.get("/queries").json()["queries"]]
+
+
+def test_registered_as_json(http: httpx.Client, name: str, stream: str) -> None:
+    wish = {"query": values(stream), "policy": "unrestricted", "default_graph": "all", "from": "now"}
+    assert http.put(f"/queries/{segment(name)}", json=wish).status_code == 201
+
+
+def test_the_same_again_is_no_second_registration(http: httpx.Client, name: str, stream: str) -> None:
+    first = put(http, name, values(stream))
+    again = put(http, name, values(stream))
+    assert (again.status_code, again.json()["registered"]) == (200, first.json()["registered"])
+
+
+def test_another_text_needs_replace(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    first = put(http, name, values(stream))
+    client.send(stream, event(1))
+    until(lambda: bool(client.query(name)["solutions"]), "the first solution")
+    other = values(stream).replace("SELECT", "SELECT DISTINCT")
+    problem = assert_problem(put(http, name, other), 409, "query-exists")
+    assert problem["query"] == name
+    replaced = put(http, name, other, "?replace=true")
+    assert replaced.status_code == 201
+    assert replaced.json()["registered"] > first.json()["registered"]
+    assert client.solutions(name) == [], "a new solution log"
+    client.send(stream, event(2))
+    assert len(client.solutions(name, wait_s=30)) == 1
+
+
+def test_posted_queries_get_names_of_their_own(http: httpx.Client, stream: str) -> None:
+    first = http.post("/queries", content=values(stream), headers=SPARQL)
+    again = http.post("/queries", content=values(stream), headers=SPARQL)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["name"] == again.json()["name"]
+    assert http.get(first.headers["location"]).status_code == 200
+
+
+def test_posted_queries_may_bring_a_name(http: httpx.Client, name: str, stream: str) -> None:
+    assert http.post("/queries", json={"query": values(stream), "name": name}).json()["name"] == name
+    assert_problem(http.put("/queries/other", json={"query": values(stream), "name": name}), 400, "two-names")
+
+
+FAULTS = [
+    pytest.param("SELECT ?s WHERE { ?s <p> ?v } FILTER", "syntax", (1, None), id="misplaced keyword"),
+    pytest.param("SELECT ?s\nWHERE { SEQ { ?s <p> ?v } }", "syntax", (2, 9), id="misplaced SEQ"),
+    pytest.param(
+        'SELECT ?s WHERE { { ?s <p> ?v }\n FILTER(getDURATION() < "P1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }',
+        "invalid-literal",
+        (2, None),
+        id="P1H",
+    ),
+    pytest.param("SELECT ?s WHERE { ?s x:p ?v }", "unknown-prefix", (1, 22), id="unknown prefix"),
+    pytest.param("", "syntax", (1, 1), id="empty"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "place"), FAULTS)
+def test_faults_have_a_place(http: httpx.Client, name: str, text: str, code: str, place: tuple[int, int | None]) -> None:
+    problem = assert_problem(put(http, name, text), 400, code)
+    assert problem["line"] == place[0]
+    assert place[1] in (None, problem["column"])
+    assert problem["query"] == name
+    assert_problem(http.get(f"/queries/{segment(name)}"), 404)
+
+
+def test_the_remedy_for_a_duration_is_named(http: httpx.Client, name: str) -> None:
+    problem = put(http, name, 'SELECT * WHERE { { ?s ?p ?o } FILTER(getDURATION() < "P1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }').json()
+    assert "PT1H" in str(problem)
+
+
+def test_a_place_in_a_json_body_is_one_in_the_query(http: httpx.Client, name: str) -> None:
+    problem = assert_problem(http.put(f"/queries/{segment(name)}", json={"query": "SELECT ?s\nWHERE { SEQ { ?s <p> ?v } }"}), 400, "syntax")
+    assert (problem["line"], problem["column"]) == (2, 9)
+    assert problem["expected"]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "query", "status", "code"),
+    [
+        pytest.param('{"query": ', {"Content-Type": "application/json"}, "", 400, "malformed-json", id="malformed JSON"),
+        pytest.param("{}", {"Content-Type": "application/json"}, "", 400, "no-query", id="no query"),
+        pytest.param('{"query": 1}', {"Content-Type": "application/json"}, "", 400, "invalid-member", id="no text"),
+        pytest.param('{"query": "", "x": 1}', {"Content-Type": "application/json"}, "", 400, "unknown-member", id="unknown member"),
+        pytest.param("SELECT", {"Content-Type": "text/plain"}, "", 415, "media-type", id="media type"),
+        pytest.param("SELECT", {}, "", 415, "media-type", id="no media type"),
+        pytest.param("SELECT", SPARQL, "?policy=best", 400, "invalid-member", id="no policy"),
+        pytest.param("SELECT", SPARQL, "?policy=recent", 422, "unsupported", id="policy"),
+        pytest.param("SELECT", SPARQL, "?default_graph=unnamed", 422, "unsupported", id="default graph"),
+        pytest.param("SELECT", SPARQL, "?from=beginning", 422, "unsupported", id="from"),
+        pytest.param("SELECT", SPARQL, "?replace=perhaps", 400, "invalid-parameter", id="no boolean"),
+        pytest.param("#" * 10_001, SPARQL, "", 413, "too-large", id="too large"),
+        pytest.param(b"\xff", SPARQL, "", 400, "bad-encoding", id="no UTF-8"),
+    ],
+)
+def test_other_faults(http: httpx.Client, name: str, body: str, headers: dict[str, str], query: str, status: int, code: str) -> None:
+    assert_problem(http.put(f"/queries/{segment(name)}{query}", content=body, headers=headers), status, code)
+
+
+def test_an_unknown_query_is_told_the_nearest(http: httpx.Client, name: str, stream: str) -> None:
+    put(http, name, values(stream))
+    for path in ("", "/plan", "/solutions", "/events"):
+        problem = assert_problem(http.get(f"/queries/{segment(name + 'x')}{path}"), 404, "unknown-query")
+        assert repr(name) in str(problem["detail"])
+        assert problem["expected"] == name
+
+
+def test_warnings_tell_of_unbounded_state(http: httpx.Client, name: str, stream: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}"
+    for document in (put(http, name, text).json(), http.get(f"/queries/{segment(name)}").json()):
+        assert [warning["code"] for warning in document["warnings"]] == ["unbounded-state"]
+
+
+def test_the_plan(http: httpx.Client, name: str, stream: str) -> None:
+    put(http, name, values(stream))
+    answer = http.get(f"/queries/{segment(name)}/plan")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "scan" in answer.text
+    assert_problem(http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "image/png"}), 406)
+
+
+def test_dropped(http: httpx.Client, name: str, stream: str) -> None:
+    put(http, name, values(stream))
+    assert http.delete(f"/queries/{segment(name)}").status_code == 204
+    assert_problem(http.get(f"/queries/{segment(name)}"), 404)
+    assert_problem(http.delete(f"/queries/{segment(name)}"), 404)
+
+
+def test_rules_that_negate_themselves_are_refused(http: httpx.Client, name: str, stream: str) -> None:
+    text = f"PREFIX : <{EX}> CONSTRUCT {{ ?s :p 2 }} INTO STREAM <{stream}> FROM STREAM <{stream}> WHERE {{ {{ ?s :q 1 }} OPTIONAL {{ ?s :p ?v }} }}"
+    assert_problem(put(http, name, text), 400, "cyclic-negation")

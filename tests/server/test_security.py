@@ -1,0 +1,125 @@
+"""Tokens, scopes, origins, and addresses that others can reach."""
+
+import hashlib
+from pathlib import Path
+
+import httpx
+import pytest
+
+from epsparql.client import ApiError, Client, Closed
+from server.security import load_grants
+from server.settings import Settings, SettingsError, settings_from
+from tests.server.conftest import DEADLINE_S, event, serving, values
+from tests.server.test_sockets import closing, dial
+from tests.server.test_streams import assert_problem
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens"
+    path.write_text(
+        f"# who may do what\n{digest('root')} admin\n{digest('sensor')} ingest:a\n\n{digest('screen')} read:q read:r # two\n{digest('all')} ingest:* read:*\n"
+    )
+    return path
+
+
+def test_scopes(tmp_path: Path, tokens: Path) -> None:
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        root, sensor, screen, everything = (Client(url, token) for token in ("root", "sensor", "screen", "all"))
+        root.register("q", values("a"))
+        assert sensor.send("a", event(1)).accepted == 1
+        assert everything.send("b", event(1)).accepted == 1
+        assert len(screen.solutions("q", wait_s=30)) == 1
+        for refused in (
+            lambda: sensor.send("b", event(1)),
+            lambda: sensor.query("q"),
+            lambda: screen.send("a", event(1)),
+            lambda: screen.register("r", values("a")),
+            lambda: screen.queries(),
+            lambda: everything.finish("a"),
+        ):
+            with pytest.raises(ApiError) as fault:
+                refused()
+            assert fault.value.status == 403
+        for token in (None, "nobody", ""):
+            with pytest.raises(ApiError) as fault:
+                Client(url, token).query("q")
+            assert fault.value.status == 401
+        assert httpx.get(f"{url}/queries").headers["www-authenticate"] == "Bearer"
+        assert_problem(httpx.get(f"{url}/queries", headers={"Authorization": "Basic cm9vdDpyb290"}), 401)
+        assert httpx.get(f"{url}/livez").status_code == 200
+        with screen.follow("q") as subscription:
+            assert subscription.next(DEADLINE_S) is not None
+        for client, code in ((Client(url), 4001), (sensor, 4003)):
+            with client.follow("q") as subscription, pytest.raises(Closed) as closed:
+                subscription.next(DEADLINE_S)
+            assert closed.value.code == code
+        with screen.feed("a") as feed:
+            feed.send(event(2))
+            with pytest.raises(Closed) as closed:
+                feed.flush()
+        assert closed.value.code == 4003
+
+
+def test_origins(tmp_path: Path) -> None:
+    with serving(tmp_path, origins=("https://friend.example",)) as url:
+        client = Client(url)
+        client.register("q", values("default"))
+        for origin, allowed in ((url, True), ("https://friend.example", True), ("https://evil.example", False)):
+            with dial(url, "/queries/q/feed", origin=origin) as connection:
+                if allowed:
+                    connection.ping().wait(DEADLINE_S)
+                else:
+                    assert closing(connection)[0] == 4003
+            answer = httpx.post(f"{url}/streams/default/events", content=event(1), headers={"Origin": origin, "Content-Type": "application/x-ndjson"})
+            assert answer.status_code == (202 if allowed else 403)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_others_need_tokens(host: str) -> None:
+    with pytest.raises(SettingsError, match="--token-file"):
+        settings_from({"host": host}, {})
+    assert settings_from({"host": host, "token_file": Path("f")}, {}).host == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_needs_none(host: str) -> None:
+    assert settings_from({"host": host}, {}).loopback
+
+
+def test_flags_before_variables_before_defaults() -> None:
+    environment = {"EPSPARQL_PORT": "1", "EPSPARQL_RUNNER": "inprocess", "EPSPARQL_ORIGINS": "a, b", "EPSPARQL_DATA": "/d", "OTHER": "x"}
+    found = settings_from({"port": 2, "runner": None, "unrelated": 1}, environment)
+    assert (found.port, found.runner, found.origins, found.data, found.host) == (2, "inprocess", ("a", "b"), Path("/d"), Settings().host)
+
+
+@pytest.mark.parametrize(("variable", "value"), [("EPSPARQL_PORT", "x"), ("EPSPARQL_RUNNER", "flink")])
+def test_a_variable_that_cannot_be(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=variable):
+        settings_from({}, {variable: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no token"),
+        ("# nothing\n", "no token"),
+        ("secret admin\n", ":1: expected the SHA-256"),
+        (f"\n{'0' * 64}\n", ":2: expected scopes"),
+        (f"{'0' * 64} write:a\n", "found 'write:a'"),
+    ],
+)
+def test_token_files_that_are_none(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=reason):
+        load_grants(path)
+
+
+def test_a_token_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="missing"):
+        load_grants(tmp_path / "missing")
