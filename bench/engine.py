@@ -17,10 +17,10 @@ _BEGIN: Micros = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 _PREFIXES = "PREFIX : <http://example.org/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 _WITHIN = 'FILTER(getDURATION() < "PT10S"^^xsd:duration)'
 WORKLOADS = {
-    "W1": f"SELECT ?s WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} {_WITHIN} }}",
-    "W2": f"SELECT ?s WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} WITHOUT {{?s :c ?z}} {_WITHIN} }}",
-    "W3": f"SELECT ?s WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} {_WITHIN} FILTER(?x * 1.05 < ?y && ?y * 1.05 < ?z) }}",
-    "W4": f"SELECT ?s WHERE {{ {{?s :a ?x}} SEQ {{ {{?s :b ?y}} UNION {{?s :c ?y}} }} {_WITHIN} }}",
+    "W1": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} {_WITHIN} }}",
+    "W2": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} WITHOUT {{?s :c ?z}} {_WITHIN} }}",
+    "W3": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} {_WITHIN} FILTER(?x * 1.05 < ?y && ?y * 1.05 < ?z) }}",
+    "W4": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{ {{?s :b ?y}} UNION {{?s :c ?y}} }} {_WITHIN} }}",
 }
 
 

@@ -164,7 +164,8 @@ class Engine:
         """Sorts a network's rows to its queries, and hands what rules derived to the other networks that read it."""
         if not len(rows):
             return
-        rows = rows[np.argsort(rows[:, c.OUT_NODE], kind="stable")]
+        if (rows[1:, c.OUT_NODE] != rows[0, c.OUT_NODE]).any():
+            rows = rows[np.argsort(rows[:, c.OUT_NODE], kind="stable")]
         outs, starts = np.unique(rows[:, c.OUT_NODE], return_index=True)
         by_out = {planned.out: planned for planned in (*member.network.planned.values(), *(f.planned for f in member.network.failures))}
         for out, own in zip(outs.tolist(), np.split(rows, starts[1:]), strict=True):

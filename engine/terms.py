@@ -84,18 +84,28 @@ class TermTable:
 
     def in_order(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
-        distinct, inverse = np.unique(numbers, return_inverse=True)
+        distinct, which = self._distinct(numbers.reshape(-1))
         texts = self.texts
         order = sorted(range(len(distinct)), key=lambda k: texts[distinct[k]])
         rank = np.empty(len(distinct), np.int64)
         rank[order] = np.arange(len(distinct))
-        return rank[inverse.reshape(numbers.shape)]
+        return rank[which].reshape(numbers.shape)
 
     def text_array(self, numbers: NDArray[np.int64]) -> pa.Array:
         """Texts of a flat array of numbers; null for unbound."""
-        distinct, inverse = np.unique(numbers, return_inverse=True)
+        distinct, which = self._distinct(numbers)
         texts = self.texts
-        return pa.array([texts[k] if k else None for k in distinct.tolist()], pa.utf8()).take(pa.array(inverse.reshape(-1)))
+        return pa.array([texts[k] if k else None for k in distinct.tolist()], pa.utf8()).take(pa.array(which))
+
+    def _distinct(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct numbers, and which of them stands at each place: by sorting a few, by marking among all terms when there are many."""
+        if 8 * len(numbers) < len(self.texts):
+            distinct, which = np.unique(numbers, return_inverse=True)
+            return distinct, which
+        marked = np.zeros(len(self.texts), np.bool_)
+        marked[numbers] = True
+        places = np.cumsum(marked)
+        return np.flatnonzero(marked), places[numbers] - 1
 
     def snapshot(self) -> pa.Array:
         return pa.array(self.texts[1:], pa.utf8())

@@ -193,3 +193,49 @@ def tree_depth(root: object) -> int:
             deepest = max(deepest, depth)
             pending.extend((getattr(node, name), depth + 1) for name in node.__dataclass_fields__)
     return deepest
+
+
+# ---------------------------------------------------------------- conditions
+def unbound_in_conditions(pattern: a.Pattern) -> tuple[Variable, ...]:
+    """Variables used in a FILTER, BIND or join condition whose operands never bind them: the expression is always an error.
+
+    Left out are patterns of EXISTS, into which the outer solution is put, and variables that BOUND or COALESCE asks for.
+    """
+    found: dict[Variable, None] = {}
+    pending = [pattern]
+    while pending:
+        node = pending.pop()
+        operands = [part for part in _parts(node) if isinstance(part, a.Pattern)]
+        conditions = [part for part in _parts(node) if isinstance(part, a.Expression)]
+        if conditions:
+            scope = {variable for operand in operands for variable in visible_variables(operand)}
+            found |= {variable: None for condition in conditions for variable in _needed(condition) if variable not in scope}
+        pending += reversed(operands)
+    return tuple(found)
+
+
+def _parts(node: a.Pattern) -> list[object]:
+    return [getattr(node, name) for name in node.__dataclass_fields__]
+
+
+def _needed(expression: a.Expression) -> dict[Variable, None]:
+    """The variables of an expression that asks for their values, EXISTS aside."""
+    needed: dict[Variable, None] = {}
+    asked: set[Variable] = set()
+    pending: list[object] = [expression]
+    while pending:
+        node = pending.pop()
+        match node:
+            case a.Var(variable):
+                needed[variable] = None
+            case a.Bound(variable):
+                asked.add(variable)
+            case a.Coalesce(operands):
+                asked.update(operand.variable for operand in operands if isinstance(operand, a.Var))
+            case a.Exists():
+                pass
+            case tuple():
+                pending += node
+            case _ if isinstance(node, a.Expression):
+                pending += [getattr(node, name) for name in node.__dataclass_fields__]
+    return {variable: None for variable in needed if variable not in asked}

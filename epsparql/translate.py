@@ -12,7 +12,17 @@ from typing import NoReturn, assert_never
 
 from epsparql import algebra as a
 from epsparql import syntax as s
-from epsparql.check import MAX_MICROS, MAX_TREE_DEPTH, duration_micros, likely_duration, literal_fault, shown, tree_depth, visible_variables
+from epsparql.check import (
+    MAX_MICROS,
+    MAX_TREE_DEPTH,
+    duration_micros,
+    likely_duration,
+    literal_fault,
+    shown,
+    tree_depth,
+    unbound_in_conditions,
+    visible_variables,
+)
 from epsparql.errors import InvalidLiteral, QueryError, ScopeFault, Span, SyntaxFault, Unsupported, Warning_
 from epsparql.expressions import expression as translate_expression
 from epsparql.grammar import parse_document
@@ -96,7 +106,13 @@ class _Translation:
         if tree_depth(query) > MAX_TREE_DEPTH:
             message = f"the query is more than {MAX_TREE_DEPTH} operators deep"
             raise QueryError(message, document.query.where.span, self._text, "fewer operators in a row, such as IN for a list of comparisons")
+        self._warn_of_scope(query.pattern)
         return ParsedQuery(query, self._text, tuple(self._warnings))
+
+    def _warn_of_scope(self, pattern: a.Pattern) -> None:
+        for variable in unbound_in_conditions(pattern):
+            message = f"{variable} stands in a FILTER or BIND whose own group does not bind it, so its value there is always an error"
+            self._warnings.append(Warning_("out-of-scope", message, None))
 
     def _select(self, select: s.SelectQuery) -> a.Select:
         pattern = self.pattern(select.where)

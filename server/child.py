@@ -1,11 +1,9 @@
 """A server of one's own in another process: for the demo and for benchmarks."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,18 +16,16 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """`epsparql serve` on any free port of this machine; stopped when the block is left."""
+    """`epsparql serve` on a port of this machine (0: any free one); stopped when the block is left."""
 
-    def __init__(self, data: Path, runner: str, log: Path, environment: Mapping[str, str] | None = None) -> None:
-        self._command = [sys.executable, "-m", "server.cli", "serve", "--port", "0", "--data", str(data), "--runner", runner]
-        self._log, self._environment = log, {**os.environ, **(environment or {})}
+    def __init__(self, data: Path, runner: str, log: Path, port: int = 0) -> None:
+        self._command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--runner", runner]
+        self._log = log
         self.url = ""
 
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True, env=self._environment
-            )
+            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if " on http" not in line:

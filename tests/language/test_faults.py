@@ -196,6 +196,12 @@ def test_unknown_prefix(marked: str, message: str, expected: str) -> None:
     check(marked, UnknownPrefix, message, expected)
 
 
+def test_unknown_prefix_without_any_prefix() -> None:
+    fault, place = fault_of("SELECT * { ?s |ex:p ?o }", "\n")
+    assert (fault.line, fault.column) == place
+    assert fault.expected == "a line PREFIX ex: <...> before the query"
+
+
 def test_the_place_counts_code_points_as_written() -> None:
     with pytest.raises(QueryError) as caught:
         parse("SELECT * {\n  # \u00e9\n  '\U0001f600\\u00e9' <p> 1 ; }\n}")
@@ -239,6 +245,23 @@ def test_warning(marked: str, code: str, message: str) -> None:
     assert message in warning.message
     assert warning.span is not None
     assert warning.span.start == len(PROLOGUE + before)
+
+
+OUT_OF_SCOPE = [
+    pytest.param("{?s :p ?x} SEQ {?s :q ?y FILTER(?y > ?x)}", ["?x"], id="the other operand"),
+    pytest.param("?s :p ?x { ?s :q ?y BIND(?x + 1 AS ?n) FILTER(?z) }", ["?z", "?x"], id="the outer group"),
+    pytest.param("{?s :p ?x} SEQ {?s :q ?y} FILTER(?y > ?x)", [], id="in the outer group"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y FILTER(?y > ?x)}", [], id="the condition of an optional join sees both sides"),
+    pytest.param("?s :p ?x FILTER NOT EXISTS {?s :q ?y FILTER(?y > ?x)}", [], id="EXISTS sees the outer solution"),
+    pytest.param("?s :p ?x FILTER(!BOUND(?y) || COALESCE(?z, 1) = 1)", [], id="asked for"),
+]
+
+
+@pytest.mark.parametrize(("text", "variables"), OUT_OF_SCOPE)
+def test_out_of_scope(text: str, variables: list[str]) -> None:
+    warnings = parse(f"{PROLOGUE}SELECT * {{ {text} }}").warnings
+    assert [warning.code for warning in warnings] == ["out-of-scope"] * len(variables)
+    assert [warning.message.split(" ")[0] for warning in warnings] == variables
 
 
 def test_no_warning() -> None:

@@ -12,7 +12,7 @@ from epsparql.algebra import Bgp
 from tests.language import test_faults, test_translate
 from tests.language.builders import PROLOGUE, SHARED
 
-PATIENCE_S = 1.0  # processor time of one text
+PATIENCE_S = 1.0 if sys.gettrace() is None else 5.0  # processor time of one text; measuring coverage takes its own
 CORPUS = [
     *(path.read_text() for path in sorted((SHARED / "conformance" / "random").glob("*/query.rq"))[:60]),
     *(PROLOGUE + str(row[0]).replace("|", "", 1) for row in (*test_faults.SYNTAX, *test_faults.UNSUPPORTED, *test_faults.SCOPE)),
@@ -124,7 +124,7 @@ def test_a_typical_query_takes_less_than_20_ms() -> None:
         parse(text)
         return time.process_time() - started
 
-    assert min(seconds() for _ in range(10)) < 0.02
+    assert min(seconds() for _ in range(10)) < 0.02 * PATIENCE_S
 
 
 def test_threads_share_the_parser() -> None:

@@ -272,6 +272,11 @@ def test_braces_may_be_left_out_after_where() -> None:
     assert parse(text).query.pattern == Filter(POSITIVE, SeqJoin(A, B))
 
 
+def test_what_may_follow_a_chain_without_braces() -> None:
+    text = f"{PROLOGUE}SELECT ?s WHERE {TEXTS['A']} WITHIN 10 OPTIONAL {TEXTS['B']} BIND(1 AS ?n) MINUS {TEXTS['C']}"
+    assert parse(text).query.pattern == Minus(Extend(LeftJoin(Within(A, 10 * SECOND), B), Variable("n"), ONE), C)
+
+
 STREAMS = [
     pytest.param("", ("default",), id="none"),
     pytest.param("FROM STREAM <weather>", ("weather",), id="as written, not resolved against BASE"),

@@ -20,7 +20,10 @@ SUBPROTOCOL = "epsparql.v1+json"
 
 
 def dial(url: str, path: str, **options: Any) -> AbstractContextManager[ClientConnection]:
-    return connect(url.replace("http", "ws") + path, subprotocols=[Subprotocol(SUBPROTOCOL)], proxy=None, **options)
+    found: AbstractContextManager[ClientConnection] = connect(
+        url.replace("http", "ws") + path, subprotocols=[Subprotocol(SUBPROTOCOL)], proxy=None, **options
+    )
+    return found
 
 
 def drain(connection: ClientConnection) -> list[dict[str, Any]]:

@@ -1,0 +1,230 @@
+"""The command line: replay in every format, faults with file, line and column, check, explain, bench, demo."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from server.cli import main
+from tests.server.conftest import EX, event, moment, values
+
+OK, USER_FAULT = 0, 2
+
+
+@pytest.fixture
+def q(tmp_path: Path) -> Path:
+    return write(tmp_path, "q.rq", values("default"))
+
+
+def write(directory: Path, name: str, text: str) -> Path:
+    path = directory / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_help_is_quick(tmp_path: Path) -> None:
+    """Nothing heavy is imported for it."""
+    code = "import sys; sys.argv = ['epsparql', '--help']\ntry:\n  import server.cli; server.cli.main()\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    for heavy in ("numba", "pyspark", "pyarrow", "fastapi", "rich"):
+        assert f"'{heavy}'" not in found.stdout
+
+
+class TestReplay:
+    def test_ndjson(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        first = write(tmp_path, "one.ndjson", event(3) + "\n" + event(1) + "\n")
+        second = write(tmp_path, "two.ndjson", event(2) + "\n")
+        assert main(["replay", "--query", str(q), "--stream", str(first), str(second)]) == OK
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [each["end"] for each in found] == [moment(1), moment(2), moment(3)]
+        assert {each["query"] for each in found} == {"q"}
+        assert [set(each) for each in found] == [{"query", "id", "start", "end", "binding"}] * 3
+
+    def test_rules_and_queries_together(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        rule = write(tmp_path, "rule.rq", f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <d> FROM STREAM <i> WHERE {{ ?s :value ?v }}")
+        query = write(tmp_path, "query.rq", values("d"))
+        stream = write(tmp_path, "s.ndjson", event(1))
+        arguments = ["replay", "--query", str(query), "--query", str(rule), "--stream", f"<i>={stream}"]
+        assert main(arguments) == OK
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert sorted(each["query"] for each in found) == ["query", "rule"]
+        for fmt, expected in (("turtle", "value"), ("csv", "id,start,end,s,v"), ("json", '"vars"')):
+            assert main([*arguments, "--format", fmt]) == OK
+            assert expected in capsys.readouterr().out
+
+    def test_several_tables_as_json(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        other = write(tmp_path, "r.rq", values("default"))
+        stream = write(tmp_path, "s.ndjson", event(1))
+        assert main(["replay", "--query", str(q), "--query", str(other), "--stream", str(stream), "--format", "json"]) == OK
+        assert set(json.loads(capsys.readouterr().out)) == {"q", "r"}
+
+    def test_csv(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        stream = write(tmp_path, "s.ndjson", event(1))
+        assert main(["replay", "--query", str(q), "--stream", str(stream), "--format", "csv"]) == OK
+        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        assert [(row["s"], row["v"]) for row in rows] == [(f"{EX}s", "1")]
+
+    def test_background(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v WHERE {{ ?s a :Sensor ; :value ?v }}")
+        facts = write(tmp_path, "b.ttl", f"<{EX}s> a <{EX}Sensor> .")
+        stream = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2).replace(f"{EX}s", f"{EX}t"))
+        assert main(["replay", "--query", str(query), "--stream", str(stream), "--background", str(facts)]) == OK
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [each["binding"]["v"]["value"] for each in found] == ["1"]
+
+    def test_a_stream_without_a_file_is_an_empty_one(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v FROM STREAM <a> FROM STREAM <b> WHERE {{ ?s :value ?v }}")
+        stream = write(tmp_path, "s.ndjson", event(1))
+        assert main(["replay", "--query", str(query), "--stream", f"a={stream}"]) == OK
+        assert len(capsys.readouterr().out.splitlines()) == 1
+
+    def test_nothing_at_all(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["replay", "--query", str(q)]) == OK
+        assert capsys.readouterr().out == ""
+
+    @pytest.mark.parametrize(
+        ("name", "text", "fault"),
+        [
+            pytest.param("s.ndjson", '{"s": <a>}', "s.ndjson:1:7: ", id="malformed"),
+            pytest.param("s.ndjson", "\n".join(event(n) for n in (1, 2)) + f'\n{{"s":"<{EX}s>","p":"p","o":"<o>"}}', "s.ndjson:3:", id="bad term"),
+            pytest.param("s.ndjson", event(1) + f'\n\n{{"s":"<{EX}s>","p":"<{EX}p>","o":"<{EX}o>"}}', 's.ndjson:3:1: the event <http://example.org/s> <http://example.org/p> <http://example.org/o> has no time; expected "at"', id="no time"),
+            pytest.param("s.ttl", f"<{EX}s> <{EX}p> <{EX}o> .", "s.ttl:1:1: the event", id="turtle has no time"),
+            pytest.param("s.txt", "", "s.txt: ", id="unknown suffix"),
+        ],
+    )  # fmt: skip
+    def test_faults_of_streams(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, fault: str) -> None:
+        stream = write(tmp_path, name, text)
+        assert main(["replay", "--query", str(q), "--stream", str(stream)]) == USER_FAULT
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert fault in captured.err
+        assert "Traceback" not in captured.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "fault"),
+        [
+            pytest.param(["--query", "missing.rq"], "missing.rq: No such file", id="missing query"),
+            pytest.param(["--query", "q.rq", "--stream", "missing.ndjson"], "missing.ndjson: No such file", id="missing stream"),
+            pytest.param(["--query", "q.rq", "--stream", "a=missing.ndjson"], "missing.ndjson: No such file", id="missing named stream"),
+            pytest.param(["--query", "q.rq", "--background", "q.rq"], "q.rq: no format of background", id="background's suffix"),
+            pytest.param(["--query", "q.rq", "--background", "bad.ttl"], "bad.ttl:2:", id="background"),
+            pytest.param(["--query", "bad.rq"], "bad.rq:2:", id="query"),
+            pytest.param(["--query", "bytes.rq"], "bytes.rq: the file is not UTF-8", id="query's encoding"),
+            pytest.param(["--query", "q.rq", "--query", "sub/q.rq"], "'q' is that of", id="one name twice"),
+            pytest.param(["--query", "q.rq", "--format", "turtle"], "CONSTRUCT", id="no graph"),
+            pytest.param(["--query", "q.rq", "--policy", "q=recent"], "not evaluated by this version", id="policy"),
+            pytest.param(["--query", "q.rq", "--default-graph", "unnamed"], "not evaluated by this version", id="default graph"),
+        ],
+    )
+    def test_other_faults(
+        self, tmp_path: Path, q: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], fault: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "sub").mkdir()
+        write(tmp_path, "sub/q.rq", values("default"))
+        write(tmp_path, "bad.rq", "SELECT ?s\nWHERE { SEQ { ?s ?p ?o } }")
+        write(tmp_path, "bad.ttl", "<urn:a> <urn:b>\n1 2 .")
+        (tmp_path / "bytes.rq").write_bytes(b"\xff")
+        assert main(["replay", *arguments]) == USER_FAULT
+        assert fault in capsys.readouterr().err
+
+    def test_a_name_with_an_equals_sign(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        query = write(tmp_path, "q.rq", values("http://example.org/?a=b"))
+        stream = write(tmp_path, "s=t.ndjson", event(1))
+        assert main(["replay", "--query", str(query), "--stream", f"http://example.org/?a=b={stream}"]) == OK
+        assert len(capsys.readouterr().out.splitlines()) == 1
+
+    @pytest.mark.slow
+    def test_on_spark(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        stream = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2))
+        outputs = []
+        for runner in ("spark", "inprocess"):
+            assert main(["replay", "--query", str(q), "--stream", str(stream), "--runner", runner]) == OK
+            outputs.append(capsys.readouterr().out)
+        assert outputs[0] == outputs[1] != ""
+
+
+class TestCheck:
+    def test_faults_and_warnings(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["check", str(q)]) == OK
+        assert capsys.readouterr().out == ""
+        doubtful = write(tmp_path, "d.rq", f"PREFIX : <{EX}> SELECT ?s WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}")
+        assert main(["check", str(doubtful)]) == OK
+        assert f"{doubtful}:1:1: warning: goals of SEQ are kept for ever" in capsys.readouterr().out
+        wrong = write(tmp_path, "w.rq", 'SELECT ?s WHERE { ?s ?p ?o\n FILTER(?o < "P1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }')
+        assert main(["check", str(q), str(wrong), str(doubtful)]) == USER_FAULT
+        captured = capsys.readouterr()
+        assert f"{wrong}:2:" in captured.err
+        assert "PT1H" in captured.err
+        assert "kept for ever" in captured.out, "the others are checked all the same"
+        assert main(["check", str(tmp_path / "missing.rq")]) == USER_FAULT
+
+
+class TestExplain:
+    def test_text(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["explain", str(q)]) == OK
+        assert "scan" in capsys.readouterr().out
+
+    def test_faults(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        wrong = write(tmp_path, "w.rq", "SELECT")
+        assert main(["explain", str(wrong)]) == USER_FAULT
+        assert "w.rq:1:" in capsys.readouterr().err
+        assert main(["explain", str(q), "--format", "mermaid"]) == USER_FAULT
+        assert main(["explain", str(tmp_path / "missing.rq")]) == USER_FAULT
+
+
+class TestServe:
+    def test_an_address_for_others_needs_tokens(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["serve", "--host", "0.0.0.0", "--data", str(tmp_path)]) == USER_FAULT
+        assert "--token-file" in capsys.readouterr().err
+
+    def test_an_address_that_is_not_there(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        arguments = ["serve", "--host", "192.0.2.1", "--token-file", str(tmp_path / "t"), "--data", str(tmp_path)]
+        assert main(arguments) == USER_FAULT
+        assert "cannot listen on 192.0.2.1" in capsys.readouterr().err
+
+
+def test_warm(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["warm"]) == OK
+    assert "ready after" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("workload", "matches"), [("W1", 359_537), ("W3", 51_773), ("W4", 433_397), ("W2", 63_328)])
+@pytest.mark.slow
+def test_bench_engine(workload: str, matches: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = tmp_path / "lines"
+    assert main(["bench", "engine", "--workload", workload, "--n", "200000", "--k", "1000", "--json", str(lines)]) == OK
+    found = json.loads(capsys.readouterr().out)
+    assert (found["bench"], found["workload"], found["n"], found["k"], found["matches"]) == ("engine", workload, 200_000, 1000, matches)
+    assert min(found["events_per_s"], found["cpu_s"], found["peak_rss_mb"]) > 0
+    assert json.loads(lines.read_text()) == found
+
+
+@pytest.mark.slow
+def test_bench_latency(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "latency", "--n", "20"]) == OK
+    found = json.loads(capsys.readouterr().out)
+    assert 0 < found["p50_ms"] <= found["p99_ms"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["inprocess", "spark"])
+def test_demo(runner: str, tmp_path: Path) -> None:
+    """The numbers that must come out (found by brute force, elsewhere)."""
+    picture = tmp_path / "demo.svg"
+    command = [sys.executable, "-m", "server.cli", "demo", "--runner", runner, "--export-svg", str(picture)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env={**os.environ, "COLUMNS": "160"})
+    assert run.returncode == OK, run.stdout + run.stderr
+    warnings = [line.split(maxsplit=2)[1:] for line in run.stdout.splitlines() if line.startswith("BLIZZARD")]
+    assert len(warnings) == 16
+    assert {station for station, _ in warnings} == {"JFK"}
+    assert [interval for _, interval in warnings[:3]] == [
+        "2013-01-30 16:00 to 19:00 (3 h)", "2013-01-30 16:00 to 20:00 (4 h)", "2013-01-30 17:00 to 20:00 (3 h)",
+    ]  # fmt: skip
+    for told in ("Caution 1,391, ExtremeCaution 502, Danger 16", "27,013", "26,115 readings in"):
+        assert told in run.stdout
+    assert "Danger 16" in picture.read_text().replace("&#160;", " ")
