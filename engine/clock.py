@@ -61,6 +61,8 @@ def time_of(gate: Sequence[str], derived: frozenset[str], streams: Mapping[str, 
 
     A stream that was never fed holds its readers back, unless rules write it (`derived`).
     """
+    if len(gate) == 1 and gate[0] in span.fed and span.fed[gate[0]][0]:
+        return np.maximum(span.watermarks[gate[0]], before)
     least = np.full(span.n, END_OF_TIME, np.int64)
     counted = np.zeros(span.n, bool)
     for name in gate:

@@ -55,6 +55,8 @@ class Member:
 
     def _marks(self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, passed: int) -> list[tuple[int, int, int, int, int]]:
         """(place, kind, query, end, entry) of the ticks, and of the openings of queries that a silent or finished stream leaves without a t0."""
+        if len(time) == len(end) == 1 and end[0] == time[0]:  # one event that brings its own time, the common case of a live stream
+            return []
         before = np.concatenate([[self.time], time[:-1]])
         last_row = np.searchsorted(release, np.arange(len(entries)), "right") - 1
         last_end = np.where(last_row >= 0, end[np.maximum(last_row, 0)], NO_TIME) if len(end) else np.full(len(entries), NO_TIME)

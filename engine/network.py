@@ -1,6 +1,6 @@
 """One kernel with its queries: they share a clock, because they reach the same streams."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,14 @@ from epsparql.terms import Term, Variable
 
 Ints = NDArray[np.int64]
 Triple = tuple[Term, Term, Term]
+
+
+SPREADERS: dict[str, tuple[Callable[[int, Ints], None], int]] = {
+    "heads": (spread, 2),
+    "seen_heads": (spread_seen, 1),
+    "question_heads": (spread_questions, 1),
+}
+"""How each table of chains is moved to a larger one, and in how many halves it is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,9 +258,9 @@ class Network:
             if self.net.at[c.FOUND] * 2 > len(self.net.out):
                 chunks.append(self._take_found())
             self._serve(code)
-        chunks.append(self._take_found())
         self._spread_heads()
-        return np.concatenate(chunks)
+        found = self._take_found()
+        return np.concatenate([*chunks, found]) if chunks else found
 
     def _take_found(self) -> Ints:
         found = self.net.out[: self.net.at[c.FOUND]].copy()
@@ -271,18 +279,12 @@ class Network:
     def _spread_heads(self) -> None:
         """Hash tables of at least as many heads as what hangs on them."""
         net = self.net
-        live = len(net.rows) - int(net.at[c.FREE])
-        for name, held, spreader, halves in (
-            ("heads", live, spread, 2),
-            ("seen_heads", len(net.seen) // 2, spread_seen, 1),
-            ("question_heads", int(net.at[c.ASKED]), spread_questions, 1),
-        ):
-            old: Ints = getattr(net, name)
-            if held > len(old) // halves:
-                heads = np.full(halves << held.bit_length(), c.NONE, np.int64)
+        held = {"heads": len(net.rows) - int(net.at[c.FREE]), "seen_heads": len(net.seen) // 2, "question_heads": int(net.at[c.ASKED])}
+        for name, (spreader, halves) in SPREADERS.items():
+            if held[name] > len(getattr(self.net, name)) // halves:
+                heads = np.full(halves << held[name].bit_length(), c.NONE, np.int64)
                 spreader(self.address, heads)
-                net = net._replace(**{name: heads})  # type: ignore[arg-type]  # mypy takes a name for each field's type
-                self._hold(net)
+                self._hold(self.net._replace(**{name: heads}))  # type: ignore[arg-type]  # mypy takes a name for each field's type
 
     def _fail(self, number: int) -> None:
         planned = next(p for p in self.planned.values() if p.number == number)

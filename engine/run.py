@@ -1,7 +1,7 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,14 @@ DERIVATIONS = 100_000
 """Triples that rules may derive at one instant before the one that derives is stopped."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What registrations settle: networks in order of their rules, each with the streams whose time it waits for."""
+
+    order: tuple[tuple[Member, tuple[str, ...]], ...]
+    derived: frozenset[str]  # streams that rules write
+
+
 class Engine:
     """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
 
@@ -43,6 +51,7 @@ class Engine:
         self.registered: dict[int, Register] = {}
         """Queries that run, by the offset of their registration."""
         self.members: list[Member] = []
+        self._layout: Layout | None = None
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
@@ -83,6 +92,7 @@ class Engine:
         return {name: everything.where(~late & (which == k)) for k, name in enumerate(names)}
 
     def _control(self, entry: Register | Drop | Facts | DropStream, changes: list[StateChange]) -> None:
+        self._layout = None
         match entry:
             case Register():
                 self._register(entry, changes)
@@ -147,18 +157,23 @@ class Engine:
         passed = {name: stream.passed for name, stream in self.streams.items()}
         span = advance(self.streams, entries)
         first, last = entries[0].offset, entries[-1].offset
-        new = {name: part.where((part.entry >= first) & (part.entry <= last)) for name, part in arrivals.items()}
-        rules = self._rules()
-        derived = frozenset(rule.into for rule in rules)
-        for member in in_order_of_rules(self.members):
-            gate = sorted(reached(member.network.reads, rules))
-            time = time_of(gate, derived, self.streams, span, member.time)
+        whole = all(part.entry[0] >= first and part.entry[-1] <= last for part in arrivals.values() if len(part))
+        new = dict(arrivals) if whole else {s: part.where((part.entry >= first) & (part.entry <= last)) for s, part in arrivals.items()}
+        layout = self._layout = self._layout or self._laid_out()
+        for member, gate in layout.order:
+            time = time_of(gate, layout.derived, self.streams, span, member.time)
             rows = member.network.feed(member.feed(entries, time, new, max((passed.get(name, NO_TIME) for name in gate), default=NO_TIME)))
             self._collect(member, rows, new, found)
             for failure in member.network.failures:
                 del self.registered[failure.planned.registered]
+                self._layout = None
                 changes.append(StateChange(failure.planned.registered, failure.planned.name, failure.entry, "failed", failure.reason))
             member.network.failures.clear()
+
+    def _laid_out(self) -> "Layout":
+        rules = self._rules()
+        order = tuple((member, tuple(sorted(reached(member.network.reads, rules)))) for member in in_order_of_rules(self.members))
+        return Layout(order, frozenset(rule.into for rule in rules))
 
     def _collect(self, member: Member, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
         """Sorts a network's rows to its queries, and hands what rules derived to the other networks that read it."""

@@ -23,7 +23,7 @@ from epsparql.check import (
     unbound_in_conditions,
     visible_variables,
 )
-from epsparql.errors import InvalidLiteral, QueryError, ScopeFault, Span, SyntaxFault, Unsupported, Warning_
+from epsparql.errors import InvalidLiteral, QueryError, ScopeFault, Span, SyntaxFault, Warning_
 from epsparql.expressions import expression as translate_expression
 from epsparql.grammar import parse_document
 from epsparql.names import Names
@@ -441,6 +441,3 @@ def _number_type(text: str) -> str:
     if "e" in text or "E" in text:
         return XSD + "double"
     return XSD + ("decimal" if "." in text else "integer")
-
-
-__all__ = ["MAX_LENGTH", "ParsedQuery", "Unsupported", "parse"]
