@@ -158,7 +158,7 @@ class Network:
         """The nodes of a query whose scans may read triples of a template."""
         written = [t.predicate for t in template]
         anything = any(isinstance(p, Variable) for p in written)
-        predicates = {0} | {self.terms.intern(str(p)) for p in written}
+        predicates = {0} | {self.terms.intern(str(p)) for p in written if not isinstance(p, Variable)}
         for node, side, predicate in planned.scans:
             if anything or predicate in predicates:
                 yield planned.at.node + node, (node, side) in planned.strict

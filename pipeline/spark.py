@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import SparkConf, SparkContext
@@ -35,24 +34,24 @@ from pyspark.sql.types import StructType
 
 from engine.entries import INSTANT, StateChange
 from pipeline.errors import Locked, SparkFailed
-from pipeline.java import class_archive, java_home, spark_home
+from pipeline.java import JVM_FLAGS, class_archive, clear, configuration, java_home, spark_environment, spark_home
 from pipeline.log import LogReader, LogWriter
 from pipeline.solutions import SolutionWriter
+
+if TYPE_CHECKING:
+    from pipeline.hosting import Advance
 
 FORMAT = "epsparql"
 BUCKET = "0"  # all there is until events are routed
 MAX_ROWS = 50_000  # of the input log in one micro-batch: bounds its memory and its time
+SPILL_BYTES = 1_000_000
 LONG_POLL_S = 0.2
 LOCK_PATIENCE_S = 30.0  # a killed server's runner goes within seconds
 STOP_PATIENCE_S = 10.0
 ARCHIVE_PATIENCE_S = 180.0
-HEAP = "1g"
-JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-"""The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less."""
-_SOCKET_PATH, _SOCKET_NAME = 103, 41  # longest path of a socket that every system takes; `<uuid>.sock`
 
 SOLUTION_COLUMNS = "query string, registered long, entry long, start timestamp, end timestamp, values array<string>"
-PIECE_COLUMNS = "bucket string, lo long, hi long, solutions binary, changes string"
+PIECE_COLUMNS = "bucket string, lo long, hi long, solutions binary, file string, changes string"
 _SOLUTION = pa.schema(
     [
         ("query", pa.string()),
@@ -63,7 +62,16 @@ _SOLUTION = pa.schema(
         ("values", pa.list_(pa.field("element", pa.string()))),
     ]
 )
-_PIECE = pa.schema([("bucket", pa.string()), ("lo", pa.int64()), ("hi", pa.int64()), ("solutions", pa.binary()), ("changes", pa.string())])
+_PIECE = pa.schema(
+    [
+        ("bucket", pa.string()),
+        ("lo", pa.int64()),
+        ("hi", pa.int64()),
+        ("solutions", pa.binary()),  # an Arrow stream of SOLUTIONS,
+        ("file", pa.string()),  # or the file that holds it
+        ("changes", pa.string()),  # JSON
+    ]
+)
 
 
 # ---------------------------------------------------------------- the data source
@@ -81,7 +89,7 @@ class SolutionSource(DataSource):
     """`format("epsparql")`. Options: `data` (the server's --data directory), `from` (log position to start at, default 0),
     `maxRows` (rows of the log in one micro-batch), `buckets` (names, with commas) and `form`: `solutions` (default) gives a row
     per solution; `pieces` a row per range and bucket with its solutions as one Arrow stream, which is what the server's sink takes:
-    rows that pass through the JVM one by one cost several times as much.
+    rows that pass through the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead.
     """
 
     @classmethod
@@ -107,6 +115,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.max_rows = int(options.get("maxrows", options.get("maxRows", str(MAX_ROWS))))
         self.buckets = tuple(options.get("buckets", BUCKET).split(","))
         self.pieces = options.get("form") == "pieces"
+        self.spill = options.get("spill", "")
         self.last: int | None = None  # with trigger availableNow: where to end
         self.log: LogReader | None = None
 
@@ -150,23 +159,36 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             host.sweep(partition.lo)
         for advance in host.run(partition.lo, partition.hi, self.max_rows):
             if self.pieces:
-                yield _piece(partition.bucket, advance.lo, advance.hi, advance.outcome.solutions, advance.outcome.changes)
+                yield self._piece(partition.bucket, advance)
             elif advance.outcome.solutions.num_rows:
                 yield _plain(advance.outcome.solutions)
+
+    def _piece(self, bucket: str, advance: "Advance") -> pa.RecordBatch:
+        """How many solutions a range brings is the queries' affair, so the JVM must not have to hold them."""
+        solutions, name = stream_of(advance.outcome.solutions), None
+        if len(solutions) > SPILL_BYTES:
+            name = f"{bucket}-{advance.lo}-{advance.hi}.arrow"
+            making = Path(self.spill) / f"{name}.{os.getpid()}"
+            making.write_bytes(solutions)
+            making.rename(Path(self.spill) / name)  # a task that is tried again writes the same
+            solutions = b""
+        changes = json.dumps([asdict(change) for change in advance.outcome.changes])
+        row = [bucket, advance.lo, advance.hi, solutions, name, changes]
+        return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
+
+
+def stream_of(batch: pa.RecordBatch) -> bytes:
+    """A record batch as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
     """Spark knows no dictionaries and compares schemas to the letter."""
     columns = [solutions.column(field.name).cast(field.type) for field in _SOLUTION]
     return pa.RecordBatch.from_arrays(columns, schema=_SOLUTION)
-
-
-def _piece(bucket: str, lo: int, hi: int, solutions: pa.RecordBatch, changes: Sequence[StateChange]) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, solutions.schema) as stream:
-        stream.write_batch(solutions)
-    row = [[bucket], [lo], [hi], [sink.getvalue().to_pybytes()], [json.dumps([asdict(change) for change in changes])]]
-    return pa.RecordBatch.from_arrays([pa.array(value, field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
 
 
 # ---------------------------------------------------------------- reading, for Spark users
@@ -188,8 +210,8 @@ def solutions_frame(spark: SparkSession, data: Path | str, start: int = 0) -> Da
 class SolutionSink:
     """Commits micro-batches to the solution log, by log position: one that is there already is dropped, a gap is refused."""
 
-    def __init__(self, writer: SolutionWriter, committed: Callable[[int], None]) -> None:
-        self._writer, self._committed = writer, committed
+    def __init__(self, writer: SolutionWriter, spill: Path, committed: Callable[[int], None]) -> None:
+        self._writer, self.spill, self._committed = writer, spill, committed
         self._lock, self._closed = threading.Lock(), False
 
     def __call__(self, batch: DataFrame, _: int) -> None:
@@ -199,14 +221,17 @@ class SolutionSink:
                 return
             for row in rows:
                 assert row["bucket"] == BUCKET, "several buckets need a merge"
-                self._commit(row["lo"], row["hi"], row["solutions"], row["changes"])
+                self._commit(row)
             self._writer.sync()  # the next batch may sweep the snapshots that could bring them back
             position = self._writer.position
         self._committed(position)
 
-    def _commit(self, lo: int, hi: int, solutions: bytes, changes: str) -> None:
-        batch = pa.ipc.open_stream(solutions).read_next_batch()
-        self._writer.commit(lo, hi, batch, tuple(StateChange(**change) for change in json.loads(changes)))
+    def _commit(self, row: dict[str, Any]) -> None:
+        file = None if row["file"] is None else self.spill / row["file"]
+        solutions = pa.ipc.open_stream(row["solutions"] if file is None else file.read_bytes()).read_next_batch()
+        self._writer.commit(row["lo"], row["hi"], solutions, tuple(StateChange(**change) for change in json.loads(row["changes"])))
+        if file is not None:
+            file.unlink()
 
     def close(self) -> None:
         """After this nothing is written any more, whatever Spark still does."""
@@ -215,12 +240,21 @@ class SolutionSink:
 
 
 def start_job(
-    spark: SparkSession, data: Path, sink: SolutionSink, position: int, checkpoint: Path, *, max_rows: int = MAX_ROWS, to_end: bool = False
+    spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, max_rows: int = MAX_ROWS, to_end: bool = False
 ) -> StreamingQuery:
-    """The server's job over one data directory; with `to_end` it ends at the log's present head."""
+    """The server's job over one data directory; with `to_end` it ends at the log's present head.
+
+    Its checkpoint lies beside the sink's spill, and is as disposable.
+    """
     spark.dataSource.register(SolutionSource)
-    options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows)}
-    writer = spark.readStream.format(FORMAT).options(**options).load().writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
+    options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
+    writer = (
+        spark.readStream.format(FORMAT)
+        .options(**options)
+        .load()
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(sink.spill / "checkpoint"))
+    )
     return (writer.trigger(availableNow=True) if to_end else writer).start()
 
 
@@ -235,49 +269,17 @@ def run_to_end(spark: SparkSession, data_dirs: Sequence[Path | str], *, together
 
 
 def _run_one(spark: SparkSession, data: Path, max_rows: int) -> None:
-    writer = SolutionWriter(data)
-    sink = SolutionSink(writer, lambda _: None)
-    try:
-        with tempfile.TemporaryDirectory(prefix="epsparql-checkpoint-") as checkpoint:
-            query = start_job(spark, data, sink, writer.position, Path(checkpoint), max_rows=max_rows, to_end=True)
-            query.awaitTermination()
-    except PySparkException as fault:
-        raise SparkFailed(f"Spark did not get through {data}: {fault}") from fault
-    finally:
-        sink.close()
-        writer.close()
+    with contextlib.closing(SolutionWriter(data)) as writer, tempfile.TemporaryDirectory(prefix="epsparql-job-") as spill:
+        sink = SolutionSink(writer, Path(spill), lambda _: None)
+        try:
+            start_job(spark, data, sink, writer.position, max_rows=max_rows, to_end=True).awaitTermination()
+        except PySparkException as fault:
+            raise SparkFailed(f"Spark did not get through {data}: {fault}") from fault
+        finally:
+            sink.close()
 
 
 # ---------------------------------------------------------------- the session
-def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] = ()) -> dict[str, str]:
-    """Spark's settings, measured on a batch of few events: see the comments."""
-    settings = {
-        "spark.master": master,
-        "spark.app.name": "epsparql",
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": HEAP,
-        "spark.driver.extraJavaOptions": " ".join([JVM_FLAGS, f"-Djava.io.tmpdir={scratch}", *jvm]),
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.streaming.metricsEnabled": "false",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.streaming.pollingDelay": "1ms",
-        # Offset and commit log: 72 -> 23 ms.
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
-    }
-    if master.startswith("local"):
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    if len(str(sockets)) + len("/.") + _SOCKET_NAME <= _SOCKET_PATH:
-        # Between JVM and workers: over TCP a batch waits 40 ms for a delayed acknowledgement, 115 -> 65 ms. Guarded by the directory's mode.
-        settings |= {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(sockets)}
-    return settings
-
-
 @contextlib.contextmanager
 def session(master: str = "local[*,4]", scratch: Path | None = None, log: Path | None = None) -> Iterator[SparkSession]:
     """A Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
@@ -316,7 +318,7 @@ def _started(
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-")))  # not in `place`, whose path may be too long
         (place / "sockets").symlink_to(sockets)
         output = stack.enter_context((log or Path(os.devnull)).open("ab"))
-        stack.enter_context(_environment(java, home))
+        stack.enter_context(spark_environment(java, home))
         conf = SparkConf(loadDefaults=False)
         for key, value in configuration(master, place, sockets, jvm).items():
             conf.set(key, value)
@@ -325,36 +327,6 @@ def _started(
         context = SparkContext(conf=conf, gateway=gateway)
         stack.callback(_quietly, context.stop)
         yield SparkSession(context)
-
-
-def clear(scratch: Path) -> None:
-    """Remove a session's scratch directory and, through the link in it, the sockets' one."""
-    with contextlib.suppress(OSError):
-        shutil.rmtree(os.readlink(scratch / "sockets"), ignore_errors=True)
-    shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _environment(java: Path, home: Path) -> Iterator[None]:
-    """What Spark's scripts and workers take from the environment: our Java, our Python, our code, and no other Spark's settings."""
-    before = dict(os.environ)
-    root = str(Path(__file__).parent.parent)
-    for stranger in ("SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
-        os.environ.pop(stranger, None)
-    os.environ |= {
-        "JAVA_HOME": str(java),
-        "SPARK_HOME": str(home),
-        "SPARK_LAUNCHER_OPTS": JVM_FLAGS,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([root, *filter(None, [before.get("PYTHONPATH")])]),
-        "MALLOC_ARENA_MAX": "2",  # glibc's arenas per thread would double the JVM's and the workers' memory
-    }
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _quietly(step: Callable[[], object]) -> None:
@@ -408,9 +380,9 @@ class Runner:
         return 0 if self._failure is None else 1
 
     def _serve(self, writer: SolutionWriter, scratch: Path) -> None:
-        sink = SolutionSink(writer, self._committed)
+        sink = SolutionSink(writer, scratch, self._committed)
         with session(self._master, scratch, self._data / "spark.log") as spark:
-            query = start_job(spark, self._data, sink, writer.position, scratch / "checkpoint")
+            query = start_job(spark, self._data, sink, writer.position)
             threading.Thread(target=self._watch, args=(query,), daemon=True).start()
             self._say({"state": "ready", "position": writer.position})
             self._over.wait()

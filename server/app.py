@@ -53,5 +53,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
         for model in _REFERRED:
             schemas[model.__name__] = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        made["security"] = [{"token": []}, {}]
         app.openapi_schema = made
     return app.openapi_schema

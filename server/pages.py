@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.solutions import Solution
 
 PAGE = 500
-_KEPT = 32
+_KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)

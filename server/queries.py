@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from concurrent.futures import Future
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ import epsparql
 from engine.entries import Drop, Register
 from epsparql.errors import Warning_
 from pipeline.catalogue import Registration
+from pipeline.log import Ack
 from server.access import ADMIN, READ, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
 from server.compiled import check, explained
@@ -199,7 +201,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
             if not replace:
                 detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
                 raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
-            await _drop(service, known)
+            _submit_drop(service, known)  # not waited for: it goes into the log together with the registration
         if not same:
             await asyncio.to_thread(service.log.append, lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph))
     service.notify()
@@ -216,10 +218,9 @@ async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, .
         raise Fault(of_exception(error, query=name)) from None
 
 
-async def _drop(service: Service, known: Registration) -> None:
-    await asyncio.to_thread(service.log.append, lambda offset: Drop(offset, known.registered, known.name))
+def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
     service.forget(known)
-    service.notify()
+    return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
 
 
 def _document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
@@ -262,7 +263,8 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
 async def delete_query(name: Name, service: Shared) -> None:
     async with service.control:
-        await _drop(service, service.query(name))
+        await asyncio.wrap_future(_submit_drop(service, service.query(name)))
+    service.notify()
 
 
 @router.get(

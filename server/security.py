@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 
 from server.problems import Fault, Problem
-from server.settings import SettingsError
+from server.settings import SettingsError, is_loopback
 
 ADMIN = "admin"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -45,12 +45,13 @@ class Gate:
         self._grants, self._origins = grants, frozenset(origins)
 
     def check(self, headers: Headers, scope: str) -> None:
-        """Raises: Fault 401 without a known token, 403 for one that lacks `scope` or for a foreign origin."""
+        """Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
         if not self.same_origin(headers):
             raise Fault(
                 Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
             )
         if self._grants is None:
+            self._check_host(headers.get("host", ""))
             return
         grant = self._grant(headers)
         if grant is None:
@@ -60,6 +61,12 @@ class Gate:
             )
         if not grant.allows(scope):
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "not-allowed", f"the token lacks the scope {scope!r}"))
+
+    def _check_host(self, host: str) -> None:
+        """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""
+        if not is_loopback(urlsplit(f"//{host}").hostname or "") and host not in {urlsplit(origin).netloc for origin in self._origins}:
+            detail = f"{host!r} is not this machine; use localhost, or add its origin to EPSPARQL_ORIGINS"
+            raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
 
     def _grant(self, headers: Headers) -> Grant | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")

@@ -53,6 +53,7 @@ class Service:
         self.runner = _runner(settings, log)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
+        self.expecting = False  # whether the runner's thread has called for `notify`
         self.failure = ""  # why the runner did not start
         self.generation = 0
         self._timeline = Timeline()
@@ -63,6 +64,7 @@ class Service:
     # ------------------------------------------------------------ news
     def notify(self) -> None:
         """Something may be new: wake all who wait. On the event loop only."""
+        self.expecting = False
         self.generation += 1
         loop = asyncio.get_running_loop()
         if not self._timeline.sample(self.log.catalogue, loop.time()) and not self._resampling:
@@ -165,6 +167,9 @@ async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, l
     loop = asyncio.get_running_loop()
 
     def on_commit(_position: int) -> None:
+        if service.expecting:  # what was scheduled before has not run yet, so it will see this commit too
+            return
+        service.expecting = True
         with contextlib.suppress(RuntimeError):  # the loop may be closed when the runner's last commit comes
             loop.call_soon_threadsafe(service.notify)
 

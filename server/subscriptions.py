@@ -34,12 +34,13 @@ async def follow(service: Service, registration: Registration, after: str | None
 
     Raises: ValueError for an `after` that is no id.
     """
-    pages, loop = service.pages(registration), asyncio.get_running_loop()
-    last, said, said_s = after, None, -1e9
+    pages, loop, every_s = service.pages(registration), asyncio.get_running_loop(), service.settings.progress_s
+    last, said, said_s = after, None, -every_s
     while True:
-        seen = service.generation  # this and the next three before the page is read: they hold only for what it does not have
+        seen = service.generation  # this and what follows come before the page is read: they hold if it turns out empty
         end = _end(service, registration)
-        progress = service.progress(registration)
+        wait_s = said_s + every_s - loop.time()
+        progress = service.progress(registration) if wait_s <= 0 else said
         page = await pages.after(last, seen)
         if page:
             last = page[-1].id
@@ -48,10 +49,10 @@ async def follow(service: Service, registration: Registration, after: str | None
         if end is not None:
             yield end
             return
-        if progress is not None and progress != said and (progress.finished or loop.time() - said_s >= service.settings.progress_s):
+        if progress is not None and progress != said:
             said, said_s = progress, loop.time()
             yield progress
-        if not await service.news(seen, idle_s):
+        elif not await service.news(seen, wait_s if wait_s > 0 else idle_s) and wait_s <= 0:
             yield Idle()
 
 

@@ -320,13 +320,6 @@ def _standing(found: Solutions, t0: Micros | None) -> set[Solution]:
     return {Solution(x.bindings, t0, t0) if x.timeless else x for x in found if not x.timeless or t0 is not None}
 
 
-def _first_instant(query: Query, occurrences: frozenset[Occurrence], writable: frozenset[str]) -> Micros | None:
-    """t0; None while it is open, as long as a rule may still write what the query reads."""
-    if occurrences:
-        return min(occurrence.end for occurrence in occurrences)
-    return None if writable & set(query.streams) else EMPTY_STREAM
-
-
 def _delays(node: object) -> set[Micros]:
     """How long after an occurrence a WITHOUT ... FOR of the pattern may come due: sums of their durations, as they may be nested."""
     sums = {0}
@@ -350,46 +343,51 @@ class Rules:
     background: frozenset[Triple]
     horizons: Mapping[str, Micros]
     constructed: dict[str, set[ConstructRow]] = field(default_factory=dict)
+    silent: dict[str, Micros] = field(default_factory=dict)
+    """t0 of the rules whose streams end without an occurrence."""
 
     def __post_init__(self) -> None:
         self.rules = {name: query for name, query in self.queries.items() if isinstance(query, algebra.Construct)}
-        self.constructed = {name: set() for name in self.rules}
         self.writable = frozenset(rule.into for rule in self.rules.values())
 
     def run(self) -> Streams:
         """Input and derived occurrences of every stream."""
+        while self.rules:
+            closed = self._closed()
+            waiting = {name: self.horizons[name] for name, rule in self.rules.items() if name not in self.silent and not _seen(rule, closed)}
+            if not waiting:
+                return closed
+            first = min(waiting.values())
+            self.silent |= {name: instant for name, instant in waiting.items() if instant == first}
+        return self.streams
+
+    def _closed(self) -> Streams:
+        """Instant by instant, in order of time."""
         closed: Streams = {}
-        if not self.rules:
-            return self.streams
-        delays = set().union(*(_delays(rule.pattern) for rule in self.rules.values()))
-        ending = max(self.horizons.values())
-        agenda = {occurrence.end for stream in self.streams.values() for occurrence in stream} | self._empty_instants()
+        self.constructed = {name: set() for name in self.rules}
+        delays, standing = set().union(*(_delays(rule.pattern) for rule in self.rules.values())), set(self.silent.values())
+        agenda = {occurrence.end for stream in self.streams.values() for occurrence in stream} | standing
         while agenda:
             instant = min(agenda)
             agenda.remove(instant)
             closed = self._settle(instant, closed)
             happened = any(occurrence.end == instant for stream in closed.values() for occurrence in stream)
-            if instant <= ending and (happened or instant == EMPTY_STREAM):
+            if instant <= max(self.horizons.values()) and (happened or instant in standing):
                 agenda |= {instant + delay for delay in delays}
         return closed
-
-    def _empty_instants(self) -> set[Micros]:
-        """Where a rule over streams that nothing can feed has its t0."""
-        nothing = {name for rule in self.rules.values() for name in rule.streams if not self.streams.get(name)} - self.writable
-        return {EMPTY_STREAM for rule in self.rules.values() if nothing.issuperset(rule.streams)}
 
     def _settle(self, instant: Micros, closed: Streams) -> Streams:
         """`closed` (all before the instant) with what holds at the instant: the alternating fixpoint."""
         names = set(self.streams) | self.writable
         arrived = {name: closed.get(name, frozenset()) | {o for o in self.streams.get(name, frozenset()) if o.end == instant} for name in names}
         known: Streams = arrived
-        while True:
+        while True:  # what is surely so grows, what is possibly so shrinks, until they meet
             possible = self._grown(instant, arrived, known, sure=False)
-            settled = self._grown(instant, arrived, possible, sure=True)
-            if settled == known:
+            if possible == known:
                 break
+            settled = self._grown(instant, arrived, possible, sure=True)
+            assert settled != known, "recursion through a negative part at one instant"
             known = settled
-        assert known == possible, "recursion through a negative part at one instant"
         for name, rule in self.rules.items():
             self.constructed[name] |= {row for row in self._derived(name, rule, known, known, True) if row[1][1] == instant}
         return known
@@ -410,7 +408,7 @@ class Rules:
 
     def _derived(self, name: str, rule: algebra.Construct, mine: Streams, other: Streams, sure: bool) -> Iterator[ConstructRow]:
         known, possible = (mine, other) if sure else (other, mine)
-        t0 = _first_instant(rule, _seen(rule, mine), self.writable)
+        t0 = min((occurrence.end for occurrence in _seen(rule, mine)), default=self.silent.get(name))
         evaluation = Evaluation(_seen(rule, known), _seen(rule, possible), self.background, t0, self.horizons[name])
         for x in _standing(evaluation.evaluate(rule.pattern, sure), t0):
             assert x.start is not None
@@ -446,6 +444,7 @@ def _reached(query: Query, queries: Mapping[str, Query]) -> frozenset[str]:
 
 
 def _horizon(query: Query, queries: Mapping[str, Query], streams: Streams) -> Micros:
+    """The last instant of the input streams that a query reaches: where their watermarks stood when they ended."""
     ends = [occurrence.end for name in _reached(query, queries) for occurrence in streams.get(name, frozenset())]
     return max(ends, default=EMPTY_STREAM)
 
@@ -478,7 +477,7 @@ def solutions(
     for name, query in queries.items():
         if isinstance(query, algebra.Select):
             seen = _seen(query, everything)
-            t0 = min((occurrence.end for occurrence in seen), default=EMPTY_STREAM)
+            t0 = min((occurrence.end for occurrence in seen), default=horizons[name])
             evaluation = Evaluation(seen, seen, facts, t0, horizons[name])
             found[name] = _rows(query, _standing(evaluation.evaluate(query.pattern, True), t0))
     return found

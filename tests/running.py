@@ -31,9 +31,9 @@ def in_order(streams: Mapping[str, Sequence[Occurrence]]) -> list[Body]:
 
 
 def entries(
-    queries: Mapping[str, str], bodies: Sequence[Body], background: Sequence[Triple], max_delay: int = 0
+    queries: Mapping[str, str], streams: Iterable[str], bodies: Sequence[Body], background: Sequence[Triple], max_delay: int = 0
 ) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    """The log of a whole run: facts, registrations, bodies with their watermarks, and the finish of every input stream."""
+    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of `streams` and of those that nothing feeds."""
     facts = "".join(f"{s} {p} {o} .\n" for s, p, o in background)
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(0, "", facts), ())]
     log += [(Register(1 + number, name, text), ()) for number, (name, text) in enumerate(queries.items())]
@@ -44,7 +44,7 @@ def entries(
     parsed = [epsparql.parse(text).query for text in queries.values()]
     derived = {query.into for query in parsed if isinstance(query, algebra.Construct)}
     read = {name for query in parsed for name in query.streams}
-    for name in sorted((read - derived) | set(latest)):
+    for name in sorted((read - derived) | set(streams)):
         log.append((Finish(len(log), name), ()))
     return log
 
@@ -115,7 +115,7 @@ def _bindings(projection: Sequence[Variable], values: Sequence[str | None]) -> o
 
 def run_engine(queries: Mapping[str, str], streams: Mapping[str, Sequence[Occurrence]], background: Sequence[Triple] = ()) -> Results:
     """The engine's solutions over finished streams that arrive in order, as one block; without the queries that it refuses."""
-    ran = run([block(entries(queries, in_order(streams), background))])
+    ran = run([block(entries(queries, streams, in_order(streams), background))])
     return results(without(queries, ran.refused), ran.emitted)
 
 

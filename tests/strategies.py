@@ -1,5 +1,6 @@
 """Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to meet everything."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -125,7 +126,10 @@ def selects(draw: st.DrawFn, operators: Sequence[str] = CHAIN_OPERATORS) -> str:
 def rules(draw: st.DrawFn) -> str:
     """Rules whose terms come from the data alone, so that the fixpoint is finite."""
     body = draw(groups(anonymous=False, arithmetic=False, leaves=2))
-    template = draw(st.lists(st.sampled_from(("?s :p ?v", "?s :r ?w", "?s :d ?v", "?s :k :a", "?s ?p ?v", ":a :q ?v")), min_size=1, max_size=2, unique=True))
+    used = st.sampled_from([*sorted(set(re.findall(r"\?[stuvw]\b", body))) * 3, "?unbound"])
+    predicates = [":p", ":p", ":r", ":d", ":k", *(["?p"] if "?p" in body else [])]
+    parts = st.tuples(used | st.just(":a"), st.sampled_from(predicates), used | st.just("1")).map(" ".join)
+    template = draw(st.lists(parts, min_size=1, max_size=2, unique=True))
     into = draw(st.sampled_from(("", "", f"INTO STREAM <{OTHER}> ")))
     return PROLOGUE + f"CONSTRUCT {{ {' . '.join(template)} }} {into}{draw(_streams())}WHERE {body}"
 

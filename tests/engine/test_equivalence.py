@@ -75,7 +75,7 @@ def test_arrivals(query: str, fed: Streams, background: list[Triple], data: st.D
     assume(accepted(queries))
     explain(queries, fed, background)
     arrival = data.draw(strategies.arrivals(fed))
-    log = entries(queries, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
     whole = run([block(log)])
     assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole

@@ -58,11 +58,15 @@ def test_scopes(tmp_path: Path, tokens: Path) -> None:
             with client.follow("q") as subscription, pytest.raises(Closed) as closed:
                 subscription.next(DEADLINE_S)
             assert closed.value.code == code
-        with screen.feed("a") as feed:
-            feed.send(event(2))
-            with pytest.raises(Closed) as closed:
-                feed.flush()
+        with pytest.raises(Closed) as closed:
+            feed_one(screen)
         assert closed.value.code == 4003
+
+
+def feed_one(client: Client) -> None:
+    with client.feed("a") as feed:
+        feed.send(event(2))
+        feed.flush()
 
 
 def test_origins(tmp_path: Path) -> None:
@@ -77,6 +81,14 @@ def test_origins(tmp_path: Path) -> None:
                     assert closing(connection)[0] == 4003
             answer = httpx.post(f"{url}/streams/default/events", content=event(1), headers={"Origin": origin, "Content-Type": "application/x-ndjson"})
             assert answer.status_code == (202 if allowed else 403)
+
+
+def test_without_tokens_only_names_of_this_machine_will_do(tmp_path: Path) -> None:
+    """A web page whose name is made to lead to this machine would pass for the server itself."""
+    with serving(tmp_path, origins=("https://friend.example",)) as url:
+        port = url.rpartition(":")[2]
+        for host, status in ((f"localhost:{port}", 200), (f"[::1]:{port}", 200), ("friend.example", 200), (f"evil.example:{port}", 403), ("", 403)):
+            assert httpx.get(f"{url}/queries", headers={"Host": host, "Origin": f"http://{host}"}).status_code == status
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
