@@ -77,7 +77,7 @@ class Network:
     failures: list[Failure] = field(default_factory=list)
     net: Net = field(init=False)
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`; its own address is the kernel's handle
-    _inquiries: list[tuple[Inquiry, int]] = field(default_factory=list)  # by number of the question, with its query's
+    _inquiries: list[tuple[Inquiry, str]] = field(default_factory=list)  # by number of the question, with its query's name
 
     def __post_init__(self) -> None:
         self._hold(new_net(3, self.bound))
@@ -134,7 +134,7 @@ class Network:
             del self.planned[registered]
             before.at[c.TIMER_NODES] = len(before.timers)
             raise
-        self._inquiries += [(inquiry, number) for inquiry in fragment.inquiries]
+        self._inquiries += [(inquiry, name) for inquiry in fragment.inquiries]
         self._hold(self._with_readers(self.net, planned, fragment))
 
     def _with_strata(self, net: Net) -> Net:
@@ -296,16 +296,14 @@ class Network:
     def _answer(self) -> None:
         """Answers the kernel's open questions and hands the parked work back."""
         at, questions = self.net.at, self.net.questions
-        by_number = {p.number: p for p in self.planned.values()}
         for q in range(int(at[c.ANSWERED]), int(at[c.ASKED])):
-            inquiry, number = self._inquiries[questions[q, c.ASK_WHO]]
-            arguments = questions[q, c.ASK_ARG :].tolist()
-            asking = by_number.get(number)
-            questions[q, c.ASK_ANSWER] = 0 if asking is None else host.answer(inquiry, arguments, self.terms, asking.name)
+            who, *arguments = questions[q, c.ASK_WHO :].tolist()
+            inquiry, name = self._inquiries[who]
+            questions[q, c.ASK_ANSWER] = host.answer(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], self.terms, name)
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
         at[c.NEED] = n
-        net = with_room(self.net)
+        net = with_room(self.net) if depth + n > len(self.net.stack) else self.net
         net.stack[depth : depth + n] = net.parked[:n]
         at[c.DEPTH], at[c.PARKED] = depth + n, 0
         self._hold(self._with_terms(net))
@@ -330,9 +328,9 @@ class Network:
         self._hold(with_width(self.net, width)._replace(**arrays))
         self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
         self.planned = {p.registered: p for p in planned}
-        self._inquiries = [(Inquiry((), False), c.NONE)] * len(self.net.asks)
+        self._inquiries = [(Inquiry((), False), "")] * len(self.net.asks)
         for p in self.planned.values():
-            self._inquiries[p.at.ask : p.after.ask] = [(inquiry, p.number) for inquiry in p.inquiries]
+            self._inquiries[p.at.ask : p.after.ask] = [(inquiry, p.name) for inquiry in p.inquiries]
 
 
 def planned_from(registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, after: Place) -> Planned:

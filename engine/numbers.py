@@ -15,6 +15,7 @@ DIGITS = 4000
 QUOTIENT_DIGITS = 34
 """Significant digits of a decimal quotient, rounded half to even; more if the dividend has more."""
 
+_BEYOND = 10**DIGITS
 _EXACT = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=[Inexact, InvalidOperation, Overflow, Underflow])
 _BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
@@ -99,7 +100,7 @@ def promoted(number: Number, kind: Kind) -> Number:
 
 
 def bounded(value: int) -> Number:
-    if abs(value) >= 10**DIGITS:
+    if abs(value) >= _BEYOND:
         raise ExpressionError
     return Number(Kind.INTEGER, value)
 

@@ -23,6 +23,7 @@ _ASK_TIMEOUT_S = 30
 HEAP = "1g"
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less."""
+SOCKETS = "epsparql-sockets-"  # how a directory of sockets is called
 _SOCKET_PATH, _SOCKET_NAME = 103, 41  # longest path of a socket that every system takes; `<uuid>.sock`
 
 
@@ -183,7 +184,7 @@ def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": HEAP,
-        "spark.driver.extraJavaOptions": " ".join([JVM_FLAGS, f"-Djava.io.tmpdir={scratch}", *jvm]),
+        "spark.driver.extraJavaOptions": " ".join([JVM_FLAGS, f'-Djava.io.tmpdir="{scratch}"', *jvm]),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -205,29 +206,39 @@ def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] 
 
 def clear(scratch: Path) -> None:
     """Remove a session's scratch directory and, through the link in it, the sockets' one."""
-    with contextlib.suppress(OSError):
-        shutil.rmtree(os.readlink(scratch / "sockets"), ignore_errors=True)
+    sockets = scratch / "sockets"
+    if sockets.is_symlink():
+        target = Path(os.readlink(sockets))
+        if target.parent == Path(tempfile.gettempdir()) and target.name.startswith(SOCKETS):  # never follow a link that is not ours
+            shutil.rmtree(target, ignore_errors=True)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def spark_environment(java: Path, home: Path) -> Iterator[None]:
     """What Spark's scripts and workers take from the environment: our Java, our Python, our code, and no other Spark's settings."""
-    before = dict(os.environ)
     root = str(Path(__file__).parent.parent)
-    for stranger in ("SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
-        os.environ.pop(stranger, None)
-    os.environ |= {
+    ours: dict[str, str | None] = dict.fromkeys(("SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"))
+    ours |= {
         "JAVA_HOME": str(java),
         "SPARK_HOME": str(home),
         "SPARK_LAUNCHER_OPTS": JVM_FLAGS,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([root, *filter(None, [before.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])]),
         "MALLOC_ARENA_MAX": "2",  # glibc's arenas per thread would double the JVM's and the workers' memory
     }
+    before = {name: os.environ.get(name) for name in ours}
+    _set(ours)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -34,7 +34,7 @@ from pyspark.sql.types import StructType
 
 from engine.entries import INSTANT, StateChange
 from pipeline.errors import Locked, SparkFailed
-from pipeline.java import JVM_FLAGS, class_archive, clear, configuration, java_home, spark_environment, spark_home
+from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, clear, configuration, java_home, spark_environment, spark_home
 from pipeline.log import LogReader, LogWriter
 from pipeline.solutions import SolutionWriter
 
@@ -46,6 +46,7 @@ BUCKET = "0"  # all there is until events are routed
 MAX_ROWS = 50_000  # of the input log in one micro-batch: bounds its memory and its time
 SPILL_BYTES = 1_000_000
 LONG_POLL_S = 0.2
+EAGER_POLLS, LAZY_POLL_S = 10, 0.01  # after two silent seconds
 LOCK_PATIENCE_S = 30.0  # a killed server's runner goes within seconds
 STOP_PATIENCE_S = 10.0
 ARCHIVE_PATIENCE_S = 180.0
@@ -118,6 +119,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.spill = options.get("spill", "")
         self.last: int | None = None  # with trigger availableNow: where to end
         self.log: LogReader | None = None
+        self.idle_polls = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "log": None}
@@ -141,10 +143,21 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         position, log = start["position"], self.opened()
         if self.last is not None and position >= self.last:
             return {"position": position}
-        if log.wait(position, 0.0 if self.last is not None else LONG_POLL_S) <= position:
+        if self._wait(log, position) <= position:
             return {"position": position}
         end = log.advance(position, limit.max_rows if isinstance(limit, ReadMaxRows) else self.max_rows)
         return {"position": end if self.last is None else min(end, self.last)}
+
+    def _wait(self, log: LogReader, position: int) -> int:
+        """The head, once it is beyond `position` or after a while. The longer nothing came, the less often it looks."""
+        if self.last is None and self.idle_polls < EAGER_POLLS:
+            head = log.wait(position, LONG_POLL_S)
+        else:
+            until = time.monotonic() + LONG_POLL_S
+            while (head := log.head()) <= position and self.last is None and time.monotonic() < until:
+                time.sleep(LAZY_POLL_S)
+        self.idle_polls = self.idle_polls + 1 if head <= position else 0
+        return head
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [Range(self.data, bucket, start["position"], end["position"]) for bucket in self.buckets]
@@ -315,7 +328,7 @@ def _started(
 ) -> Iterator[SparkSession]:
     with contextlib.ExitStack() as stack:
         place = scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-spark-")))
-        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-")))  # not in `place`, whose path may be too long
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SOCKETS)))  # not in `place`, whose path may be too long
         (place / "sockets").symlink_to(sockets)
         output = stack.enter_context((log or Path(os.devnull)).open("ab"))
         stack.enter_context(spark_environment(java, home))

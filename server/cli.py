@@ -190,7 +190,7 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from server.warm import warm
+    from engine.warm import warm
 
     began = time.monotonic()
     print("compiling the kernel (up to 90 s, once per machine)", file=sys.stderr, flush=True)

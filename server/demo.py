@@ -89,9 +89,10 @@ def _run(console: Console, year: Sequence[Instant], runner: str, directory: Path
         with show:
             _stream(client, year, show)
             _wait(child, found, show)
+        seconds = time.monotonic() - streaming
         stop.set()
         complete = _complete(client, found)
-    summary = _summary(found, readings, time.monotonic() - streaming, runner)
+    summary = _summary(found, readings, seconds, runner)
     console.print(summary)
     if picture is not None:
         _draw(picture, found, summary)
@@ -182,7 +183,7 @@ class _Terminal(_Lines):
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=console)
         self._task = self._bar.add_task("streaming", total=readings)
-        self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=8)
+        self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=8, transient=True)
 
     def _picture(self) -> RenderableType:
         return Group(_table(self.found, "so far"), self._bar)
@@ -193,7 +194,6 @@ class _Terminal(_Lines):
 
     def __exit__(self, *_: object) -> None:
         self.look()
-        self._bar.update(self._task, description="done")
         self._live.stop()
 
     def fed(self, instant: Instant) -> None:

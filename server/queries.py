@@ -17,7 +17,7 @@ from pipeline.catalogue import Registration
 from pipeline.log import Ack
 from server.access import ADMIN, READ, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
-from server.compiled import check, explained
+from server.compiled import check, explained, shape
 from server.names import Name, decoded, encoded
 from server.negotiation import choose
 from server.problems import Fault, Problem, bad_request, described, of_exception, unsupported
@@ -207,7 +207,20 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     service.notify()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
-    return _document(service, service.query(name), warnings)
+    return _document(service, service.query(name), (*warnings, *_unfed(service, wish.text)))
+
+
+def _unfed(service: Service, text: str) -> list[Warning_]:
+    """Of several streams, those that hold the query back because nothing was ever sent to them, and no rule writes them."""
+    streams = shape(text).streams
+    derived = {shape(query.text).into for query in service.queries() if query.state == "running"}
+    known = service.log.catalogue.streams
+    unfed = [name for name in streams if name not in derived and (name not in known or (known[name].latest is None and not known[name].finished))]
+    return [
+        Warning_("unfed-stream", f"nothing was sent to the stream {name!r} yet, and until then this query waits for it")
+        for name in unfed
+        if len(streams) > 1
+    ]
 
 
 async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
@@ -257,7 +270,7 @@ async def list_queries(service: Shared) -> QueryList:
 async def get_query(name: Name, service: Shared) -> QueryDocument:
     registration = service.query(name)
     warnings = await asyncio.to_thread(check, registration.text) if registration.state == "running" else ()
-    return _document(service, registration, warnings)
+    return _document(service, registration, (*warnings, *_unfed(service, registration.text)))
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from engine.entries import Micros
+from engine.warm import warm
 from pipeline.catalogue import Registration, Stream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
@@ -21,7 +22,6 @@ from server.problems import unknown
 from server.progress import Progress, Timeline
 from server.security import Gate
 from server.settings import Settings
-from server.warm import warm
 
 _HOUSEKEEPING_S = 0.5
 _SETTLE_S = 0.1

@@ -22,7 +22,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing new for a while."""
+    """Nothing new: at once when all that there was has been told, then each time it has been so for a while."""
 
 
 Word = Page | Progress | Idle | End
@@ -35,7 +35,7 @@ async def follow(service: Service, registration: Registration, after: str | None
     Raises: ValueError for an `after` that is no id.
     """
     pages, loop, every_s = service.pages(registration), asyncio.get_running_loop(), service.settings.progress_s
-    last, said, said_s = after, None, -every_s
+    last, said, said_s, caught_up = after, None, -every_s, False
     while True:
         seen = service.generation  # this and what follows come before the page is read: they hold if it turns out empty
         end = _end(service, registration)
@@ -49,6 +49,9 @@ async def follow(service: Service, registration: Registration, after: str | None
         if end is not None:
             yield end
             return
+        if not caught_up:
+            caught_up = True
+            yield Idle()
         if progress is not None and progress != said:
             said, said_s = progress, loop.time()
             yield progress

@@ -1,7 +1,6 @@
 """Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to meet everything."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -15,7 +14,17 @@ PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#
 OTHER = "urn:other"
 """The second stream."""
 
-CHAIN_OPERATORS = ("SEQ", "EQUALS", "UNION", "AND", "OPTIONALSEQ", "EQUALSOPTIONAL")
+CHAIN_OPERATORS = ("SEQ", "EQUALS", "UNION", "AND", "OPTIONALSEQ", "EQUALSOPTIONAL", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR")
+SHAPES = (
+    *(f"G {operator} G" for operator in CHAIN_OPERATORS),
+    "G SEQ G SEQ G", "G SEQ G UNION G", "G EQUALS G OPTIONALSEQ G", "G OPTIONALSEQ G EQUALSOPTIONAL G", "G G", "G OPTIONAL G", "G MINUS G",
+    "G FILTER(C)", "G OPTIONAL { G FILTER(C) }", "{ G FILTER(C) } OPTIONALSEQ G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
+    "G FILTER(EXISTS G || C)", "G WITHIN D", "G SEQ G WITHIN D", "G SEQ G WITHOUT G", "G SEQ G WITHIN D WITHOUT G", "G SEQ G WITHOUT G SEQ G",
+    "G WITHOUT G FOR T",
+)  # fmt: skip
+"""Group graph patterns: G is a group, C a condition, D a duration, T a timer's duration."""
+BINDINGS = ("G BIND(X AS ?x@)", "G BIND(EXISTS G AS ?x@)")
+"""X is an expression; `?x@` becomes a variable that no inner group has."""
 VARIABLES = ("?s", "?t", "?v", "?w", "?u")
 SECONDS = st.integers(0, 5)
 
@@ -74,25 +83,29 @@ def _triples(anonymous: bool) -> st.SearchStrategy[str]:
     return st.tuples(st.sampled_from(subjects), st.sampled_from(predicates), st.sampled_from(objects)).map(" ".join)
 
 
-def _basic(anonymous: bool) -> st.SearchStrategy[str]:
+def basic(anonymous: bool = True) -> st.SearchStrategy[str]:
     one = _triples(anonymous)
     return st.one_of(one, one, st.tuples(one, one).map(" . ".join)).map("{{ {} }}".format)
 
 
-def groups(operators: Sequence[str] = CHAIN_OPERATORS, *, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:
-    """Group graph patterns with braces. `?x@` becomes a variable that no inner group has."""
+def shared() -> st.SearchStrategy[str]:
+    """Groups that agree on the subject and often match."""
+    objects = st.sampled_from(("?v", "?w", "?u", "?t"))
+    return st.tuples(st.sampled_from((":p", ":p", ":q", ":r", "?p")), objects).map(lambda parts: f"{{ ?s {' '.join(parts)} }}")
 
-    def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        chains = [st.tuples(inner, st.just(operator), inner).map(lambda parts: f"{{ {' '.join(parts)} }}") for operator in operators]
-        longer = st.tuples(inner, st.sampled_from(operators), inner, st.sampled_from(operators), inner).map(lambda parts: f"{{ {' '.join(parts)} }}")
-        optional = st.tuples(inner, inner).map(lambda parts: f"{{ {parts[0]} OPTIONAL {parts[1]} }}")
-        filtered = st.tuples(inner, conditions()).map(lambda parts: f"{{ {parts[0]} FILTER({parts[1]}) }}")
-        within = st.tuples(inner, _durations()).map(lambda parts: f"{{ {parts[0]} WITHIN {parts[1]} }}")
-        juxtaposed = st.tuples(inner, inner).map(lambda parts: f"{{ {parts[0]} {parts[1]} }}")
-        bound = st.tuples(inner, computed()).map(lambda parts: f"{{ {parts[0]} BIND({parts[1]} AS ?x@) }}")
-        return st.one_of(*chains, longer, optional, optional, filtered, filtered, within, juxtaposed, *([bound] if arithmetic else []))
 
-    return st.recursive(_basic(anonymous), wider, max_leaves=leaves)
+def shaped(shape: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """The shape with its letters filled in, as a group."""
+    timers = st.integers(1, 4).map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
+    fillings = {"G": groups, "C": conditions(), "D": _durations(), "T": timers, "X": computed()}
+    parts = re.split(r"\b([GCDTX])\b", shape)
+    return st.tuples(*(fillings.get(part, st.just(part)) for part in parts)).map(lambda drawn: f"{{ {''.join(drawn)} }}")
+
+
+def nested(*, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:
+    """Shapes in shapes."""
+    shapes = (*SHAPES, *BINDINGS) if arithmetic else SHAPES
+    return st.recursive(basic(anonymous), lambda inner: st.sampled_from(shapes).flatmap(lambda shape: shaped(shape, inner)), max_leaves=leaves)
 
 
 def _numbered(text: str) -> str:
@@ -107,9 +120,14 @@ def _streams() -> st.SearchStrategy[str]:
     return st.sampled_from(("", "", "", f"FROM STREAM <{OTHER}> ", f"FROM STREAM <default> FROM STREAM <{OTHER}> "))
 
 
+def of_shape(shape: str) -> st.SearchStrategy[str]:
+    """Queries for everything that one shape of groups finds."""
+    return shaped(shape, shared()).map(lambda body: PROLOGUE + _numbered(f"SELECT * WHERE {body}"))
+
+
 @st.composite
-def selects(draw: st.DrawFn, operators: Sequence[str] = CHAIN_OPERATORS) -> str:
-    body = draw(groups(operators))
+def selects(draw: st.DrawFn) -> str:
+    body = draw(nested())
     distinct = draw(st.sampled_from(("", "", "DISTINCT ")))
     head = draw(
         st.one_of(
@@ -125,7 +143,7 @@ def selects(draw: st.DrawFn, operators: Sequence[str] = CHAIN_OPERATORS) -> str:
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """Rules whose terms come from the data alone, so that the fixpoint is finite."""
-    body = draw(groups(anonymous=False, arithmetic=False, leaves=2))
+    body = draw(nested(anonymous=False, arithmetic=False, leaves=2))
     used = st.sampled_from([*sorted(set(re.findall(r"\?[stuvw]\b", body))) * 3, "?unbound"])
     predicates = [":p", ":p", ":r", ":d", ":k", *(["?p"] if "?p" in body else [])]
     parts = st.tuples(used | st.just(":a"), st.sampled_from(predicates), used | st.just("1")).map(" ".join)
@@ -155,7 +173,7 @@ def occurrences() -> st.SearchStrategy[Occurrence]:
     )
 
 
-def feeds(most: int = 12) -> st.SearchStrategy[list[Occurrence]]:
+def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:
     """Rarely few: most queries find nothing in those."""
     full = st.lists(occurrences(), min_size=most // 2, max_size=most)
     return st.one_of(full, full, full, st.lists(occurrences(), max_size=2))

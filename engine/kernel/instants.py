@@ -186,6 +186,7 @@ def close_part(net, until, entry):
     due = next_due(net) if at[TIMER_NODES] > 0 else FOREVER
     if due < until and (due <= at[NOW] or at[WAITING] == 0):
         if due > at[NOW]:
+            at[ENDING] = 1 if until == FOREVER else 0  # what timers bring after the streams' last instant sets no further ones
             open_instant(net, due)
         at[ENTRY] = entry
         call_timers(net)
@@ -229,8 +230,6 @@ def loop(net):
             return GROW
         end, kind = feed[IN_END, i], feed[IN_KIND, i]
         if end > at[NOW]:
-            if kind == TICK and end == FOREVER:
-                at[ENDING] = 1
             if at[NOW] > -BIG and close_part(net, end, feed[IN_ENTRY, i]):
                 continue
             at[ENDING] = 0

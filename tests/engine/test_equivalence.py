@@ -43,6 +43,18 @@ def explain(queries: Mapping[str, str], fed: Streams, background: list[Triple]) 
     note(f"background: {' '.join(map(str, background))}")
 
 
+@pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
+@settings(RANDOM, max_examples=25)
+@given(fed=strategies.feeds(), background=strategies.facts(), data=st.data())
+def test_shapes(shape: str, fed: list[Occurrence], background: list[Triple], data: st.DataObject) -> None:
+    """Each operator on groups that often match."""
+    queries = {"q": data.draw(strategies.of_shape(shape))}
+    assume(accepted(queries))
+    streams = {DEFAULT_STREAM: fed}
+    explain(queries, streams, background)
+    assert run_engine(queries, streams, background) == run_oracle(queries, streams, background)
+
+
 @RANDOM
 @given(query=strategies.selects(), fed=streams(), background=strategies.facts())
 def test_queries(query: str, fed: Streams, background: list[Triple]) -> None:

@@ -1,5 +1,7 @@
 """Registering, describing, explaining and dropping queries."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -140,6 +142,20 @@ def test_warnings_tell_of_unbounded_state(http: httpx.Client, name: str, stream:
     text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}"
     for document in (put(http, name, text).json(), http.get(f"/queries/{segment(name)}").json()):
         assert [warning["code"] for warning in document["warnings"]] == ["unbounded-state"]
+
+
+def test_warnings_tell_of_streams_that_are_waited_for(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> FROM STREAM <{stream}x> WHERE {{ ?s :a ?v }}"
+
+    def warned(document: dict[str, Any]) -> list[str]:
+        return [warning["message"] for warning in document["warnings"] if warning["code"] == "unfed-stream"]
+
+    assert [stream in message for message in warned(put(http, name, text).json())] == [True, True]
+    client.send(stream, event(1))
+    assert [f"{stream}x" in message for message in warned(client.query(name))] == [True]
+    client.create_stream(f"{stream}x")
+    client.finish(f"{stream}x")
+    assert warned(client.query(name)) == []
 
 
 def test_the_plan(http: httpx.Client, name: str, stream: str) -> None:
