@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,10 +59,8 @@ def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before]) for before, query in enumerate(replay.queries)}
     _check_format(fmt, replay.queries, shapes)
-    facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = list(messages(_streams(replay.streams)))
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
-        _write(log, replay.queries, shapes, facts, fed)
+        fed = write_log(log, replay, shapes)
         with _solved(log, Path(directory), replay, tell) as solutions:
             _raise_failures(solutions, replay.queries)
             counts = _report(solutions, fmt, shapes, out)
@@ -106,11 +104,13 @@ def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
     return list(streams.items())
 
 
-def _write(log: LogWriter, queries: Sequence[QueryFile], shapes: dict[str, Shape], facts: Sequence[tuple[str, str]], fed: Sequence[Message]) -> None:
-    """Background, queries, events, and the end of every stream that is given or read and not derived."""
+def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> list[Message]:
+    """Background, queries, events, and the end of every stream that is given or read and not derived. Raises: SourceFault, before anything is written."""
+    facts = [fact for file in replay.background for fact in facts_of(file)]
+    fed = list(messages(_streams(replay.streams)))
     for graph, triples in facts:
         log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), timeout=None)  # type: ignore[misc]
-    for query in queries:
+    for query in replay.queries:
         log.submit_entry(lambda offset, query=query: Register(offset, query.name, query.text), timeout=None)  # type: ignore[misc]
     derived = {found.into for found in shapes.values()}
     read = {stream for found in shapes.values() for stream in found.streams} - derived
@@ -121,6 +121,7 @@ def _write(log: LogWriter, queries: Sequence[QueryFile], shapes: dict[str, Shape
         log.submit(message.stream, message.rows, timeout=None)
     for name in streams:
         log.append(lambda offset, name=name: Finish(offset, name))  # type: ignore[misc]
+    return fed
 
 
 # ---------------------------------------------------------------- the run

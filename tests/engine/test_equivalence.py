@@ -26,11 +26,12 @@ def streams() -> st.SearchStrategy[Streams]:
 
 
 def accepted(queries: Mapping[str, str]) -> bool:
-    """Whether the engine evaluates each of them; a fault that is not one of the query's would be a bug."""
+    """Whether the engine evaluates each of them; it may refuse only what it names as unsupported."""
     try:
         for text in queries.values():
             check(epsparql.parse(text).query, text)
-    except epsparql.QueryError:
+    except epsparql.QueryError as fault:
+        assert fault.code in ("unsupported", "cyclic-negation"), (fault, queries)
         return False
     return True
 
@@ -49,7 +50,8 @@ def explain(queries: Mapping[str, str], fed: Streams, background: list[Triple]) 
 def test_shapes(shape: str, fed: list[Occurrence], background: list[Triple], data: st.DataObject) -> None:
     """Each operator on groups that often match."""
     queries = {"q": data.draw(strategies.of_shape(shape))}
-    assume(accepted(queries))
+    if not accepted(queries):
+        pytest.skip(f"unsupported: {shape}")
     streams = {DEFAULT_STREAM: fed}
     explain(queries, streams, background)
     assert run_engine(queries, streams, background) == run_oracle(queries, streams, background)
