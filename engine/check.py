@@ -17,7 +17,7 @@ STORING = frozenset({c.JOIN, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINU
 
 def check(query: a.Query, text: str, others: Sequence[a.Query] = (), facts: Sequence[Triple] = ()) -> tuple[Warning_, ...]:
     """The doubts about a query that may run beside `others` over `facts`. Raises Unsupported, CyclicNegation with the place in `text`."""
-    network = Network(TermTable(), bound=0)
+    network = Network(TermTable())
     for k, other in enumerate(others):
         network.add(k, f"query {k}", other, facts)
     try:

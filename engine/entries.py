@@ -79,6 +79,7 @@ class Register:
     text: str
     policy: str = "unrestricted"
     default_graph: str = "all"
+    max_derivations: int = 100_000  # triples that it may derive at one instant before it is stopped as endless
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Step:
 
 def explain(query: a.Query) -> str:
     """The query as it was understood and the tree of its operators, outermost first."""
-    network = Network(TermTable(), bound=0)
+    network = Network(TermTable())
     fragment = plan(query, network.names(()))
     key = partition_key(query.pattern)
     lines = ["query", *(f"  {line}" for line in render(query).splitlines()), "plan"]

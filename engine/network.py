@@ -71,7 +71,6 @@ class Network:
     """The kernel's arrays and the host's side of its returns."""
 
     terms: TermTable
-    bound: int
     planned: dict[int, Planned] = field(default_factory=dict)  # by `registered`
     streams: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -80,7 +79,7 @@ class Network:
     _inquiries: list[tuple[Inquiry, str]] = field(default_factory=list)  # by number of the question, with its query's name
 
     def __post_init__(self) -> None:
-        self._hold(new_net(3, self.bound))
+        self._hold(new_net(3))
 
     def _hold(self, net: Net) -> None:
         """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
@@ -120,7 +119,7 @@ class Network:
             self._hold(self.net._replace(streams=np.concatenate([self.net.streams, row])))
         return self.streams[name]
 
-    def add(self, registered: int, name: str, query: a.Query, facts: Iterable[Triple]) -> None:
+    def add(self, registered: int, name: str, query: a.Query, facts: Iterable[Triple], max_derivations: int = 0) -> None:
         """Plans a query and puts it behind the others. Raises Refusal, Cycle; then nothing has changed."""
         fragment = plan(query, self.names(facts))
         at, number = end_of(self.net), len(self.net.queries)
@@ -135,7 +134,7 @@ class Network:
             before.at[c.TIMER_NODES] = len(before.timers)
             raise
         self._inquiries += [(inquiry, name) for inquiry in fragment.inquiries]
-        self._hold(self._with_readers(self.net, planned, fragment))
+        self._hold(self._with_readers(self.net, planned, fragment, max_derivations))
 
     def _with_strata(self, net: Net) -> Net:
         kinds = net.nodes[:, c.KIND].tolist()
@@ -163,11 +162,11 @@ class Network:
             if anything or predicate in predicates:
                 yield planned.at.node + node, (node, side) in planned.strict
 
-    def _with_readers(self, net: Net, planned: Planned, fragment: Fragment) -> Net:
+    def _with_readers(self, net: Net, planned: Planned, fragment: Fragment, bound: int) -> Net:
         """Scans, reads and facts of a query that has just been placed."""
         alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
         alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = planned.number, alpha[:, c.A_NODE] + planned.at.node
-        row = np.array([[0, planned.registered, -c.BIG, 0, 0, 0]], np.int64)
+        row = np.array([[0, planned.registered, -c.BIG, 0, 0, bound, -c.BIG, 0]], np.int64)
         net = net._replace(queries=np.concatenate([net.queries, row]))
         net = with_alpha(net, np.concatenate([alpha_of(net), alpha]))
         reads = [[planned.number, int(net.streams[self.streams[s], c.S_READS])] for s in dict.fromkeys(planned.query.streams)]
@@ -272,7 +271,7 @@ class Network:
             self._hold(with_room(self.net))
             self._spread_heads()
         elif code == c.EXCEEDED:
-            self._fail(int(self.net.at[c.DERIVING]))
+            self._fail(int(self.net.at[c.ENDLESS]))
         else:
             self._answer()
 
@@ -288,9 +287,9 @@ class Network:
 
     def _fail(self, number: int) -> None:
         planned = next(p for p in self.planned.values() if p.number == number)
-        reason = f"derived more than {self.bound} triples at one instant: the rule feeds itself without end"
+        reason = f"derived more than {self.net.queries[number, c.Q_BOUND]} triples at one instant: the rule feeds itself without end"
         self.failures.append(Failure(planned, int(self.net.at[c.ENTRY]), reason))
-        self.net.at[c.DERIVED] = 0
+        self.net.at[c.ENDLESS] = c.NONE
         self.drop(planned.registered)
 
     def _answer(self) -> None:

@@ -26,8 +26,6 @@ from epsparql import QueryError, parse
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
-DERIVATIONS = 100_000
-"""Triples that rules may derive at one instant before the one that derives is stopped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +39,7 @@ class Layout:
 class Engine:
     """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
 
-    def __init__(self, bound: int = DERIVATIONS) -> None:
-        self.bound = bound
+    def __init__(self) -> None:
         self.position = 0
         """The offset of the next entry."""
         self.terms = TermTable()
@@ -112,7 +109,7 @@ class Engine:
         try:
             query = parse(entry.text).query
             member = self._member_for(query)
-            member.network.add(entry.offset, entry.name, query, self.facts)
+            member.network.add(entry.offset, entry.name, query, self.facts, entry.max_derivations)
             self.registered[entry.offset] = entry
         except (QueryError, Refusal, Cycle) as fault:
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", str(fault)))
@@ -140,7 +137,7 @@ class Engine:
         for member in self.members:
             if reached(member.network.reads, rules) == gate:
                 return member
-        self.members.append(Member(Network(self.terms, self.bound)))
+        self.members.append(Member(Network(self.terms)))
         return self.members[-1]
 
     def _learn(self, entry: Facts) -> None:
@@ -213,7 +210,6 @@ class Engine:
             members.append({"time": member.time, "streams": member.network.streams, "planned": planned})
         meta = {
             "position": self.position,
-            "bound": self.bound,
             "streams": {name: astuple(stream) for name, stream in self.streams.items()},
             "facts": [" ".join(map(str, fact)) + " ." for fact in self.facts],
             "registered": [astuple(entry) for entry in self.registered.values()],
@@ -225,7 +221,7 @@ class Engine:
     def restore(cls, data: bytes) -> "Engine":
         """The engine that gave `data`. Raises SnapshotMismatch; the log holds all that is needed to start anew."""
         meta, arrays = unpack(data)
-        engine = cls(meta["bound"])
+        engine = cls()
         engine.position = meta["position"]
         engine.terms = TermTable.restored(arrays["terms"].tobytes().decode().split("\n") if len(arrays["terms"]) else ())
         engine.streams = {name: Stream(*values) for name, values in meta["streams"].items()}
@@ -236,7 +232,7 @@ class Engine:
         return engine
 
     def _restored(self, k: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
-        network = Network(self.terms, self.bound)
+        network = Network(self.terms)
         own = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
         pending = Arrivals(*(own.pop(f"pending.{name}") for name in COLUMNS))
         network.streams = dict(meta["streams"])

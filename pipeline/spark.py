@@ -23,6 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -215,8 +216,21 @@ def solutions_frame(spark: SparkSession, data: Path | str, start: int = 0) -> Da
 
         solutions_frame(spark, "data").writeStream.format("parquet").option("path", …).option("checkpointLocation", …).start()
     """
-    spark.dataSource.register(SolutionSource)
-    return spark.readStream.format(FORMAT).option("data", str(Path(data).absolute())).option("from", str(start)).load()
+    return _load(spark, {"data": str(Path(data).absolute()), "from": str(start)})
+
+
+_registering = threading.Lock()
+
+
+def _load(spark: SparkSession, options: dict[str, str]) -> DataFrame:
+    """Each frame has a registration to itself.
+
+    A registration carries one mutable map of environment variables, to which Spark adds while it starts a query; another query of the same
+    registration whose task is serialised at that moment is lost to a java.io.OptionalDataException.
+    """
+    with _registering:
+        spark.dataSource.register(SolutionSource)
+        return spark.readStream.format(FORMAT).options(**options).load()
 
 
 # ---------------------------------------------------------------- the sink
@@ -259,7 +273,6 @@ def start_job(
 
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
-    spark.dataSource.register(SolutionSource)
     options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
     writer = (
         spark.readStream.format(FORMAT)
@@ -286,8 +299,8 @@ def _run_one(spark: SparkSession, data: Path, max_rows: int) -> None:
         sink = SolutionSink(writer, Path(spill), lambda _: None)
         try:
             start_job(spark, data, sink, writer.position, max_rows=max_rows, to_end=True).awaitTermination()
-        except PySparkException as fault:
-            raise SparkFailed(f"Spark did not get through {data}: {fault}") from fault
+        except (PySparkException, Py4JError) as fault:
+            raise SparkFailed(f"Spark did not get through {data}: {fault}") from None  # its text is in the JVM, which may not live as long
         finally:
             sink.close()
 

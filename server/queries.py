@@ -203,7 +203,10 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
                 raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
             _submit_drop(service, known)  # not waited for: it goes into the log together with the registration
         if not same:
-            await asyncio.to_thread(service.log.append, lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph))
+            await asyncio.to_thread(
+                service.log.append,
+                lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph, service.settings.max_derivations),
+            )
     service.notify()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"

@@ -42,6 +42,7 @@ class Settings:
     origins: tuple[str, ...] = _setting((), _words)  # beside the server's own origin
     max_body: int = _setting(64 << 20, int)
     max_frame: int = _setting(16 << 20, int)
+    max_derivations: int = _setting(100_000, int)  # triples that a rule may derive at one instant
     max_query: int = _setting(256 << 10, int)
     buffer_solutions: int = _setting(10_000, int)  # how far a live subscriber may fall behind
     slow_after_s: float = _setting(2.0, float)  # a send that waits this long, with the buffer full, marks a slow reader

@@ -35,8 +35,8 @@ A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, ALPHA_WIDTH
 # templates: a CONSTRUCT triple; a term where >= 0, else -column of the row; and the stream it goes to
 T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
 
-# queries: where a query stands; facts are timeless rows that it takes in at its next instant
-Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_FAILED, QUERY_WIDTH = range(7)
+# queries: where a query stands; facts are timeless rows that it takes in at its next instant; what it has derived at INSTANT
+Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, QUERY_WIDTH = range(9)
 # reads: which query reads which stream, chained by stream
 R_QUERY, R_NEXT, READ_WIDTH = range(3)
 # streams: how many readers have facts to take in, and the first of the stream's reads
@@ -62,9 +62,9 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 
 # at: where the run stands
 (
-    NOW, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, PARKED, WAITING, ASKED, ANSWERED, DERIVED, DERIVING, MARGIN, NEED,
-    FED_ALONE, ENDING, TIMER_NODES, MEMO_LIMIT, BOUND, LATE, AT_WIDTH,
-) = range(24)  # fmt: skip
+    NOW, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN, NEED,
+    FED_ALONE, ENDING, TIMER_NODES, MEMO_LIMIT, LATE, AT_WIDTH,
+) = range(22)  # fmt: skip
 
 # why the kernel returned
 DONE, GROW, HOST, EXCEEDED = range(4)

@@ -4,43 +4,7 @@ import math
 
 import numpy as np
 
-from engine.kernel.columns import (
-    ADD,
-    AND,
-    ASK_ANSWER,
-    ASK_ARG,
-    ASK_HASH,
-    ASK_HOST,
-    ASK_NEXT,
-    ASK_SLOT,
-    ASK_SLOTS,
-    ASK_WHO,
-    ASKED,
-    BOUND_VAR,
-    END,
-    ERROR,
-    FALSE,
-    GE,
-    GT,
-    LE,
-    LT,
-    MUL,
-    NE,
-    NONE,
-    NOT,
-    OPEN_QUESTION,
-    OR,
-    PENDING,
-    PUSH_CONST,
-    PUSH_DURATION,
-    PUSH_VAR,
-    START,
-    STOP,
-    SUB,
-    TRUE,
-    UNBOUND,
-    UNSURE,
-)
+from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
 from engine.kernel.goals import SALT, mixed
 from engine.kernel.net import as_net

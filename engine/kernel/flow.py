@@ -1,73 +1,6 @@
 """How a solution leaves a node: filter, readers, output, derived occurrences."""
 
-from engine.kernel.columns import (
-    A_NODE,
-    A_O,
-    A_OVAR,
-    A_PVAR,
-    A_QUERY,
-    A_S,
-    A_SIDE,
-    A_STREAM,
-    A_SVAR,
-    ASK,
-    ASK_ANSWER,
-    COLUMN,
-    DERIVED,
-    DERIVING,
-    EDGE_AT,
-    EDGE_N,
-    EMIT,
-    END,
-    ENTRY,
-    F_COLUMN0,
-    F_NODE,
-    F_SIDE,
-    FALSE,
-    FAN,
-    FILTER,
-    FOUND,
-    FRAME_NODE,
-    FRAME_ROW,
-    FRAME_SIDE,
-    HIDE_AT,
-    HIDE_N,
-    KIND,
-    NONE,
-    NOW,
-    OPEN_QUESTION,
-    OUT,
-    OUT_END,
-    OUT_ENTRY,
-    OUT_NODE,
-    OUT_START,
-    OUT_VAR,
-    PARKED,
-    PENDING,
-    Q_AFTER,
-    Q_FACTS_AT,
-    Q_FACTS_N,
-    Q_FROM,
-    Q_OPEN,
-    QUERY,
-    R_NEXT,
-    R_QUERY,
-    S_PENDING,
-    S_READS,
-    START,
-    T_O,
-    T_P,
-    T_S,
-    T_STREAM,
-    TEMPLATE_AT,
-    TEMPLATE_N,
-    TRUE,
-    UNBOUND,
-    VAR,
-    WAITING,
-)
-
-from engine.kernel.columns import BIG, LEFT  # isort: skip
+from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
 from engine.kernel.goals import first_time, is_timeless, push, release, take
@@ -192,9 +125,19 @@ def derive(net, node, x):
             continue  # left out alone, as in SPARQL
         stream, start, end = templates[t, T_STREAM], net.rows[x, START], net.rows[x, END]
         if new_occurrence(net, stream, s, p, o, start, end):
-            net.at[DERIVED] += 1
-            net.at[DERIVING] = net.nodes[node, QUERY]
+            count_derived(net, net.nodes[node, QUERY])
             occur(net, stream, s, p, o, start, end, net.at[ENTRY])
+
+
+@inlined
+def count_derived(net, query):
+    """A rule that derives more at one instant than its bound allows is marked as endless."""
+    queries = net.queries
+    if queries[query, Q_INSTANT] != net.at[NOW]:
+        queries[query, Q_INSTANT], queries[query, Q_DERIVED] = net.at[NOW], 0
+    queries[query, Q_DERIVED] += 1
+    if queries[query, Q_DERIVED] > queries[query, Q_BOUND]:
+        net.at[ENDLESS] = query
 
 
 @jit

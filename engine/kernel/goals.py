@@ -2,34 +2,7 @@
 
 import numpy as np
 
-from engine.kernel.columns import (
-    COUNT,
-    DEPTH,
-    END,
-    FRAME_NODE,
-    FRAME_ROW,
-    FRAME_SIDE,
-    FREE,
-    HASH,
-    HEAD,
-    NEWER,
-    NONE,
-    NOW,
-    OLDER,
-    QUEUE,
-    SEEN_FIRST,
-    SEEN_HASH,
-    SEEN_N,
-    SEEN_NEXT,
-    SEEN_START,
-    SEEN_TAG,
-    SEEN_VAR,
-    SIDES,
-    START,
-    TAIL,
-    TIMELESS_HEAD,
-    VAR,
-)
+from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
 from engine.kernel.net import as_net
 

@@ -1,68 +1,6 @@
 """The loop: instant by instant in order of end; inside one, the fixpoint, then the waiting strata from the lowest."""
 
-from engine.kernel.columns import (
-    ANSWERED,
-    ASKED,
-    BIG,
-    BOUND,
-    COUNT,
-    DECIDE,
-    DEPTH,
-    DERIVED,
-    DONE,
-    EDGE_N,
-    EMIT,
-    ENDING,
-    ENTRY,
-    EVENT,
-    EVENTS,
-    EXCEEDED,
-    EXTEND,
-    FAN,
-    FED_ALONE,
-    FOREVER,
-    FOUND,
-    FRAME_NODE,
-    FRAME_ROW,
-    FRAME_SIDE,
-    FREE,
-    GROW,
-    HOST,
-    IN_END,
-    IN_ENTRY,
-    IN_KIND,
-    IN_O,
-    IN_P,
-    IN_S,
-    IN_SINCE,
-    IN_START,
-    IN_STREAM,
-    JOIN,
-    KIND,
-    LATE,
-    LEFT,
-    MARGIN,
-    MEMO_LIMIT,
-    NEED,
-    NONE,
-    NOW,
-    OPENING,
-    OUT,
-    PARKED,
-    PASS,
-    RIGHT,
-    SEEN_FIRST,
-    SEEN_N,
-    SPAN,
-    START,
-    STRATUM,
-    TEMPLATE_N,
-    TICK,
-    TIMER_NODES,
-    WAITING,
-)
-
-from engine.kernel.columns import DROPPED  # isort: skip
+from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
 from engine.kernel.flow import extend, fan_out, hand_on, new_occurrence, occur, open_query, write
 from engine.kernel.goals import push, release, store_of
@@ -143,7 +81,7 @@ def settle(net):
         node, side, row = stack[top, FRAME_NODE], stack[top, FRAME_SIDE], stack[top, FRAME_ROW]
         if not room(net, need_of(net, node, side)):
             return GROW
-        if at[DERIVED] > at[BOUND]:
+        if at[ENDLESS] != NONE:
             return EXCEEDED
         at[DEPTH] = top
         arrive(net, node, side, row)
@@ -173,7 +111,7 @@ def open_instant(net, now):
     at = net.at
     at[NOW] = now
     at[SEEN_FIRST] += at[SEEN_N]
-    at[SEEN_N], at[DERIVED] = 0, 0
+    at[SEEN_N] = 0
     if at[ASKED] > at[MEMO_LIMIT] and at[ANSWERED] == at[ASKED]:  # nothing is parked between instants, so all answers may go
         net.question_heads[:] = NONE
         at[ASKED], at[ANSWERED] = 0, 0

@@ -2,26 +2,7 @@
 
 from typing import NamedTuple
 
-from engine.kernel.columns import (
-    COUNT,
-    END,
-    HASH,
-    KEY_AT,
-    KEY_N,
-    LEFT,
-    LIFE_LEFT,
-    NEVER,
-    NONE,
-    NOW,
-    OLDER,
-    RELATION,
-    REST_AT,
-    REST_N,
-    RIGHT,
-    SPAN,
-    START,
-    TIMELESS,
-)
+from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.flow import emit
 from engine.kernel.goals import is_timeless, key_hash, release, store_goal, store_of, take, timed_head, timeless_head

@@ -3,45 +3,7 @@
 The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored.
 """
 
-from engine.kernel.columns import (
-    BIG,
-    BLOCKER,
-    BY_RIGHT,
-    CONDITION,
-    DECIDE,
-    END,
-    ENDING,
-    EXISTS,
-    FALSE,
-    HASH,
-    HEAD,
-    KEY2_AT,
-    KEY2_N,
-    KEY_AT,
-    KEY_N,
-    KIND,
-    LEFT,
-    LIFE_LEFT,
-    MINUS,
-    NONE,
-    NOTEXISTS,
-    NOW,
-    OLDER,
-    OPTIONALSEQ,
-    PENDING,
-    REST2_AT,
-    REST2_N,
-    REST_AT,
-    REST_N,
-    RIGHT,
-    START,
-    TIMELESS,
-    TRUE,
-    WITHOUT,
-    WITHOUTFOR,
-)
-
-from engine.kernel.columns import COUNT, FOREVER, QUEUE, TIMER_NODES  # isort: skip
+from engine.kernel.columns import *
 from engine.kernel.compile import jit
 from engine.kernel.filters import judge
 from engine.kernel.flow import copied, hand_on, park, wait

@@ -1,8 +1,6 @@
 """Temporal relations and compatibility; x is left, y is right."""
 
-from engine.kernel.columns import ANY, DURING, EQUALS, FINISHES, MEETS, OVERLAPS, SEQ, STARTS, UNBOUND
-
-from engine.kernel.columns import END, START, VAR  # isort: skip
+from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 
 

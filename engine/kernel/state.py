@@ -76,10 +76,10 @@ def empty_program() -> dict[str, NDArray[Any]]:
     }
 
 
-def new_net(width: int, bound: int) -> Net:
-    """A network without queries; `width`: variables of the widest solution; `bound`: derivations an instant may have."""
+def new_net(width: int) -> Net:
+    """A network without queries; `width`: variables of the widest solution."""
     at = np.zeros(c.AT_WIDTH, np.int64)
-    at[c.NOW], at[c.FREE], at[c.BOUND], at[c.MEMO_LIMIT], at[c.MARGIN] = -c.BIG, FIRST_ROWS, bound, 1 << 17, 8
+    at[c.NOW], at[c.FREE], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.MARGIN] = -c.BIG, FIRST_ROWS, c.NONE, 1 << 17, 8
     few = 1 << 8
     return Net(
         **empty_program(),

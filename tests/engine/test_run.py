@@ -33,7 +33,7 @@ class Log:
 
     def register(self, name: str, text: str) -> int:
         offset = self.engine.position
-        assert self.put(Register(0, name, PREFIXES + text)) == []
+        assert self.put(Register(0, name, PREFIXES + text, max_derivations=1000)) == []
         return offset
 
     def send(self, feed: str, stream: str = "default", delay: int = 0) -> list[Row]:
@@ -47,7 +47,7 @@ class Log:
 
 @pytest.fixture
 def log() -> Log:
-    return Log(Engine(bound=1000))
+    return Log(Engine())
 
 
 def test_streams_do_not_delay_each_other(log: Log) -> None:
