@@ -219,9 +219,8 @@ def test_a_stopping_server_says_so(tmp_path: Path) -> None:
         assert [closing(connection)[0] for connection in connections] == [1012, 1012]
 
 
-@pytest.mark.slow
 def test_a_failed_query_ends_its_subscription(tmp_path: Path) -> None:
-    with serving(tmp_path) as url:
+    with serving(tmp_path, max_derivations=2000) as url:
         client = Client(url)
         endless = "PREFIX : <http://example.org/> CONSTRUCT { ?s :value ?w } WHERE { ?s :value ?v BIND(?v + 1 AS ?w) }"
         client.register("endless", endless)
