@@ -23,7 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -274,13 +274,7 @@ def start_job(
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
     options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
-    writer = (
-        spark.readStream.format(FORMAT)
-        .options(**options)
-        .load()
-        .writeStream.foreachBatch(sink)
-        .option("checkpointLocation", str(sink.spill / "checkpoint"))
-    )
+    writer = _load(spark, options).writeStream.foreachBatch(sink).option("checkpointLocation", str(sink.spill / "checkpoint"))
     return (writer.trigger(availableNow=True) if to_end else writer).start()
 
 

@@ -175,7 +175,7 @@ def occurrences() -> st.SearchStrategy[Occurrence]:
 
 def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:
     """Rarely few: most queries find nothing in those."""
-    full = st.lists(occurrences(), min_size=most // 2, max_size=most)
+    full = st.lists(occurrences(), min_size=most // 2, max_size=most, unique=True)
     return st.one_of(full, full, full, st.lists(occurrences(), max_size=2))
 
 

@@ -99,6 +99,8 @@ def write(net, node, z):
         rows[z, START], rows[z, END] = net.at[NOW], net.at[NOW]
     for k in range(nodes[node, HIDE_AT], nodes[node, HIDE_AT] + nodes[node, HIDE_N]):
         rows[z, net.slots[k]] = UNBOUND
+    if nodes[node, TEMPLATE_N] > 0:
+        hide_left_out(net, node, z)
     if first_time(net, node, z):
         k = net.at[FOUND]
         net.out[k, OUT_START], net.out[k, OUT_END], net.out[k, OUT_NODE], net.out[k, OUT_ENTRY] = rows[z, START], rows[z, END], node, net.at[ENTRY]
@@ -116,13 +118,40 @@ def resolved(net, x, row):
 
 
 @jit
+def is_triple(net, t, x):
+    """Whether a template triple is one under x: with all its terms, and each where RDF allows it. Else it is left out alone, as in SPARQL."""
+    s, p, o = resolved(net, net.templates[t, T_S], x), resolved(net, net.templates[t, T_P], x), resolved(net, net.templates[t, T_O], x)
+    return s != UNBOUND and p != UNBOUND and o != UNBOUND and net.kinds[s] <= BLANK_KIND and net.kinds[p] == IRI_KIND
+
+
+@jit
+def hide_left_out(net, node, x):
+    """What only triples that are left out would show distinguishes no solutions of a rule."""
+    templates, first, after = net.templates, net.nodes[node, TEMPLATE_AT], net.nodes[node, TEMPLATE_AT] + net.nodes[node, TEMPLATE_N]
+    left_out = False
+    for t in range(first, after):
+        left_out = left_out or not is_triple(net, t, x)
+    if not left_out:
+        return
+    net.shown[:] = 0
+    for t in range(first, after):
+        if is_triple(net, t, x):
+            for part in range(T_S, T_O + 1):
+                if templates[t, part] < 0:
+                    net.shown[-templates[t, part]] = 1
+    for v in range(VAR, net.rows.shape[1]):
+        if net.shown[v] == 0:
+            net.rows[x, v] = UNBOUND
+
+
+@jit
 def derive(net, node, x):
     """Adds a rule's triples, with its solution's interval, to the stream it writes."""
     templates = net.templates
     for t in range(net.nodes[node, TEMPLATE_AT], net.nodes[node, TEMPLATE_AT] + net.nodes[node, TEMPLATE_N]):
+        if not is_triple(net, t, x):
+            continue
         s, p, o = resolved(net, templates[t, T_S], x), resolved(net, templates[t, T_P], x), resolved(net, templates[t, T_O], x)
-        if s == UNBOUND or p == UNBOUND or o == UNBOUND or net.kinds[s] > BLANK_KIND or net.kinds[p] != IRI_KIND:
-            continue  # left out alone, as in SPARQL
         stream, start, end = templates[t, T_STREAM], net.rows[x, START], net.rows[x, END]
         if new_occurrence(net, stream, s, p, o, start, end):
             count_derived(net, net.nodes[node, QUERY])

@@ -49,10 +49,11 @@ class Net(NamedTuple):
     questions: Ints
     question_heads: Ints
     scratch: Floats  # the filters' stack: (value, slack)
+    shown: Ints  # row columns that a rule's triples show
 
 
 FLOATS = frozenset({"consts", "numbers", "scratch"})
-FLAT = frozenset({"slots", "alpha_at", "timers", "kinds", "at", "free", "heads", "seen_heads", "question_heads"})
+FLAT = frozenset({"slots", "alpha_at", "timers", "kinds", "at", "free", "shown", "heads", "seen_heads", "question_heads"})
 WORDS = 3
 """Of an array in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
@@ -102,6 +103,7 @@ def new_net(width: int) -> Net:
         questions=np.zeros((few, c.ASK_ARG + width + 2), np.int64),
         question_heads=np.full(few, c.NONE, np.int64),
         scratch=np.zeros((64, 2), np.float64),
+        shown=np.zeros(c.VAR + width, np.int64),
     )
 
 
@@ -162,4 +164,5 @@ def with_width(net: Net, width: int) -> Net:
         out=wider(net.out, c.OUT_VAR + width),
         seen=wider(net.seen, c.SEEN_VAR + width),
         questions=wider(net.questions, c.ASK_ARG + width + 2),
+        shown=np.zeros(c.VAR + width, np.int64),
     )

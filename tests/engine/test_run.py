@@ -160,3 +160,8 @@ def test_a_snapshot_keeps_two_networks(log: Log) -> None:
     log.send("B@3", "b")
     log.engine = Engine.restore(log.engine.snapshot())
     assert log.send("A@4", "a") == [("query", 4, 1, 3), ("rule", 4, 4, 4)]
+
+
+def test_what_a_left_out_triple_would_show_distinguishes_nothing(log: Log) -> None:
+    log.register("rule", "CONSTRUCT { ?x :r ?x . :a :p ?s } INTO STREAM <derived> WHERE { ?s :A ?x }")
+    assert log.send("A(1)@1 A(2)@1 A(x)@1") == [("rule", 1, 1, 1), ("rule", 1, 1, 1)]
