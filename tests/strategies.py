@@ -140,6 +140,11 @@ def selects(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(f"SELECT {distinct}{head} {draw(_streams())}WHERE {body}")
 
 
+def queries() -> st.SearchStrategy[str]:
+    """Any of the two: shapes that often match, and shapes in shapes."""
+    return st.one_of(st.sampled_from((*SHAPES, *BINDINGS)).flatmap(of_shape), selects())
+
+
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """Rules whose terms come from the data alone, so that the fixpoint is finite."""
