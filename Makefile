@@ -9,6 +9,7 @@ JOBS ?= 2
 .PHONY: demo serve test check fast slow bench warm lint format clean
 
 demo: $(RUN_STAMP)
+	$(BIN)/epsparql warm
 	$(BIN)/epsparql demo
 
 serve: $(RUN_STAMP)

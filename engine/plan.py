@@ -344,14 +344,15 @@ class _Planner:
         joined = Scope(x.certain | y.certain, x.possible | y.possible, x.timeless and y.timeless)
         timeless = x.timeless or y.timeless or z.timeless
         between = self.keys(joined, z, "2")
+        blocking = c.FOREVER if x.timeless else span  # what blocks lies inside the joined interval only where x has an end
         by_right = not timeless and between["REST2_N"] == 0 and joined.certain & z.certain <= y.certain
         node = self.node(
             c.WITHOUT, target, RELATION=c.SEQ, SPAN=span, FILTER=self.filter(own), TIMELESS=timeless, BY_RIGHT=by_right,
-            LIFE_LEFT=span, LIFE_RIGHT=c.FOREVER, LIFE_BLOCKER=span, **self.keys(x, y), **between,
+            LIFE_LEFT=span, LIFE_RIGHT=c.FOREVER, LIFE_BLOCKER=blocking, **self.keys(x, y), **between,
         )  # fmt: skip
         if not y.timeless:
             self.fragment.strict |= {(node, c.LEFT), (node, c.BLOCKER)}
-        self.pattern(pattern.absent, (node, c.BLOCKER), span, [])
+        self.pattern(pattern.absent, (node, c.BLOCKER), blocking, [])
         self.pattern(pattern.left, (node, c.LEFT), span, to_left)
         self.pattern(pattern.right, (node, c.RIGHT), span, to_right)
 

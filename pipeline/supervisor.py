@@ -93,6 +93,15 @@ class SparkRunner:
 
     # ------------------------------------------------------------ supervision
     def _supervise(self) -> None:
+        try:
+            self._restart_until_stopped()
+        except Exception as fault:  # noqa: BLE001  # whatever it was, it must be seen: the server shows the state
+            self._ready, self._state = False, f"failed: {type(fault).__name__}: {fault}"
+            child = self._child
+            if child is not None:
+                _end(child)
+
+    def _restart_until_stopped(self) -> None:
         fruitless, pause = 0, FIRST_PAUSE_S
         while not self._stopping.is_set():
             self._progress = False

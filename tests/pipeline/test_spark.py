@@ -97,6 +97,18 @@ def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, 
     assert (solutions, changes) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")
 
 
+def test_a_runner_that_gets_nowhere_gives_up_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPSPARQL_JAVA", "none")
+    monkeypatch.setattr("pipeline.supervisor.FIRST_PAUSE_S", 0.01)
+    runner = SparkRunner(tmp_path, "local[1,4]")
+    runner.start()
+    cases.eventually(lambda: runner.state.startswith("failed"), 60, lambda: runner.state)
+    assert "EPSPARQL_JAVA must be 'system' or 'pypi'" in runner.state
+    assert not runner.ready
+    runner.stop()
+    assert runner.state.startswith("failed")
+
+
 def test_the_process_ends_with_its_standard_input(tmp_path: Path) -> None:
     """Also while Spark is still starting."""
     command = [sys.executable, "-m", "pipeline.spark", "--data", str(tmp_path), "--master", "local[1,4]"]
