@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 
+from engine.entries import Register
 from engine.kernel import columns as c
 from engine.network import Network, Triple
 from engine.plan import Refusal
-from engine.program import Fragment
+from engine.run import Engine
 from engine.strata import Cycle
-from engine.terms import TermTable
 from epsparql import algebra as a
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
 
@@ -17,11 +17,12 @@ STORING = frozenset({c.JOIN, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINU
 
 def check(query: a.Query, text: str, others: Sequence[a.Query] = (), facts: Sequence[Triple] = ()) -> tuple[Warning_, ...]:
     """The doubts about a query that may run beside `others` over `facts`. Raises Unsupported, CyclicNegation with the place in `text`."""
-    network = Network(TermTable())
-    for k, other in enumerate(others):
-        network.add(k, f"query {k}", other, facts)
+    engine = Engine()
+    engine.facts = dict.fromkeys(facts)
     try:
-        network.add(len(others), "query", query, facts)
+        for k, other in enumerate(others):
+            engine.admit(Register(k, f"query {k}", ""), other)
+        network = engine.admit(Register(len(others), "query", text), query)
     except Refusal as refusal:
         raise Unsupported(f"{refusal} is not evaluated by this version", place_of(refusal.word, text), text) from refusal
     except Cycle:
@@ -86,5 +87,3 @@ RELATIONS = {
     c.OVERLAPS: "OVERLAPS",
     c.PAR: "PAR",
 }
-
-__all__ = ["OPERATORS", "RELATIONS", "Fragment", "check"]

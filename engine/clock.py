@@ -56,25 +56,35 @@ def advance(streams: dict[str, Stream], entries: Sequence[Entry]) -> Span:
     return Span(marks, fed, n)
 
 
-def time_of(gate: Sequence[str], derived: frozenset[str], streams: Mapping[str, Stream], span: Span, before: int) -> Ints:
+def time_of(gate: Sequence[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], span: Span, before: int) -> Ints:
     """A query's time after each entry: the least watermark of the fed streams of its gate, and never less than before.
 
-    A stream that was never fed holds its readers back, unless rules write it (`derived`).
+    A stream that was never fed holds its readers back, unless rules bring it what comes on others: `sources` has, for each stream that
+    rules write, the other streams that these rest on.
     """
     if len(gate) == 1 and gate[0] in span.fed and span.fed[gate[0]][0]:
         return np.maximum(span.watermarks[gate[0]], before)
     least = np.full(span.n, END_OF_TIME, np.int64)
     counted = np.zeros(span.n, bool)
     for name in gate:
-        state = streams.get(name, Stream())
-        marks = span.watermarks.get(name, np.full(span.n, state.watermark, np.int64))
-        fed = span.fed.get(name, np.full(span.n, state.fed, np.int64)).astype(bool)
-        counts = fed | (name not in derived)
+        marks, fed = _marks_of(name, streams, span), _fed_of(name, streams, span)
+        brought = np.zeros(span.n, bool)
+        for source in sources.get(name, ()):
+            brought |= _fed_of(source, streams, span) | (source not in sources)
+        counts = fed | ~brought
         least = np.where(counts, np.minimum(least, np.where(fed, marks, NO_TIME)), least)
         counted |= counts
     time = np.where(counted, least, NO_TIME)
     np.maximum.accumulate(time, out=time)
     return np.maximum(time, before)
+
+
+def _marks_of(name: str, streams: Mapping[str, Stream], span: Span) -> Ints:
+    return span.watermarks.get(name, np.full(span.n, streams[name].watermark if name in streams else NO_TIME, np.int64))
+
+
+def _fed_of(name: str, streams: Mapping[str, Stream], span: Span) -> NDArray[np.bool_]:
+    return span.fed.get(name, np.full(span.n, name in streams and streams[name].fed, np.int64)).astype(bool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

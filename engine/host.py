@@ -24,15 +24,15 @@ def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: s
     def lookup(variable: Variable) -> Term | None:
         return terms.term(bound.get(variable, c.UNBOUND))
 
-    if inquiry.condition is not None:
-        return c.TRUE if truth(inquiry.condition, lookup, start, end) else c.FALSE
     if inquiry.fresh is not None:
         return terms.intern(str(fresh_node(inquiry.fresh, name, [terms.texts[k] for k in bound.values()], start, end)))
-    assert inquiry.expression is not None
     try:
+        if inquiry.condition is not None:
+            return c.TRUE if truth(inquiry.condition, lookup, start, end) else c.FALSE
+        assert inquiry.expression is not None
         return terms.intern(str(evaluate(inquiry.expression, lookup, start, end)))
-    except ExpressionError:
-        return c.UNBOUND
+    except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
+        return c.UNBOUND if inquiry.condition is None else c.FALSE
 
 
 def fresh_node(label: str, name: str, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:

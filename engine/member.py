@@ -31,7 +31,9 @@ class Member:
         """
         first = entries[0].offset
         waiting = self._arrived(new)
-        release = np.maximum(np.searchsorted(time, waiting.end), waiting.entry - first)
+        accepted = waiting.entry - first
+        release = np.maximum(np.searchsorted(time, waiting.end), accepted)
+        openings = self._openings(entries, time, passed, waiting, accepted, release)
         out = release < len(entries)
         if not out.all():
             self.pending, waiting, release = waiting.where(~out), waiting.where(out), release[out]
@@ -40,9 +42,28 @@ class Member:
         if not in_order(release, waiting.end):
             order = np.lexsort((waiting.end, release))
             waiting, release = waiting.where(order), release[order]
-        marks = self._marks(entries, time, release, waiting.end, passed)
+        marks = self._marks(entries, time, release, waiting.end, openings)
         self.time = int(time[-1])
         return columns(waiting, release + first, marks)
+
+    def _openings(
+        self, entries: Sequence[Entry], time: Ints, passed: int, waiting: Arrivals, accepted: Ints, release: Ints
+    ) -> dict[int, list[tuple[int, int]]]:
+        """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
+        silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
+        unopened = self.network.unopened() if silent else []
+        found: dict[int, list[tuple[int, int]]] = {}
+        for k in silent if unopened else ():
+            before = self.time if k == 0 else int(time[k - 1])
+            if time[k] <= before or (isinstance(entries[k], Finish) and time[k] < END_OF_TIME):
+                continue
+            t0 = int(time[k]) if time[k] < END_OF_TIME else max(before, passed, 0 if passed == NO_TIME else NO_TIME)
+            here = (accepted <= k) & (release > k)
+            for planned in unopened:
+                streams = [self.network.streams[name] for name in planned.query.streams]
+                if not (here & np.isin(waiting.stream, streams) & (waiting.entry > planned.registered)).any():
+                    found.setdefault(k, []).append((planned.number, t0))
+        return found
 
     def _arrived(self, new: Mapping[str, Arrivals]) -> Arrivals:
         """The pending occurrences and the new ones of the streams that the network reads, by its numbers of streams."""
@@ -53,8 +74,10 @@ class Member:
             parts.append(Arrivals(number, part.s, part.p, part.o, part.start, part.end, part.entry))
         return together(parts) if parts else NO_ARRIVALS
 
-    def _marks(self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, passed: int) -> list[tuple[int, int, int, int, int]]:
-        """(place, kind, query, end, entry) of the ticks, and of the openings of queries that a silent or finished stream leaves without a t0."""
+    def _marks(
+        self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]
+    ) -> list[tuple[int, int, int, int, int]]:
+        """(place, kind, query, end, entry) of the openings and ticks."""
         if len(time) == len(end) == 1 and end[0] == time[0]:  # one event that brings its own time, the common case of a live stream
             return []
         before = np.concatenate([[self.time], time[:-1]])
@@ -63,10 +86,8 @@ class Member:
         marks = []
         for k in np.flatnonzero((time > before) & (time > last_end)).tolist():
             place, offset = int(last_row[k]) + 1, entries[k].offset
-            if isinstance(entries[k], Tick | Finish):
-                opened = int(time[k]) if time[k] < END_OF_TIME else max(int(before[k]), passed, 0 if passed == NO_TIME else NO_TIME)
-                at = max(opened, int(last_end[k]), int(self.network.net.at[c.NOW]))
-                marks += [(place, c.OPENING, number, at, offset) for number in self.network.unopened()]
+            for number, t0 in openings.get(k, ()):
+                marks.append((place, c.OPENING, number, max(t0, int(last_end[k]), int(self.network.net.at[c.NOW])), offset))
             marks.append((place, c.TICK, 0, int(time[k]), offset))
         return marks
 

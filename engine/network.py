@@ -15,7 +15,7 @@ from engine.kernel.instants import run
 from engine.kernel.state import KEPT, WORDS, Net, new_net, with_room, with_width
 from engine.plan import Names, plan
 from engine.program import Fragment, Inquiry, Place, end_of, place, placed_nodes, with_alpha
-from engine.strata import Cycle, Wire, strata
+from engine.strata import Cycle, Wire, on_cycles, strata
 from engine.terms import TermTable
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
@@ -46,6 +46,7 @@ class Planned:
     inquiries: tuple[Inquiry, ...]
     strict: frozenset[tuple[int, int]]
     scans: tuple[tuple[int, int, int], ...]  # (node, side, predicate) of each, 0 for a predicate variable
+    max_derivations: int
 
     @property
     def out(self) -> int:
@@ -120,27 +121,29 @@ class Network:
         return self.streams[name]
 
     def add(self, registered: int, name: str, query: a.Query, facts: Iterable[Triple], max_derivations: int = 0) -> None:
-        """Plans a query and puts it behind the others. Raises Refusal, Cycle; then nothing has changed."""
+        """Plans a query and puts it behind the others. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
         fragment = plan(query, self.names(facts))
         at, number = end_of(self.net), len(self.net.queries)
-        before = self.net
-        net = place(with_width(self.net, len(fragment.columns)), fragment, at, number)
-        planned = planned_from(registered, name, query, number, fragment, at, end_of(net))
+        net = self.net._replace(at=self.net.at.copy(), streams=self.net.streams.copy())
+        net = place(with_width(net, len(fragment.columns)), fragment, at, number)
+        planned = planned_from(registered, name, query, number, fragment, at, end_of(net), max_derivations)
         self.planned[registered] = planned
         try:
-            self._hold(self._with_strata(net))
-        except Cycle:
+            net = self._with_readers(net, planned, fragment)
+            self._rank(net)
+        except BaseException:
             del self.planned[registered]
-            before.at[c.TIMER_NODES] = len(before.timers)
             raise
         self._inquiries += [(inquiry, name) for inquiry in fragment.inquiries]
-        self._hold(self._with_readers(self.net, planned, fragment, max_derivations))
+        self._hold(net)
 
-    def _with_strata(self, net: Net) -> Net:
-        kinds = net.nodes[:, c.KIND].tolist()
+    def _rank(self, net: Net) -> None:
+        """Strata of the nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs."""
         wires = [wire for planned in self.planned.values() for wire in self._wires(net, planned)]
-        net.nodes[:, c.STRATUM] = strata(kinds, wires)
-        return net
+        net.nodes[:, c.STRATUM] = strata(net.nodes[:, c.KIND].tolist(), wires)
+        circling = on_cycles(len(net.nodes), wires) if any(planned.writes for planned in self.planned.values()) else set()
+        for planned in self.planned.values():
+            net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if planned.out in circling else c.FOREVER
 
     def _wires(self, net: Net, planned: Planned) -> Iterable[Wire]:
         """How solutions of one query go on: along its edges, and from its templates to the scans of others."""
@@ -162,11 +165,11 @@ class Network:
             if anything or predicate in predicates:
                 yield planned.at.node + node, (node, side) in planned.strict
 
-    def _with_readers(self, net: Net, planned: Planned, fragment: Fragment, bound: int) -> Net:
+    def _with_readers(self, net: Net, planned: Planned, fragment: Fragment) -> Net:
         """Scans, reads and facts of a query that has just been placed."""
         alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
         alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = planned.number, alpha[:, c.A_NODE] + planned.at.node
-        row = np.array([[0, planned.registered, -c.BIG, 0, 0, bound, -c.BIG, 0]], np.int64)
+        row = np.array([[0, planned.registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0]], np.int64)
         net = net._replace(queries=np.concatenate([net.queries, row]))
         net = with_alpha(net, np.concatenate([alpha_of(net), alpha]))
         reads = [[planned.number, int(net.streams[self.streams[s], c.S_READS])] for s in dict.fromkeys(planned.query.streams)]
@@ -201,7 +204,7 @@ class Network:
             fragment = plan(planned.query, self.names(everything))
             self.net.nodes[planned.at.node : planned.after.node] = placed_nodes(fragment, planned.at, planned.number)
         try:
-            self._with_strata(self.net)
+            self._rank(self.net)
         except Cycle:
             self.net.nodes[:] = before
             raise
@@ -210,7 +213,7 @@ class Network:
 
     def _learn(self, planned: Planned, facts: list[list[int]]) -> None:
         net, number = self.net, planned.number
-        facts = [row for row in facts if row[c.F_COLUMN0] != c.NONE or row[c.F_TERM0] != c.NONE or not net.queries[number, c.Q_OPEN]]
+        facts = [row for row in facts if row[c.F_COLUMN0] != c.EMPTY_GROUP]
         first, n = int(net.queries[number, c.Q_FACTS_AT]), int(net.queries[number, c.Q_FACTS_N])
         if not facts:
             return
@@ -242,9 +245,9 @@ class Network:
                 net.streams[number, c.S_PENDING] += bool(pending)
         self._hold(net._replace(reads=np.array(reads, np.int64).reshape(-1, c.READ_WIDTH)))
 
-    def unopened(self) -> list[int]:
-        """Numbers of the queries that no occurrence has opened yet."""
-        return [p.number for p in self.planned.values() if not self.net.queries[p.number, c.Q_OPEN]]
+    def unopened(self) -> list[Planned]:
+        """The queries that no occurrence has opened yet."""
+        return [p for p in self.planned.values() if not self.net.queries[p.number, c.Q_OPEN]]
 
     # ------------------------------------------------------------ running
     def feed(self, columns: Ints) -> Ints:
@@ -332,9 +335,12 @@ class Network:
             self._inquiries[p.at.ask : p.after.ask] = [(inquiry, p.name) for inquiry in p.inquiries]
 
 
-def planned_from(registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, after: Place) -> Planned:
+def planned_from(
+    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, after: Place, max_derivations: int
+) -> Planned:
     scans = tuple((row[c.A_NODE], row[c.A_SIDE], row[-1]) for row in fragment.alpha)
-    return Planned(registered, name, query, number, at, after, dict(fragment.columns), tuple(fragment.inquiries), frozenset(fragment.strict), scans)
+    questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
+    return Planned(registered, name, query, number, at, after, dict(fragment.columns), questions, strict, scans, max_derivations)
 
 
 def alpha_of(net: Net) -> Ints:

@@ -115,6 +115,8 @@ class _Planner:
         pattern = self.query.pattern
         for variable in sorted(all_variables(pattern), key=lambda v: v.name):
             self.column(variable)
+        for stream in self.query.streams:
+            self.names.stream(stream)
         out = self.node(c.OUT, None)
         match self.query:
             case a.Select(projection=projection, distinct=distinct):
@@ -249,7 +251,7 @@ class _Planner:
         if len(triples) < 2:
             target = self.after(target, c.FOREVER, conditions)
         if not triples:
-            self.fragment.facts.append([*target, *(c.NONE,) * 6])
+            self.fragment.facts.append([*target, c.EMPTY_GROUP, *(c.NONE,) * 5])
         elif len(triples) == 1:
             self.scan(triples[0], target)
         else:

@@ -1,6 +1,6 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ class Layout:
     """What registrations settle: networks in order of their rules, each with the streams whose time it waits for."""
 
     order: tuple[tuple[Member, tuple[str, ...]], ...]
-    derived: frozenset[str]  # streams that rules write
+    sources: Mapping[str, frozenset[str]]  # for each stream that rules write, the others that it rests on
 
 
 class Engine:
@@ -107,13 +107,23 @@ class Engine:
     # ------------------------------------------------------------ queries
     def _register(self, entry: Register, changes: list[StateChange]) -> None:
         try:
-            query = parse(entry.text).query
-            member = self._member_for(query)
-            member.network.add(entry.offset, entry.name, query, self.facts, entry.max_derivations)
-            self.registered[entry.offset] = entry
+            self.admit(entry, parse(entry.text).query)
         except (QueryError, Refusal, Cycle) as fault:
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", str(fault)))
-            self.members = [member for member in self.members if member.network.planned]
+        except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
+            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
+
+    def admit(self, entry: Register, query: a.Query) -> Network:
+        """Puts a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+        members = list(self.members)
+        try:
+            network = self._member_for(query).network
+            network.add(entry.offset, entry.name, query, self.facts, entry.max_derivations)
+        except BaseException:
+            self.members = members
+            raise
+        self.registered[entry.offset] = entry
+        return network
 
     def _rules(self) -> list[a.Construct]:
         return [rule for member in self.members for rule in member.rules]
@@ -130,7 +140,7 @@ class Engine:
             below, reach = reached([query.into], rules, onwards=True), reached(query.streams, rules)
             on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
         if len(on_cycle) > 1:
-            raise Refusal("rules that feed each other over streams of different queries: drop them and register them one after the other")
+            raise Refusal("recursion over streams that other rules read apart (let the rules of a cycle read and write one stream)", "INTO")
         if on_cycle:
             return on_cycle[0]
         gate = reached(query.streams, rules)
@@ -158,7 +168,7 @@ class Engine:
         new = dict(arrivals) if whole else {s: part.where((part.entry >= first) & (part.entry <= last)) for s, part in arrivals.items()}
         layout = self._layout = self._layout or self._laid_out()
         for member, gate in layout.order:
-            time = time_of(gate, layout.derived, self.streams, span, member.time)
+            time = time_of(gate, layout.sources, self.streams, span, member.time)
             rows = member.network.feed(member.feed(entries, time, new, max((passed.get(name, NO_TIME) for name in gate), default=NO_TIME)))
             self._collect(member, rows, new, found)
             for failure in member.network.failures:
@@ -170,7 +180,9 @@ class Engine:
     def _laid_out(self) -> "Layout":
         rules = self._rules()
         order = tuple((member, tuple(sorted(reached(member.network.reads, rules)))) for member in in_order_of_rules(self.members))
-        return Layout(order, frozenset(rule.into for rule in rules))
+        written = {rule.into for rule in rules}
+        sources = {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}
+        return Layout(order, sources)
 
     def _collect(self, member: Member, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
         """Sorts a network's rows to its queries, and hands what rules derived to the other networks that read it."""
@@ -241,7 +253,7 @@ class Engine:
             entry = self.registered[registered]
             query = parse(entry.text).query
             fragment = plan(query, network.names(self.facts))
-            planned.append(planned_from(registered, entry.name, query, number, fragment, Place(*at), Place(*after)))
+            planned.append(planned_from(registered, entry.name, query, number, fragment, Place(*at), Place(*after), entry.max_derivations))
         network.restore(own, planned)
         return Member(network, meta["time"], pending)
 

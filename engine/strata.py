@@ -46,3 +46,25 @@ def strata(kinds: list[int], wires: list[Wire]) -> list[int]:
             return level
         pending = {wire.target for wire in wires if wire.source in changed and not wire.strict}
     raise Cycle(sorted(changed))
+
+
+def on_cycles(n: int, wires: list[Wire]) -> set[int]:
+    """Of n nodes those on a cycle inside an instant, or on a way from one cycle to another: the others are trimmed, end by end."""
+    onwards: list[list[int]] = [[] for _ in range(n)]
+    back: list[list[int]] = [[] for _ in range(n)]
+    for wire in wires:
+        if not wire.strict:
+            onwards[wire.source].append(wire.target)
+            back[wire.target].append(wire.source)
+    left = set(range(n))
+    for following, preceding in ((onwards, back), (back, onwards)):
+        degree = [len([node for node in preceding[k] if node in left]) for k in range(n)]
+        loose = [k for k in left if not degree[k]]
+        while loose:
+            node = loose.pop()
+            left.discard(node)
+            for other in following[node]:
+                degree[other] -= 1
+                if not degree[other] and other in left:
+                    loose.append(other)
+    return left

@@ -42,6 +42,7 @@ R_QUERY, R_NEXT, READ_WIDTH = range(3)
 # streams: how many readers have facts to take in, and the first of the stream's reads
 S_PENDING, S_READS, STREAM_WIDTH = range(3)
 # facts: a timeless row for a side of a node
+EMPTY_GROUP = -2  # in the first column of a fact: the solution of a group without triple patterns
 F_NODE, F_SIDE, F_COLUMN0, F_TERM0, F_COLUMN1, F_TERM1, F_COLUMN2, F_TERM2, FACT_WIDTH = range(9)
 
 # feed (column-wise): what the kernel is to take in, in order

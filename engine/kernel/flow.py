@@ -247,7 +247,7 @@ def open_query(net, query):
         for v in range(VAR, net.rows.shape[1]):
             net.rows[row, v] = UNBOUND
         for k in range(F_COLUMN0, F_COLUMN0 + 6, 2):
-            if facts[f, k] != NONE:
+            if facts[f, k] >= 0:
                 net.rows[row, facts[f, k]] = facts[f, k + 1]
         push(net, facts[f, F_NODE], facts[f, F_SIDE], row)
     queries[query, Q_FACTS_N] = 0

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 
 import pytest
 
+import epsparql
+from engine.check import check
 from engine.entries import END_OF_TIME, Drop, Entry, Events, Facts, Finish, Register, Tick
 from engine.errors import LogGap, SnapshotMismatch
 from engine.kernel import columns as c
 from engine.run import Engine
+from epsparql import QueryError
 from tests.feeds import PREFIXES, SECOND, parse_feed
 from tests.oracle import Occurrence
 from tests.running import block
@@ -165,3 +168,54 @@ def test_a_snapshot_keeps_two_networks(log: Log) -> None:
 def test_what_a_left_out_triple_would_show_distinguishes_nothing(log: Log) -> None:
     log.register("rule", "CONSTRUCT { ?x :r ?x . :a :p ?s } INTO STREAM <derived> WHERE { ?s :A ?x }")
     assert log.send("A(1)@1 A(2)@1 A(x)@1") == [("rule", 1, 1, 1), ("rule", 1, 1, 1)]
+
+
+def test_a_query_without_triple_patterns(log: Log) -> None:
+    log.register("one", "SELECT (1 AS ?x) WHERE {}")
+    assert log.send("A@3") == [("one", 1, 3, 3)]
+    assert log.send("A@4") == []
+
+
+def test_a_rule_that_writes_an_input_stream_does_not_stop_it_from_holding_time_back(log: Log) -> None:
+    log.register("q", "SELECT * FROM STREAM <default> FROM STREAM <other> WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
+    log.register("rule", "CONSTRUCT { ?s :X ?x } WHERE { ?s :Y ?x }")
+    assert log.send("B@9", "other") == []
+    assert log.send("A@1") == []
+    assert log.send("A@12") == [("q", 4, 1, 9)]
+    assert log.send("B@12", "other") == [("q", 5, 1, 12)]
+
+
+def test_only_a_rule_that_feeds_itself_is_stopped(log: Log) -> None:
+    log.register("endless", "CONSTRUCT { ?s :N ?m } WHERE { ?s :N ?n BIND(?n + 1 AS ?m) }")
+    log.register("innocent", "CONSTRUCT { ?s :M ?n . ?s :L ?n } WHERE { ?s :N ?n }")
+    log.send("N(0)@1 A@1")
+    assert list(log.failed) == ["endless"]
+    many = " ".join(f"N({k})@2" for k in range(1500))
+    assert len(log.send(many)) == 1500, "a load is no recursion"
+    assert list(log.failed) == ["endless"]
+
+
+def test_what_waits_for_time_still_gives_the_first_instant(log: Log) -> None:
+    log.put(Facts(0, "", "<http://example.org/s> <http://example.org/K> <http://example.org/k> .\n"))
+    log.register("known", "SELECT * WHERE { ?s :K ?k }")
+    assert log.send("A@10", delay=5) == []
+    assert log.put(Tick(0, "default", 7 * SECOND)) == []
+    assert log.finish() == [("known", 4, 10, 10)]
+
+
+def test_recursion_over_separate_streams_is_refused_before_it_is_registered(log: Log) -> None:
+    texts = [f"CONSTRUCT {{ ?s :A ?x }} INTO STREAM <{into}> FROM STREAM <{read}> WHERE {{ ?s :A ?x }}" for read, into in ("ab", "bc", "ca")]
+    first, second, third = (epsparql.parse(PREFIXES + text).query for text in texts)
+    check(second, PREFIXES + texts[1], [first])
+    with pytest.raises(QueryError, match="one stream") as fault:
+        check(third, PREFIXES + texts[2], [first, second])
+    assert fault.value.line == 3
+
+
+def test_an_unforeseen_fault_at_a_registration_fails_that_query_alone(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.register("right", "SELECT * WHERE { ?s :A ?x }")
+    with monkeypatch.context() as patched:
+        patched.setattr("engine.network.place", lambda *_: 1 / 0)
+        log.register("wrong", "SELECT * WHERE { ?s :A ?x }")
+    assert "internal error" in log.failed["wrong"]
+    assert log.send("A@1") == [("right", 2, 1, 1)]
