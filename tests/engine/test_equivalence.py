@@ -102,6 +102,28 @@ def test_arrivals(query: str, fed: Streams, background: list[Triple], data: st.D
     assert ordered(whole.emitted)
 
 
+@RANDOM
+@given(
+    rules=st.lists(strategies.rules(), min_size=2, max_size=4),
+    selects=st.lists(strategies.selects(), min_size=1, max_size=3),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(4)}),
+    background=strategies.facts(),
+    data=st.data(),
+)
+def test_many_together(rules: list[str], selects: list[str], fed: Streams, background: list[Triple], data: st.DataObject) -> None:
+    """Several rules and queries over two streams, in networks of their own or together, cut and restored."""
+    texts = {f"rule{number}": text for number, text in enumerate(rules)} | {f"q{number}": text for number, text in enumerate(selects)}
+    queries = {name: text for name, text in texts.items() if accepted({name: text})}
+    assume(queries)
+    explain(queries, fed, background)
+    arrival = data.draw(strategies.arrivals(fed))
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    whole = run([block(log)])
+    kept = without(queries, whole.refused)
+    assert results(kept, whole.emitted) == run_oracle(kept, fed, background)
+    assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
+
+
 def ordered(found: list[Emitted]) -> bool:
     """By entry, end, start; so ends never fall."""
     keys = [(entry, end, start) for _, entry, start, end, _ in found]
