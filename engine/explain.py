@@ -87,6 +87,8 @@ def _operator(fragment: Fragment, row: list[int], query: a.Query) -> str:
     if kind == c.OUT:
         return _head(query)
     words = [RELATIONS[row[c.RELATION]] if kind == c.JOIN else OPERATORS[kind]]
+    if kind == c.PASS:
+        words = ["keep what is"]
     variable = {column: str(v) for v, column in fragment.columns.items()}
     key = [variable[column] for column in fragment.slots[row[c.KEY_AT] : row[c.KEY_AT] + row[c.KEY_N]]]
     rest = [variable[column] for column in fragment.slots[row[c.REST_AT] : row[c.REST_AT] + row[c.REST_N]]]

@@ -12,7 +12,7 @@ from math import ceil, floor
 from urllib.parse import quote, urljoin
 
 from engine import casts, numbers, regex, times
-from engine.literals import FALSE, TRUE, term_of, value_of
+from engine.literals import FALSE, TRUE, parse_term, term_of, value_of
 from engine.values import Duration, ExpressionError, Instant, Kind, Number, Text
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term
 
@@ -112,7 +112,12 @@ def iri(term: Term, base: Term | None = None) -> Term:
     text = _simple(term)
     if any(character in '<>"{}|^`\\' or character <= " " for character in text):
         raise ExpressionError
-    return Iri(urljoin(base.value, text) if isinstance(base, Iri) else text)
+    if not isinstance(base, Iri):
+        return Iri(text)
+    try:
+        return Iri(urljoin(base.value, text))
+    except ValueError:  # one of them has a host that cannot be, such as `[`
+        raise ExpressionError from None
 
 
 def strdt(lexical: Term, of: Term) -> Term:
@@ -123,8 +128,10 @@ def strdt(lexical: Term, of: Term) -> Term:
 
 def strlang(lexical: Term, tag: Term) -> Term:
     language = _simple(tag)
-    if not language.replace("-", "a").isalnum() or not language.isascii():
-        raise ExpressionError
+    try:
+        parse_term(f'""@{language}')
+    except ValueError:
+        raise ExpressionError from None
     return Literal(_simple(lexical), RDF_LANG_STRING, language.lower())
 
 

@@ -218,6 +218,8 @@ class FrameWriter:
             self._fd = os.open(segment_path(directory, self._segment), os.O_RDWR | os.O_CREAT, 0o644)
             os.truncate(self._fd, self._size)
             sync_directory(directory)
+            if durable:
+                self.sync()  # the last writer may have died between a frame and its sync
             self.publish()
         except BaseException:
             self.close()
@@ -256,9 +258,9 @@ class FrameWriter:
 
     def _rotate(self) -> None:
         os.fsync(self._fd)  # recovery looks at the last segment only, so all before it must hold
-        os.close(self._fd)
-        self._segment, self._size = self.position, 0
-        self._fd = os.open(segment_path(self.directory, self._segment), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        fd = os.open(segment_path(self.directory, self.position), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.close(self._fd)  # not before the next one is open: whatever fails, `close` finds what is its own
+        self._fd, self._segment, self._size = fd, self.position, 0
         sync_directory(self.directory)
 
     def _recover(self) -> tuple[int, int, int]:

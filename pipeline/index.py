@@ -1,11 +1,10 @@
 """Where each registration's solutions stand in the solution log. Derived from the frames, so it may be thrown away at any time."""
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -44,10 +43,13 @@ class Places:
         self.segments.append(segment)
         self.bytes.append(byte)
 
-    def after(self, key: Key | None) -> Iterator[tuple[int, int]]:
-        """Segment and byte of the frames that hold solutions beyond `key`."""
+    def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
+        """Segment and byte of the frames that hold the first `limit` solutions beyond `key`."""
         begin = 0 if key is None else bisect_right(range(len(self.ends)), key, key=lambda i: (self.ends[i], self.ordinals[i]))
-        return zip(islice(self.segments, begin, None), islice(self.bytes, begin, None), strict=True)
+        if begin == len(self.ends):
+            return []
+        stop = bisect_left(self.counts, self.counts[begin] + limit, begin) + 1  # the first of them may hold a single one beyond the key
+        return list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
 
 
 _Noted = list[tuple[int, Summary]]

@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
+from pipeline.errors import OutOfOrder
 from pipeline.hosting import MAX_ROWS, SNAPSHOT_WEIGHT, Advance, EngineHost
 from pipeline.log import LogReader
 from pipeline.solutions import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as long each time that nothing was gained
 _log = logging.getLogger(__name__)
 
 
@@ -56,16 +59,36 @@ class InProcessRunner:
 
     @property
     def state(self) -> str:
-        """`starting`, `running`, `stopped` or `failed: <reason>`."""
+        """`starting`, `running`, `waiting: <reason>`, `stopped` or `failed: <reason>`."""
         return self._state
 
     def on_commit(self, callback: Callable[[int], None]) -> None:
         """`callback(position)` after each commit, from the runner's thread; it must not block."""
         self._callbacks.append(callback)
 
-    def _run(self, solutions: SolutionWriter) -> None:
-        host = EngineHost(self._data, reader=self._reader, snapshot_weight=self._snapshot_weight)
+    def _run(self, first: SolutionWriter) -> None:
+        """Work until stopped. What the system refuses (a full disk, say) is waited out; any other fault is the end."""
+        solutions: SolutionWriter | None = first
+        pause = 0.0
         try:
+            while solutions is not None or not self._stopping.wait(pause):
+                begun = self._position
+                try:
+                    with closing(solutions or self._reopened()) as writer:
+                        self._work(writer)
+                except OSError as fault:
+                    pause = min(max(_FIRST_PAUSE_S, 2 * pause if self._position == begun else 0.0), _LONGEST_PAUSE_S)
+                    self._state = f"waiting: {type(fault).__name__}: {fault}; the next try comes in {pause:g} s"
+                    _log.warning("the runner at position %d tries again in %g s", self._position, pause, exc_info=True)
+                solutions = None
+            self._state = "stopped"
+        except Exception as fault:  # noqa: BLE001  # whatever it was, it must be seen: the server shows the state
+            self._state = f"failed: {type(fault).__name__}: {fault}"
+            _log.exception("the runner stopped at position %d", self._position)
+
+    def _work(self, solutions: SolutionWriter) -> None:
+        """Follow the log until stopped, with an engine brought anew to the committed position: one that failed half-way is of no use."""
+        with closing(EngineHost(self._data, reader=self._reader, snapshot_weight=self._snapshot_weight)) as host:
             for _ in host.run(self._position, self._position, self._max_rows):
                 raise AssertionError("an empty range brings nothing")
             self._state = "running"
@@ -74,13 +97,16 @@ class InProcessRunner:
                 if head > self._position:
                     self._follow(host, solutions, head)
             host.save()
-            self._state = "stopped"
-        except Exception as fault:  # noqa: BLE001  # whatever it was, it must be seen: the server shows the state
-            self._state = f"failed: {type(fault).__name__}: {fault}"
-            _log.exception("the runner stopped at position %d", self._position)
-        finally:
-            host.close()
+
+    def _reopened(self) -> SolutionWriter:
+        """The solution log as it is on disk: a commit that failed may be there or not. Raises: Locked, Corrupt, OutOfOrder, OSError."""
+        solutions = SolutionWriter(self._data)
+        if solutions.position < self._position:
             solutions.close()
+            raise OutOfOrder(f"the solutions end at {solutions.position}, before {self._position}, to which they were committed")
+        if solutions.position > self._position:
+            self._reached(solutions.position)
+        return solutions
 
     def _follow(self, host: EngineHost, solutions: SolutionWriter, head: int) -> None:
         for piece in host.run(self._position, head, self._max_rows):
@@ -93,6 +119,9 @@ class InProcessRunner:
 
     def _commit(self, solutions: SolutionWriter, piece: Advance) -> None:
         solutions.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
-        self._position = piece.hi
+        self._reached(piece.hi)
+
+    def _reached(self, position: int) -> None:
+        self._position = position
         for callback in self._callbacks:
-            callback(piece.hi)
+            callback(position)

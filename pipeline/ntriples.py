@@ -8,6 +8,8 @@ from pipeline.errors import FormatError
 
 MAX_TERM = 1 << 18
 CACHED = 200_000
+NO_DIRECTIONS = "base directions (RDF 1.2) are not supported"
+PLAIN_TAG = "a plain language tag such as @en"
 
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf'<(?:[^\x00-\x20<>"{{}}|^`\\]|{_UCHAR})*>'
@@ -41,7 +43,10 @@ def canonical(text: str) -> str:
         raise _fault(fault, text) from None
     if len(parsed) != 1 or not _TERM.fullmatch(text):
         raise FormatError("term", f"{text[:64]!r} is not one term in N-Triples syntax", 1, 1, '<iri>, "literal" or _:label')
-    return str(parsed[0].object)
+    term = parsed[0].object
+    if isinstance(term, ox.Literal) and term.direction is not None:
+        raise FormatError("term", NO_DIRECTIONS, 1, text.rindex("--") + 1, PLAIN_TAG)
+    return str(term)
 
 
 def _fault(fault: Exception, text: str) -> FormatError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 
 from pipeline.errors import FormatError
-from pipeline.ntriples import MAX_TERM
+from pipeline.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
 from pipeline.occurrences import Interval, Labels
 from pipeline.times import instant
 
@@ -102,7 +102,7 @@ def _time_fault(text: bytes, culprit: Node, message: str, expected: str = "") ->
 
 def place_of(text: bytes, needle: str) -> tuple[int, int]:
     """Line and code-point column of the first place where `needle` is written; the beginning if it is written otherwise."""
-    before = text.partition(needle.encode())[0]
+    before = text.partition(needle.encode() or b'""')[0]  # an empty literal
     if len(before) == len(text):
         return 1, 1
     return before.count(b"\n") + 1, len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
@@ -112,9 +112,10 @@ def term_text(term: Node, labels: Labels, text: bytes) -> str:
     """Canonical N-Triples text, blank nodes relabelled."""
     if isinstance(term, ox.BlankNode):
         return labels.of(term.value)
-    if isinstance(term, ox.Triple) or (isinstance(term, ox.Literal) and term.direction is not None):
-        needle = "<<" if isinstance(term, ox.Triple) else term.value
-        raise FormatError("rdf", "triple terms and base directions (RDF 1.2) are not supported", *place_of(text, needle))
+    if isinstance(term, ox.Triple):
+        raise FormatError("rdf", "triple terms (RDF 1.2) are not supported", *place_of(text, "<<"))
+    if isinstance(term, ox.Literal) and term.direction is not None:
+        raise FormatError("rdf", NO_DIRECTIONS, *place_of(text, term.value), PLAIN_TAG)
     if len(term.value) > MAX_TERM:
         raise FormatError("term", f"a term of {len(term.value)} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))
     return str(term)

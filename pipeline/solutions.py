@@ -94,8 +94,9 @@ class SolutionReader:
     def __init__(self, data_dir: Path | str) -> None:
         self._directory = Path(data_dir) / "solutions"
         self._frames, self._index = FrameReader(self._directory), Index()
-        self._decoded: dict[tuple[int, int], pa.RecordBatch] = {}
-        self._lock = Lock()
+        self._lock = Lock()  # of these two; held for moments only, for an event loop waits for it
+        self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
+        self._stored_lock = Lock()  # of these two
 
     @property
     def position(self) -> int:
@@ -127,10 +128,11 @@ class SolutionReader:
         key = None if after is None else key_of(after)
         found: list[Solution] = []
         with self._lock:
-            for segment, byte in self._places(registered).after(key):
-                if len(found) >= limit:
-                    break
-                found += listed(_chosen(self._batch(segment, byte), registered, key, limit - len(found)))
+            frames = self._places(registered).after(key, limit)
+        for segment, byte in frames:
+            if len(found) >= limit:
+                break
+            found += listed(_chosen(self._batch(segment, byte), registered, key, limit - len(found)))
         return found
 
     def emitted(self, position: int = 0) -> Iterator[list[Solution]]:
@@ -146,8 +148,9 @@ class SolutionReader:
             frames.close()
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._stored_lock:
             self._frames.close()
+            self._stored.close()
 
     def _places(self, registered: int) -> Places:
         self._index.follow(self._frames)
@@ -155,12 +158,13 @@ class SolutionReader:
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
         """The solutions of a frame; the latest are kept, for many subscribers read the same ones."""
-        known = self._decoded.get((segment, byte))
-        if known is None:
-            known = decode_solutions(self._frames.payload(self._frames.frame(segment, byte)))
-            if len(self._decoded) >= _KEPT_FRAMES:
-                del self._decoded[next(iter(self._decoded))]
-            self._decoded[segment, byte] = known
+        with self._stored_lock:
+            known = self._decoded.get((segment, byte))
+            if known is None:
+                known = decode_solutions(self._stored.payload(self._stored.frame(segment, byte)))  # points into what was read
+                if len(self._decoded) >= _KEPT_FRAMES:
+                    del self._decoded[next(iter(self._decoded))]
+                self._decoded[segment, byte] = known
         return known
 
 

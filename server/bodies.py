@@ -43,7 +43,7 @@ def text_of(body: bytes) -> str:
 def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
     """A JSON object with some of `members`; an empty body is an empty object.
 
-    Raises: Fault 400, with the place where the JSON is malformed.
+    Raises: Fault 400, with the place where the JSON is malformed, if the parser tells.
     """
     if not body.strip():
         return {}
@@ -51,6 +51,8 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
         found = json.loads(text_of(body))
     except json.JSONDecodeError as error:
         raise malformed_json(error) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits
+        raise bad_request("malformed-json", f"the body cannot be read: {error}", expected="a JSON object") from None
     if not isinstance(found, dict):
         raise bad_request("malformed-json", "the body is no JSON object", expected="a JSON object")
     allowed = tuple(members)
@@ -61,10 +63,27 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
 
 
 def text_member(found: dict[str, Any], name: str, default: str) -> str:
+    """Raises: Fault 400 for what is no string, or one that no UTF-8 can hold."""
     value = found.get(name, default)
     if not isinstance(value, str):
-        raise bad_request("invalid-member", f"{name} must be a string, not {json.dumps(value)}", expected="a string")
+        raise bad_request("invalid-member", f"{name} must be a string, not {_shown(value)}", expected="a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        detail = f"{name} holds half of a surrogate pair, {json.dumps(value[error.start])}, as its character {error.start + 1}"
+        raise bad_request("invalid-member", detail, expected="a string of Unicode characters") from None
     return value
+
+
+def _shown(value: object) -> str:
+    """A JSON value for a message; what may be nested is only named."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "an array"
+        case _:
+            return json.dumps(value)
 
 
 def duration_member(found: dict[str, Any], name: str) -> Micros | None:
@@ -82,7 +101,7 @@ def duration_member(found: dict[str, Any], name: str) -> Micros | None:
     elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12:
         micros = round(value * 1_000_000)
     if micros is None or micros < 0:
-        detail = f'{name} must be a day-time duration such as "PT10S", or a number of seconds; not {json.dumps(value)}'
+        detail = f'{name} must be a day-time duration such as "PT10S", or a number of seconds; not {_shown(value)}'
         raise bad_request("invalid-duration", detail, expected="a day-time duration that is not negative")
     return micros
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import epsparql
 from epsparql.algebra import Construct, Query, Select
@@ -17,14 +16,22 @@ class Shape:
     streams: tuple[str, ...]
     into: str | None
 
+    def touches(self, stream: str) -> bool:
+        """Whether the query reads the stream, or writes it."""
+        return stream in self.streams or stream == self.into
+
+
+_shapes: dict[str, Shape] = {}  # by text; a server asks for those of all its queries again and again, however many they are
+
 
 def check(text: str, others: Iterable[str] = ()) -> tuple[Warning_, ...]:
     """The warnings of a query that can be registered beside `others`. Raises: QueryError."""
     from engine.check import check as check_plan  # loads the kernel, so only where a query is planned
 
     parsed = epsparql.parse(text)
-    rules = [query for other in others if isinstance(query := epsparql.parse(other).query, Construct)]  # only rules can close a cycle
-    return (*parsed.warnings, *check_plan(parsed.query, text, rules if isinstance(parsed.query, Construct) else ()))
+    is_rule = isinstance(parsed.query, Construct)
+    rules = [epsparql.parse(other).query for other in others if shape(other).into is not None] if is_rule else ()  # only rules can close a cycle
+    return (*parsed.warnings, *check_plan(parsed.query, text, rules))
 
 
 def explained(text: str) -> str:
@@ -35,10 +42,17 @@ def explained(text: str) -> str:
     return explain(epsparql.parse(text).query)
 
 
-@lru_cache(maxsize=1024)
 def shape(text: str) -> Shape:
-    """Of a text that was accepted before. Raises: QueryError."""
-    return shape_of(epsparql.parse(text).query)
+    """Of a text that was accepted before; kept until it is forgotten. Raises: QueryError."""
+    found = _shapes.get(text)
+    if found is None:
+        found = _shapes[text] = shape_of(epsparql.parse(text).query)
+    return found
+
+
+def forget(text: str) -> None:
+    """Of a query that was dropped."""
+    _shapes.pop(text, None)
 
 
 def shape_of(query: Query) -> Shape:

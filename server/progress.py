@@ -1,13 +1,13 @@
 """How far a query's time has come, as a subscriber may rely on it (semantics.md section 8)."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.entries import Micros
 from pipeline.catalogue import Catalogue, Registration, Stream
 from pipeline.times import iso
-from server.compiled import shape
+from server.compiled import Shape, shape
 
 _SAMPLES = 64
 _APART_S = 0.05
@@ -67,14 +67,14 @@ class Timeline:
         """Of a query, when the entries before the log position `solved` have been applied; None while nothing can be said."""
         for sample in reversed(self._samples):
             if registration.registered < sample.seen and sample.bound <= solved:
-                return _progress(_reached(registration, queries), sample.streams)
+                rules = [found for query in queries if query.state == "running" and (found := shape(query.text)).into is not None]
+                return _progress(shape(registration.text).streams, rules, sample.streams)
         return None
 
 
-def _reached(registration: Registration, queries: Iterable[Registration]) -> frozenset[str]:
-    """The streams a query reads, and those that the rules which write into them read. Derived streams that nobody feeds are left to `_progress`."""
-    rules = [found for query in queries if query.state == "running" and (found := shape(query.text)).into is not None]
-    reached = set(shape(registration.text).streams)
+def _reached(streams: Collection[str], rules: Sequence[Shape]) -> frozenset[str]:
+    """These streams, and those that the rules which write into them read."""
+    reached = set(streams)
     while True:
         wider = reached | {stream for rule in rules if rule.into in reached for stream in rule.streams}
         if wider == reached:
@@ -82,12 +82,22 @@ def _reached(registration: Registration, queries: Iterable[Registration]) -> fro
         reached = wider
 
 
-def _progress(names: frozenset[str], streams: Mapping[str, Stream]) -> Progress | None:
-    """The least watermark of the fed streams among `names`."""
-    fed = [streams[name] for name in names if name in streams and (streams[name].latest is not None or streams[name].finished)]
-    open_ = [stream.watermark for stream in fed if not stream.finished]
+def _progress(reads: Collection[str], rules: Sequence[Shape], streams: Mapping[str, Stream]) -> Progress | None:
+    """The least watermark of the fed streams that a reader of `reads` rests on; None while one that was never fed holds it back."""
+    names = _reached(reads, rules)
+    fed = {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
+    if any(name not in fed and not _carried(name, rules, fed) for name in names):
+        return None
+    resting = [fed[name] for name in names if name in fed]
+    open_ = [stream.watermark for stream in resting if not stream.finished]
     if open_:
         known = [watermark for watermark in open_ if watermark is not None]
         return Progress(min(known), finished=False) if len(known) == len(open_) else None
-    ends = [stream.latest for stream in fed if stream.latest is not None]
-    return Progress(max(ends, default=0), finished=True) if fed else None
+    ends = [stream.latest for stream in resting if stream.latest is not None]
+    return Progress(max(ends, default=0), finished=True) if resting else None
+
+
+def _carried(name: str, rules: Sequence[Shape], fed: Collection[str]) -> bool:
+    """Whether rules write a stream that nobody feeds, and have a clock of their own: another stream, fed or to be fed."""
+    derived = {rule.into for rule in rules}
+    return name in derived and any(other in fed or other not in derived for other in _reached((name,), rules) - {name})

@@ -207,6 +207,8 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
                 service.log.append,
                 lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph, service.settings.max_derivations),
             )
+            if known is not None:
+                service.forget(known)
     service.notify()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
@@ -235,7 +237,6 @@ async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, .
 
 
 def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
-    service.forget(known)
     return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
 
 
@@ -279,7 +280,9 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
 async def delete_query(name: Name, service: Shared) -> None:
     async with service.control:
-        await asyncio.wrap_future(_submit_drop(service, service.query(name)))
+        registration = service.query(name)
+        await asyncio.wrap_future(_submit_drop(service, registration))
+        service.forget(registration)
     service.notify()
 
 

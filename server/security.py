@@ -17,6 +17,7 @@ from server.settings import SettingsError, is_loopback
 ADMIN = "admin"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SCOPE = re.compile(r"admin|(ingest|read):\S+")
+_COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def ingest(stream: str) -> str:
@@ -88,7 +89,7 @@ class Gate:
 
 
 def load_grants(path: Path) -> tuple[Grant, ...]:
-    """Read a token file: per line a token's SHA-256 in hex and its scopes; `#` starts a comment.
+    """Read a token file: per line a token's SHA-256 in hex and its scopes; `#` starts a comment, but not within a word, for IRIs hold it.
 
     Raises: SettingsError with the line.
     """
@@ -96,7 +97,7 @@ def load_grants(path: Path) -> tuple[Grant, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"--token-file {path}: {error}") from None
-    grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := line.partition("#")[0].split())]
+    grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := _COMMENT.sub("", line).split())]
     if not grants:
         raise SettingsError(f"--token-file {path} holds no token; a line is '<sha256 of the token in hex> <scopes>'")
     return tuple(grants)

@@ -16,7 +16,7 @@ from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.results import json_line
 from pipeline.solutions import SolutionReader
-from server.compiled import shape
+from server.compiled import forget, shape
 from server.pages import Pages
 from server.problems import unknown
 from server.progress import Progress, Timeline
@@ -125,6 +125,8 @@ class Service:
         return self._pages[number]
 
     def forget(self, registration: Registration) -> None:
+        """What is kept of a query that was dropped."""
+        forget(registration.text)
         self._pages.pop(registration.registered, None)
 
     def progress(self, registration: Registration) -> Progress | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from pipeline.log import Ack, LateRow
 from pipeline.times import iso
 from server.access import ADMIN, INGEST, Shared
 from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
+from server.compiled import shape
 from server.names import Name
 from server.problems import Fault, Problem, described
 from server.service import Service
@@ -23,6 +25,7 @@ from server.service import Service
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
 _FORMATS = (NDJSON, N_TRIPLES, TURTLE, TRIG, N_QUADS)
+_NAMED = 5  # of the queries that use a stream, in a message
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
 
@@ -115,11 +118,26 @@ async def get_stream(name: Name, service: Shared) -> StreamDocument:
     return _document(service.stream(name))
 
 
-@router.delete("/streams/{name}", dependencies=[ADMIN], status_code=204, summary="Forget a stream; what it gave stays", responses=_NO_STREAM)
+@router.delete(
+    "/streams/{name}",
+    dependencies=[ADMIN],
+    status_code=204,
+    summary="Forget a stream that no running query reads or writes; what it gave stays",
+    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+)
 async def delete_stream(name: Name, service: Shared) -> None:
     async with service.control:
         service.stream(name)
+        users = [query.name for query in service.queries() if query.state == "running" and shape(query.text).touches(name)]
+        if users:
+            raise _in_use(name, users)
         await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))
+
+
+def _in_use(name: str, users: Sequence[str]) -> Fault:
+    shown = ", ".join(map(repr, users[:_NAMED])) + (f" and {len(users) - _NAMED} more" if len(users) > _NAMED else "")
+    detail = f"the stream {name!r} is read or written by running queries: {shown}; drop them first, or finish the stream if it has ended"
+    return Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=users[0]))
 
 
 @router.post("/streams/{name}/finish", dependencies=[ADMIN], summary="The stream has ended: nothing is waited for any more", responses=_NO_STREAM)

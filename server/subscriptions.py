@@ -40,7 +40,7 @@ async def follow(service: Service, registration: Registration, after: str | None
         seen = service.generation  # this and what follows come before the page is read: they hold if it turns out empty
         end = _end(service, registration)
         wait_s = said_s + every_s - loop.time()
-        progress = service.progress(registration) if wait_s <= 0 else said
+        progress = service.progress(registration) if end is None and wait_s <= 0 else said
         page = await pages.after(last, seen)
         if page:
             last = page[-1].id

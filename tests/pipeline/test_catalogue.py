@@ -1,5 +1,9 @@
 """What the log's entries amount to."""
 
+from dataclasses import replace
+
+import pytest
+
 from engine.entries import Drop as DropQuery
 from engine.entries import DropStream, Entry, Events, Facts, Finish, Register, SetStream, StateChange, Tick
 from pipeline.catalogue import Catalogue, Registration, Stream
@@ -48,5 +52,16 @@ def test_background_graphs_are_counted() -> None:
 def test_silence_is_judged_by_timeout_and_delay() -> None:
     stream = Stream("s", 0, max_delay=3, idle_timeout=10, latest=100, watermark=97, arrived=1000)
     assert [stream.idle(now) for now in (1009, 1010, 1020)] == [None, 107, 117]
+    assert [replace(stream, watermark=None).idle(now) for now in (1009, 1010)] == [None, 107]
     assert Stream("s", 0, idle_timeout=10).idle(10**9) is None
     assert Stream("s", 0, idle_timeout=10, latest=1, watermark=10**6, arrived=0).idle(100) is None
+
+
+@pytest.mark.parametrize(("timeout", "step"), [(200_000, 1_000_000), (10_000_000, 1_000_000), (60_000_000, 6_000_000)])
+def test_a_long_silence_brings_few_advances_and_the_first_at_once(timeout: int, step: int) -> None:
+    stream, advances = Stream("s", 0, max_delay=3, idle_timeout=timeout, latest=100, watermark=97, arrived=0), []
+    for now in range(0, 120_000_001, 100_000):
+        if (watermark := stream.idle(now)) is not None:
+            stream = replace(stream, watermark=watermark)
+            advances.append(now)
+    assert advances == list(range(timeout, 120_000_001, step))

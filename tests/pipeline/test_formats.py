@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.entries import OCCURRENCES, Micros
+from engine.literals import parse_term
 from epsparql.terms import Literal
 from pipeline import ndjson, ntriples
 from pipeline.formats import (
@@ -132,6 +133,7 @@ REFUSED = [
     pytest.param(line(o="§<http://e/ o>"), "term", "no term", id="a space in an IRI"),
     pytest.param(line(o="§<<( <x:a> <x:b> <x:c> )>>"), "term", "triple terms", id="a triple term"),
     pytest.param(line(o='"a"@§e_n'), "term", "no term", id="a bad language tag"),
+    pytest.param(line(o='"a--b"@en§--ltr'), "term", "base directions .* a plain language tag", id="a base direction"),
     pytest.param(line(s='§"a"'), "term", "a literal cannot be the subject", id="a literal as subject"),
     pytest.param(line(p="§_:b"), "term", "a blank node cannot be the predicate", id="a blank node as predicate"),
     pytest.param(line(g='§"a"'), "term", "a literal cannot be the graph", id="a literal as graph"),
@@ -243,7 +245,9 @@ BAD_TRIG = [
     pytest.param(":a :b :c .\n:é §x:b :c .", "prefix", id="unknown prefix"),
     pytest.param(":a :b §<<( :a :b :c )>> .", "RDF 1.2", id="a triple term"),
     pytest.param(":a :b §<< :a :b :c >> .", "RDF 1.2", id="a reified triple"),
-    pytest.param(":a :b '§x1'@en--ltr .", "RDF 1.2", id="a base direction"),
+    pytest.param(":a :b '§x1'@en--ltr .", "base directions .* a plain language tag", id="a base direction"),
+    pytest.param(':a :b §""@en--ltr .', "base directions", id="a base direction of nothing"),
+    pytest.param(':g prov:generatedAtTime §"" . :g { :a :b :c }', "no time", id="an empty string"),
     pytest.param(":a :b '§" + "x" * 300_000 + "' .", "the limit", id="a term too long"),
     pytest.param("§'a' :b :c .", "not a valid subject", id="a literal as subject"),
     pytest.param(":a §_:b :c .", "predicate", id="a blank node as predicate"),
@@ -347,7 +351,18 @@ def test_one_literal_has_one_text_in_the_pipeline_and_in_the_language(literal: o
     assert ntriples.canonical(canonical) == canonical
 
 
-@given(st.text(alphabet='<>"\\^@_:.#- abuU0{}é\n', max_size=14))
+TAGS = st.sampled_from(
+    ["en", "DE-at", "x-private", "abcdefgh-12345678", "abcdefghi", "en-abcdefghi", "e1", "en-", "en--ltr", "ar--rtl", "en" + "-a" * 999]
+)
+LEXICALS = st.text(alphabet='ab\\"\t\x7f\x85\u2028\ufffe\U0001f600u0041', max_size=6)
+TERMS = (
+    st.text(alphabet='<>"\\^@_:.#- abuU0{}é\n', max_size=14)
+    | st.builds('"{}"@{}'.format, LEXICALS, TAGS)
+    | st.builds('"{}"^^<x:{}>'.format, LEXICALS, st.text(alphabet="a/é%[]: \\u0041\ue000", max_size=6))
+)
+
+
+@given(TERMS)
 def test_what_is_no_term_is_refused_and_what_is_one_is_canonical(text: str) -> None:
     try:
         canonical = ntriples.canonical(text)
@@ -356,6 +371,7 @@ def test_what_is_no_term_is_refused_and_what_is_one_is_canonical(text: str) -> N
     (quad,) = ox.parse(f"<x:s> <x:p> {text} .", ox.RdfFormat.N_TRIPLES)
     assert canonical == str(quad.object)
     assert ntriples.canonical(canonical) == canonical
+    assert str(parse_term(canonical)) == canonical  # the engine knows every term that gets into the log
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([GOOD.encode(), b"\n", b'{"s":', b'"', b"}"]), max_size=4))

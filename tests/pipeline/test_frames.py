@@ -203,3 +203,40 @@ def test_a_writer_killed_again_and_again_leaves_a_sound_log_to_readers_that_foll
     frames = list(whole.frames(0))
     assert [f.first for f in frames] == [0, *(f.after for f in frames[:-1])]
     whole.close()
+
+
+def test_what_recovery_takes_over_is_on_disk_before_it_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = FrameWriter(tmp_path, durable=True)
+    append(writer, b"published")
+    writer.append(b"neither synced nor published", 1, 2)
+    writer.close()
+    seen: list[list[bytes]] = []
+    sync = os.fdatasync
+
+    def watched(fd: int) -> None:
+        seen.append(read(tmp_path))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fdatasync", watched)
+    FrameWriter(tmp_path, durable=True).close()
+    assert seen == [[b"published"]]
+    assert read(tmp_path) == [b"published", b"neither synced nor published"]
+
+
+def test_a_segment_that_cannot_be_made_leaves_a_writer_that_can_be_closed(tmp_path: Path) -> None:
+    writer = FrameWriter(tmp_path, durable=True, segment_bytes=1)
+    append(writer, b"first")
+    in_the_way = segment_path(tmp_path, 1)
+    in_the_way.mkdir()
+    with pytest.raises(IsADirectoryError):
+        append(writer, b"second")
+    in_the_way.rmdir()
+    append(writer, b"second")
+    in_the_way = segment_path(tmp_path, 2)
+    in_the_way.mkdir()
+    with pytest.raises(IsADirectoryError):
+        append(writer, b"third")
+    in_the_way.rmdir()
+    writer.close()
+    write(tmp_path, [b"third"])
+    assert read(tmp_path) == [b"first", b"second", b"third"]

@@ -1,19 +1,26 @@
 """The runner in this process, with the real engine: once each, in order, whatever stops and starts."""
 
+import shutil
 import signal
 import subprocess
 import sys
+from errno import EIO, ENOSPC
+from itertools import count
 from pathlib import Path
+from threading import current_thread
+from typing import Any
 
 import pytest
 
 from engine.entries import Register
 from engine.run import Engine
+from pipeline import inprocess
 from pipeline.errors import Locked, OutOfOrder
+from pipeline.frames import FrameReader, FrameWriter
 from pipeline.hosting import EngineHost, Snapshots, host_of
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.solutions import Solution, SolutionReader
+from pipeline.solutions import Solution, SolutionReader, SolutionWriter
 from tests.pipeline.made import Clock, occurrences, until
 
 PAIRS = "SELECT ?a ?b WHERE { { <http://e/s> <http://e/p> ?a } SEQ { <http://e/s> <http://e/p> ?b } WITHIN 0.000003 }"
@@ -169,6 +176,75 @@ def test_a_fault_of_the_engine_is_seen_and_nothing_is_committed(
             runner.stop()
         assert "stopped at position 0" in caplog.text
         run_to_head(tmp_path, log)  # and another may take over
+
+
+@pytest.mark.parametrize(
+    ("part", "method"), [(Engine, "feed"), (SolutionWriter, "commit"), (FrameWriter, "publish"), (FrameReader, "payload"), (Snapshots, "write")]
+)
+def test_what_the_system_refuses_is_tried_again_where_it_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution], part: type, method: str
+) -> None:
+    """A few calls of a method fail, half of them after their work is done."""
+    calls = count(1)
+    work = getattr(part, method)
+
+    def refused(self: object, *arguments: object) -> object:
+        if current_thread().name != "runner" or (n := next(calls)) not in {3, 4, 5, 8, 12}:
+            return work(self, *arguments)
+        if n % 2:
+            work(self, *arguments)
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(inprocess, "_FIRST_PAUSE_S", 0.01)
+    with LogWriter(tmp_path, Clock()) as log:
+        register(log)
+        feed(log, range(200))
+        with monkeypatch.context() as patch:
+            patch.setattr(part, method, refused)
+            run_to_head(tmp_path, log, max_rows=7, snapshot_weight=1500)
+            assert next(calls) > 12
+        assert answered(tmp_path) == undisturbed
+
+
+def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(inprocess, "_FIRST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(inprocess, "_LONGEST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(SolutionWriter, "commit", refused)
+    with LogWriter(tmp_path, Clock()) as log:
+        feed(log, range(3))
+        runner = InProcessRunner(tmp_path, log.reader())
+        runner.start()
+        until(lambda: runner.state.startswith("waiting"), "the refusal shows")
+        assert runner.state == "waiting: OSError: [Errno 28] No space left on device; the next try comes in 3600 s"
+        assert (runner.ready, runner.position) == (False, 0)
+        runner.stop()
+        assert runner.state == "stopped"
+
+
+def test_solutions_that_are_gone_when_it_tries_again_are_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    commit = SolutionWriter.commit
+
+    def lost(self: SolutionWriter, lo: int, *rest: Any) -> bool:
+        if lo == 0:
+            return commit(self, lo, *rest)
+        shutil.rmtree(tmp_path / "solutions")
+        raise OSError(EIO, "Input/output error")
+
+    monkeypatch.setattr(inprocess, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(SolutionWriter, "commit", lost)
+    with LogWriter(tmp_path, Clock()) as log:
+        feed(log, range(3))
+        runner = InProcessRunner(tmp_path, log.reader(), max_rows=1)
+        runner.start()
+        until(lambda: runner.state.startswith("failed"), "the failure shows")
+        assert "the solutions end at 0, before 1" in runner.state
+        runner.stop()
+    assert "OutOfOrder" in caplog.text
 
 
 def test_a_log_that_is_not_the_one_of_the_solutions_is_a_failure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

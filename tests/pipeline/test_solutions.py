@@ -4,8 +4,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from engine.entries import StateChange
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.frames import segment_path, segments
 from pipeline.ordinals import assign, key_of
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter, Tally, solution_id
+from pipeline.solutions import Solution, SolutionReader, SolutionWriter, Tally, listed, solution_id
 from tests.pipeline.made import solutions, until
 
 
@@ -214,3 +216,23 @@ def test_a_writer_killed_again_and_again_gives_each_solution_once_to_a_reader_th
     assert reader.wait(seen - 1, 0) >= seen
     fresh = SolutionReader(tmp_path)
     assert ids(fresh.read(1, None, 10**6)) == [solution_id(n // 3, n % 3) for n in range(fresh.tally(1).count)]
+
+
+def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, reader = SolutionWriter(tmp_path), SolutionReader(tmp_path)
+    writer.commit(0, 3, solutions(*((1, 0, 10, [f'"{number}"']) for number in range(5))))
+    told: list[tuple[int, int, int]] = []
+
+    def ask() -> None:
+        told.append((reader.position, reader.tally(1).count, len(reader.changes)))
+
+    def listed_slowly(batch: pa.RecordBatch) -> list[Solution]:
+        thread = Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(5)
+        return listed(batch)
+
+    monkeypatch.setattr("pipeline.solutions.listed", listed_slowly)
+    assert len(reader.read(1, None, 3)) == 3
+    assert told == [(3, 5, 0)]
+    writer.close()

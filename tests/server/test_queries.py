@@ -1,5 +1,6 @@
 """Registering, describing, explaining and dropping queries."""
 
+import json
 from typing import Any
 
 import httpx
@@ -114,6 +115,8 @@ def test_a_place_in_a_json_body_is_one_in_the_query(http: httpx.Client, name: st
         pytest.param('{"query": ', {"Content-Type": "application/json"}, "", 400, "malformed-json", id="malformed JSON"),
         pytest.param("{}", {"Content-Type": "application/json"}, "", 400, "no-query", id="no query"),
         pytest.param('{"query": 1}', {"Content-Type": "application/json"}, "", 400, "invalid-member", id="no text"),
+        pytest.param(r'{"query": "SELECT \ud800"}', {"Content-Type": "application/json"}, "", 400, "invalid-member", id="half of a surrogate pair"),
+        pytest.param('{"query": ' + "[" * 9_000, {"Content-Type": "application/json"}, "", 400, "malformed-json", id="nested too deeply"),
         pytest.param('{"query": "", "x": 1}', {"Content-Type": "application/json"}, "", 400, "unknown-member", id="unknown member"),
         pytest.param("SELECT", {"Content-Type": "text/plain"}, "", 415, "media-type", id="media type"),
         pytest.param("SELECT", {}, "", 415, "media-type", id="no media type"),
@@ -128,6 +131,13 @@ def test_a_place_in_a_json_body_is_one_in_the_query(http: httpx.Client, name: st
 )
 def test_other_faults(http: httpx.Client, name: str, body: str, headers: dict[str, str], query: str, status: int, code: str) -> None:
     assert_problem(http.put(f"/queries/{segment(name)}{query}", content=body, headers=headers), status, code)
+
+
+@pytest.mark.parametrize("member", ["query", "name", "policy", "default_graph"])
+def test_half_of_a_surrogate_pair_is_refused_with_its_member(http: httpx.Client, stream: str, member: str) -> None:
+    wish = {"query": values(stream), member: "half \udc00"}
+    problem = assert_problem(http.post("/queries", content=json.dumps(wish), headers={"Content-Type": "application/json"}), 400, "invalid-member")
+    assert str(problem["detail"]).startswith(f"{member} ")
 
 
 def test_an_unknown_query_is_told_the_nearest(http: httpx.Client, name: str, stream: str) -> None:
@@ -164,6 +174,14 @@ def test_the_plan(http: httpx.Client, name: str, stream: str) -> None:
     assert answer.headers["content-type"].startswith("text/plain")
     assert "scan" in answer.text
     assert_problem(http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "image/png"}), 406)
+
+
+def test_a_query_without_a_triple_pattern(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    answer = put(http, name, f"SELECT ?x FROM STREAM <{stream}> WHERE {{ BIND(1 AS ?x) }}")
+    assert (answer.status_code, answer.json()["warnings"]) == (201, [])
+    assert "BIND of ?x" in http.get(f"/queries/{segment(name)}/plan").text
+    client.send(stream, event(1))
+    assert len(client.solutions(name, wait_s=30)) == 1
 
 
 def test_dropped(http: httpx.Client, name: str, stream: str) -> None:

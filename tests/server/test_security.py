@@ -91,6 +91,12 @@ def test_without_tokens_only_names_of_this_machine_will_do(tmp_path: Path) -> No
             assert httpx.get(f"{url}/queries", headers={"Host": host, "Origin": f"http://{host}"}).status_code == status
 
 
+def test_a_scope_may_hold_what_begins_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"#{digest('none')} admin\n{digest('a')} ingest:http://e/stream#a read:q#1\t# two of them\n")
+    assert [grant.scopes for grant in load_grants(path)] == [{"ingest:http://e/stream#a", "read:q#1"}]
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_others_need_tokens(host: str) -> None:
     with pytest.raises(SettingsError, match="--token-file"):

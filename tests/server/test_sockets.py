@@ -156,6 +156,18 @@ class TestSubscription:
             assert isinstance(subscription.next(DEADLINE_S), Solution)
             assert subscription.next(DEADLINE_S) == Progress(moment(7), finished=False)
 
+    def test_no_progress_while_a_stream_that_was_never_fed_holds_the_query_back(self, client: Client, name: str, stream: str) -> None:
+        client.register(name, f"PREFIX : <http://example.org/> SELECT ?v FROM STREAM <{stream}> FROM STREAM <{stream}x> WHERE {{ ?s :value ?v }}")
+        with client.follow(name) as subscription:
+            subscription.open()
+            client.send(stream, event(7))
+            assert subscription.next(1.0) is None
+            client.send(f"{stream}x", event(5).replace("value", "other"))
+            assert subscription.next(DEADLINE_S) == Progress(moment(5), finished=False)
+            client.send(f"{stream}x", event(9).replace("value", "other"))
+            assert isinstance(subscription.next(DEADLINE_S), Solution)
+            assert subscription.next(DEADLINE_S) == Progress(moment(7), finished=False)
+
     def test_an_unknown_query(self, client: Client) -> None:
         with client.follow("no such query") as subscription, pytest.raises(Closed) as closed:
             subscription.next(DEADLINE_S)

@@ -5,8 +5,8 @@ import json
 import httpx
 import pytest
 
-from epsparql.client import segment
-from tests.server.conftest import EX, event, moment
+from epsparql.client import Client, segment
+from tests.server.conftest import EX, event, moment, values
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -64,7 +64,10 @@ class TestSettings:
             pytest.param('{"max_delay": true}', "invalid-duration", id="boolean"),
             pytest.param('{"maxdelay": 1}', "unknown-member", id="unknown member"),
             pytest.param('{"description": 1}', "invalid-member", id="no string"),
+            pytest.param(r'{"description": "half \ud800"}', "invalid-member", id="half of a surrogate pair"),
             pytest.param("[]", "malformed-json", id="no object"),
+            pytest.param("[" * 9_000, "malformed-json", id="nested too deeply"),
+            pytest.param('{"max_delay": ' + "1" * 5_000 + "}", "malformed-json", id="too many digits"),
             pytest.param(b"\xff", "bad-encoding", id="no UTF-8"),
         ],
     )
@@ -87,6 +90,21 @@ class TestSettings:
         assert_problem(http.delete(path), 404)
         assert_problem(http.post(f"{path}/finish"), 404)
         assert post(http, stream, event(2)).status_code == 202
+
+    def test_a_stream_in_use_is_not_deleted(self, http: httpx.Client, client: Client, name: str, stream: str) -> None:
+        path, derived = f"/streams/{segment(stream)}", f"{stream}/derived"
+        rule = f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <{derived}> FROM STREAM <{stream}> WHERE {{ ?s :raw ?v }}"
+        for text, used in ((values(stream), [stream]), (rule, [stream, derived])):
+            client.create_stream(derived)
+            client.register(name, text)
+            post(http, stream, event(1))
+            for each in used:
+                problem = assert_problem(http.delete(f"/streams/{segment(each)}"), 409, "stream-in-use")
+                assert problem["query"] == name
+                assert "drop" in str(problem["detail"])
+            assert accepted(http, stream) == 1
+            client.drop(name)
+            assert http.delete(path).status_code == 204
 
     def test_a_name_that_is_none(self, http: httpx.Client) -> None:
         assert_problem(http.get("/streams/%FF"), 400, "bad-name")

@@ -1,0 +1,39 @@
+"""What is kept of query texts, and what a new query is checked against."""
+
+import pytest
+
+import epsparql
+from server.compiled import check, forget, shape
+
+RULE = "CONSTRUCT { ?s <x:p> 2 } INTO STREAM <x:b> FROM STREAM <x:a> WHERE { { ?s <x:q> 1 } OPTIONAL { ?s <x:p> ?v } }"
+BACK = "CONSTRUCT { ?s <x:p> ?v } INTO STREAM <x:a> FROM STREAM <x:b> WHERE { ?s <x:p> ?v }"
+
+
+def select(number: int) -> str:
+    return f"SELECT * FROM STREAM <x:{number}> WHERE {{ ?s ?p ?o }}"
+
+
+def test_shapes_of_thousands_of_queries_are_kept_until_they_are_forgotten() -> None:
+    first = [shape(select(number)) for number in range(1500)]
+    assert all(shape(select(number)) is found for number, found in enumerate(first))
+    forget(select(0))
+    assert shape(select(0)) is not first[0]
+
+
+def test_a_rule_is_checked_beside_rules_alone_and_a_select_beside_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [select(number) for number in range(10)]
+    for text in (*others, BACK):
+        shape(text)
+    parsed: list[str] = []
+    parse = epsparql.parse
+
+    def noted(text: str) -> epsparql.ParsedQuery:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(epsparql, "parse", noted)
+    check(select(11), [*others, BACK])
+    assert parsed == [select(11)]
+    with pytest.raises(epsparql.QueryError, match="feed itself"):
+        check(RULE, [*others, BACK])
+    assert parsed == [select(11), RULE, BACK]
