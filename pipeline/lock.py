@@ -8,7 +8,7 @@ from pipeline.errors import Locked
 
 
 class DirectoryLock:
-    """An advisory lock that the system releases with its process. Raises: Locked."""
+    """An advisory lock that the system releases with its process. Raises: Locked, OSError."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -19,8 +19,12 @@ class DirectoryLock:
             holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
             os.close(self._fd)
             raise Locked(path, f"process {holder}" if holder else "another process") from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError:  # a full disk: who tries again must not meet a lock of his own
+            self.release()
+            raise
 
     def release(self) -> None:
         if self._fd >= 0:

@@ -7,6 +7,7 @@ is never seen, and the next writer cuts it off.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -52,9 +53,9 @@ class SolutionWriter:
         directory = Path(data_dir) / "solutions"
         self._frames = FrameWriter(directory, durable=False, segment_bytes=segment_bytes)
         try:
-            reader, index = FrameReader(directory), Index()
-            index.follow(reader)
-            reader.close()
+            index = Index()
+            with closing(FrameReader(directory)) as reader:
+                index.follow(reader)
         except BaseException:
             self._frames.close()
             raise

@@ -135,7 +135,7 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Ste
         with closing(SolutionReader(directory)) as solutions:
             head = log.head()
             while (position := solutions.position) < head:
-                if runner.state.startswith("failed"):
+                if runner.state.startswith(("failed", "waiting")):
                     raise RunnerFailed(runner.state)
                 tell(Step(position, head))
                 moved.wait(_LOOK_S)

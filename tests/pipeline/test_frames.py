@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,15 @@ def test_a_segment_that_cannot_be_made_leaves_a_writer_that_can_be_closed(tmp_pa
     writer.close()
     write(tmp_path, [b"third"])
     assert read(tmp_path) == [b"first", b"second", b"third"]
+
+
+def test_a_writer_that_could_not_be_made_leaves_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match="No space"):
+            FrameWriter(tmp_path, durable=True)
+    write(tmp_path, [b"after"])
+    assert read(tmp_path) == [b"after"]
