@@ -50,14 +50,26 @@ def explain(queries: Mapping[str, str], fed: Streams, background: list[Triple]) 
     note(f"background: {' '.join(map(str, background))}")
 
 
-@pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
+REFUSED = ("G FILTER(EXISTS G || C)", "G BIND(EXISTS G AS ?x@)")
+"""Shapes that the engine does not evaluate in this version."""
+
+
+@pytest.mark.parametrize("shape", REFUSED)
+@settings(RANDOM, max_examples=5)
+@given(data=st.data())
+def test_refused_shapes(shape: str, data: st.DataObject) -> None:
+    text = data.draw(strategies.of_shape(shape))
+    with pytest.raises(epsparql.QueryError, match="EXISTS inside a larger expression is not evaluated"):
+        check(epsparql.parse(text).query, text)
+
+
+@pytest.mark.parametrize("shape", [shape for shape in (*strategies.SHAPES, *strategies.BINDINGS) if shape not in REFUSED])
 @settings(RANDOM, max_examples=8 * SCALE)
 @given(fed=strategies.feeds(), background=strategies.facts(), data=st.data())
 def test_shapes(shape: str, fed: list[Occurrence], background: list[Triple], data: st.DataObject) -> None:
     """Each operator on groups that often match."""
     queries = {"q": data.draw(strategies.of_shape(shape))}
-    if not accepted(queries):
-        pytest.skip(f"unsupported: {shape}")
+    assume(accepted(queries))
     streams = {DEFAULT_STREAM: fed}
     explain(queries, streams, background)
     assert run_engine(queries, streams, background) == run_oracle(queries, streams, background)
