@@ -15,10 +15,10 @@ NO_TIME = -(1 << 62)
 
 @dataclass(slots=True)
 class Stream:
-    """What an engine knows of a stream: `watermark` in µs; `passed` is the last one before the stream was finished."""
+    """What an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences."""
 
     watermark: int = NO_TIME
-    passed: int = NO_TIME
+    latest: int = NO_TIME
     fed: bool = False
 
 
@@ -29,6 +29,17 @@ class Span:
     watermarks: Mapping[str, Ints]
     fed: Mapping[str, Ints]
     n: int
+
+
+def note_latest(streams: dict[str, Stream], entries: Sequence[Entry], end: Ints) -> None:
+    """Takes note of the latest ends of a block's Events, whose occurrences end at `end`, in order."""
+    events = [entry for entry in entries if isinstance(entry, Events) and entry.rows]
+    if not events:
+        return
+    starts = np.cumsum([0, *(entry.rows for entry in events[:-1])])
+    for entry, latest in zip(events, np.maximum.reduceat(end, starts).tolist(), strict=True):
+        stream = streams.setdefault(entry.stream, Stream())
+        stream.latest = max(stream.latest, latest)
 
 
 def advance(streams: dict[str, Stream], entries: Sequence[Entry]) -> Span:
@@ -46,7 +57,6 @@ def advance(streams: dict[str, Stream], entries: Sequence[Entry]) -> Span:
         mark = END_OF_TIME if isinstance(entry, Finish) else entry.watermark
         if mark is not None and mark > state.watermark:
             state.watermark = mark
-            state.passed = state.passed if mark == END_OF_TIME else mark
         state.fed = True
         marks[entry.stream][k] = state.watermark
         fed[entry.stream][k] = 1

@@ -24,8 +24,8 @@ class Member:
     def rules(self) -> list[a.Construct]:
         return [p.query for p in self.network.planned.values() if isinstance(p.query, a.Construct)]
 
-    def feed(self, entries: Sequence[Entry], time: Ints, new: Mapping[str, Arrivals], passed: int) -> Ints:
-        """What the kernel is to take in over these entries, whose times are `time`; `passed` is the watermark before a finish.
+    def feed(self, entries: Sequence[Entry], time: Ints, new: Mapping[str, Arrivals], latest: int) -> Ints:
+        """What the kernel is to take in over these entries, whose times are `time`; `latest` is the latest end of all streams that it rests on.
 
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
         """
@@ -33,7 +33,7 @@ class Member:
         waiting = self._arrived(new)
         accepted = waiting.entry - first
         release = np.maximum(np.searchsorted(time, waiting.end), accepted)
-        openings = self._openings(entries, time, passed, waiting, accepted, release)
+        openings = self._openings(entries, time, latest, waiting, accepted, release)
         out = release < len(entries)
         if not out.all():
             self.pending, waiting, release = waiting.where(~out), waiting.where(out), release[out]
@@ -47,7 +47,7 @@ class Member:
         return columns(waiting, release + first, marks)
 
     def _openings(
-        self, entries: Sequence[Entry], time: Ints, passed: int, waiting: Arrivals, accepted: Ints, release: Ints
+        self, entries: Sequence[Entry], time: Ints, latest: int, waiting: Arrivals, accepted: Ints, release: Ints
     ) -> dict[int, list[tuple[int, int]]]:
         """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
@@ -57,7 +57,7 @@ class Member:
             before = self.time if k == 0 else int(time[k - 1])
             if time[k] <= before or (isinstance(entries[k], Finish) and time[k] < END_OF_TIME):
                 continue
-            t0 = int(time[k]) if time[k] < END_OF_TIME else max(before, passed, 0 if passed == NO_TIME else NO_TIME)
+            t0 = int(time[k]) if time[k] < END_OF_TIME else max(before, latest, 0 if latest == NO_TIME else NO_TIME)
             here = (accepted <= k) & (release > k)
             for planned in unopened:
                 streams = [self.network.streams[name] for name in planned.query.streams]

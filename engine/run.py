@@ -10,7 +10,7 @@ import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
-from engine.clock import COLUMNS, NO_TIME, Arrivals, Stream, advance, time_of, together
+from engine.clock import COLUMNS, NO_TIME, Arrivals, Stream, advance, note_latest, time_of, together
 from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Outcome, Register, StateChange
 from engine.errors import LogGap
 from engine.expressions import parse_term
@@ -57,6 +57,8 @@ class Engine:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
         found: list[Found] = []
         changes: list[StateChange] = []
+        late = block.rows.column("late").to_numpy(zero_copy_only=False)
+        note_latest(self.streams, block.entries, np.where(late, NO_TIME, block.rows.column("end").view(pa.int64()).to_numpy()))
         arrivals = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
@@ -161,7 +163,6 @@ class Engine:
         """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
         if not entries:
             return
-        passed = {name: stream.passed for name, stream in self.streams.items()}
         span = advance(self.streams, entries)
         first, last = entries[0].offset, entries[-1].offset
         whole = all(part.entry[0] >= first and part.entry[-1] <= last for part in arrivals.values() if len(part))
@@ -169,7 +170,9 @@ class Engine:
         layout = self._layout = self._layout or self._laid_out()
         for member, gate in layout.order:
             time = time_of(gate, layout.sources, self.streams, span, member.time)
-            rows = member.network.feed(member.feed(entries, time, new, max((passed.get(name, NO_TIME) for name in gate), default=NO_TIME)))
+            rows = member.network.feed(
+                member.feed(entries, time, new, max((self.streams[name].latest for name in gate if name in self.streams), default=NO_TIME))
+            )
             self._collect(member, rows, new, found)
             for failure in member.network.failures:
                 del self.registered[failure.planned.registered]
