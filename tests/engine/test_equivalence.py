@@ -17,9 +17,7 @@ from tests.running import Emitted, block, blocks, entries, in_order, results, ru
 
 SCALE = int(os.environ.get("EQUIVALENCE_SCALE", "1"))
 """How many times the usual number of examples: 20 for a night's run."""
-RANDOM = settings(
-    max_examples=50 * SCALE, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-)
+RANDOM = settings(max_examples=100 * SCALE, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 Streams = dict[str, list[Occurrence]]
 
 

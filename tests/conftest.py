@@ -1,0 +1,9 @@
+"""How Hypothesis runs: on a developer's machine it explores; in CI it always tries the same examples, so that a red run is a change's own doing."""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("explore", deadline=None)
+settings.register_profile("ci", parent=settings.get_profile("explore"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "explore")
