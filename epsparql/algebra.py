@@ -133,6 +133,78 @@ class Exists:
 Expression = Constant | Var | Or | And | Not | Compare | Arithmetic | Negate | Bound | If | In | Coalesce | Call | Time | Exists
 
 
+class AggregateFunction(Enum):
+    COUNT = "COUNT"
+    SUM = "SUM"
+    MIN = "MIN"
+    MAX = "MAX"
+    AVG = "AVG"
+    SAMPLE = "SAMPLE"
+    GROUP_CONCAT = "GROUP_CONCAT"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A set function over a group's solutions (SPARQL 1.1, 18.5.1); without `argument` it is COUNT(*)."""
+
+    function: AggregateFunction
+    argument: Expression | None
+    distinct: bool = False
+    separator: str = " "  # of GROUP_CONCAT
+
+
+# ---------------------------------------------------------------- property paths (SPARQL 1.1, 18.1.7)
+@dataclass(frozen=True, slots=True)
+class Link:
+    predicate: Iri
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    path: "PropertyPath"
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    left: "PropertyPath"
+    right: "PropertyPath"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    left: "PropertyPath"
+    right: "PropertyPath"
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOrOne:
+    path: "PropertyPath"
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOrMore:
+    path: "PropertyPath"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrMore:
+    path: "PropertyPath"
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!(:p | ^:q)`: a triple whose predicate is none of `forward`, or one read backwards whose predicate is none of `backward`.
+
+    Without any `backward` (None) no triple is read backwards, and the other way round.
+    """
+
+    forward: tuple[Iri, ...] | None
+    backward: tuple[Iri, ...] | None
+
+
+PropertyPath = Link | Inverse | Sequence | Alternative | ZeroOrOne | ZeroOrMore | OneOrMore | Negated
+
+
 # ---------------------------------------------------------------- patterns (semantics.md section 3)
 @dataclass(frozen=True, slots=True)
 class TriplePattern:
@@ -142,10 +214,26 @@ class TriplePattern:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves it open.
+
+    `graph` is bound to the name of the graph; `among` are the graphs to look at ("" is no graph), None every one; `window` names a window.
+    """
+
+    graph: Variable | None = None
+    among: tuple[str, ...] | None = None
+    window: str | None = None
+
+
+ANYWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
 class Bgp:
     """One occurrence (or background triple) per pattern; no order is implied. With no pattern, the empty group."""
 
     triples: tuple[TriplePattern, ...]
+    place: Place = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,41 +361,206 @@ class Within:
     limit: Micros
 
 
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Pairs of nodes joined by `path`, as a set; its interval is the least start and the greatest end along the path.
+
+    Links, inverses and sequences that stand alone are triple patterns already (SPARQL 1.1, 18.2.2.4), with hidden inner nodes.
+    """
+
+    subject: TermOrVariable
+    path: PropertyPath
+    object: TermOrVariable
+    place: Place = ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Timeless solutions, one a row, which is told apart from an equal row; None is UNDEF."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """`pattern` over the triples of one graph, event graph or background graph, whose name is `name`.
+
+    `place` is that of the pattern's triples, once the engine has rewritten it.
+    """
+
+    name: Iri | Variable
+    pattern: "Pattern"
+    place: Place = ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class InWindow:
+    """RSP-QL's WINDOW `name` { `pattern` }, over the content of a named window of the query."""
+
+    name: str
+    pattern: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeWindow:
+    """`WINDOW [RANGE length]`, or with a `step` (both µs)."""
+
+    length: Micros
+    step: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWindow:
+    """`WINDOW [ROWS count]`."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Solutions of `pattern` grouped by `keys`, a row per report with the keys and the aggregates (semantics.md section 7).
+
+    Keys that are expressions are `Extend`s of `pattern`; without keys there is one group. The aggregates' variables are hidden ones.
+    """
+
+    pattern: "Pattern"
+    keys: tuple[Variable, ...]
+    aggregates: tuple[tuple[Variable, Aggregate], ...]
+    window: RangeWindow | RowsWindow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One comparator of ORDER BY."""
+
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Modifiers:
+    """ORDER BY, OFFSET, LIMIT. They count solutions from the start, or per report where `pattern` has a window."""
+
+    order: tuple[OrderKey, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+
+
+PLAIN = Modifiers()
+
+
+@dataclass(frozen=True, slots=True)
+class SubSelect:
+    """A SELECT inside a pattern: variables that it does not project are hidden ones of its own."""
+
+    pattern: "Pattern"
+    projection: tuple[Variable, ...]
+    distinct: bool = False
+    modifiers: Modifiers = PLAIN
+
+
 Pattern = (
     Bgp | Join | Union | Filter | Extend | SeqJoin | EqJoin | RelationJoin | LeftJoin | SeqRightJoin | EqLeftJoin
-    | Minus | SeqWithout | WithoutFor | Within
+    | Minus | SeqWithout | WithoutFor | Within | Path | Values | Graph | InWindow | Group | SubSelect
 )  # fmt: skip
+
+
+# ---------------------------------------------------------------- what a query reads
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """FROM and FROM NAMED: names of graphs, event graphs and background graphs alike."""
+
+    default: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWindow:
+    """`FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as written."""
+
+    name: str
+    stream: str
+    length: Micros
+    step: Micros
+
+
+class Report(Enum):
+    """What of a window's solutions is reported: all, the new ones, those that are no longer there."""
+
+    RSTREAM = "RSTREAM"
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """FROM and FROM NAMED (None without either), and the named windows, which take the place of streams."""
+
+    dataset: Dataset | None = None
+    windows: tuple[NamedWindow, ...] = ()
+    report: Report | None = None  # set exactly where there are windows
+
+
+WHOLE = Sources()
 
 
 # ---------------------------------------------------------------- queries
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`."""
+    """`projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
+
+    `streams` are those of the windows where the query has any.
+    """
 
     pattern: Pattern
     projection: tuple[Variable, ...]
     distinct: bool
     streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    modifiers: Modifiers = PLAIN
+    sources: Sources = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
 class Construct:
     """A rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
 
-    Blank nodes of the template stand as BlankNode terms in it.
+    Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in `pattern`.
     """
 
     template: tuple[TriplePattern, ...]
     pattern: Pattern
     streams: tuple[str, ...] = (DEFAULT_STREAM,)
     into: str = DEFAULT_STREAM
+    sources: Sources = WHOLE
 
 
-Query = Select | Construct
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Whether `pattern` has a solution: true at the first one, false where finished streams end without."""
+
+    pattern: Pattern
+    streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    sources: Sources = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """The concise bounded description, over the background, of the `targets` of each solution of `pattern`."""
+
+    targets: tuple[Iri | Variable, ...]
+    pattern: Pattern
+    streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    sources: Sources = WHOLE
+
+
+Query = Select | Construct | Ask | Describe
 
 __all__ = [
-    "DEFAULT_STREAM", "And", "Arithmetic", "Bgp", "Bound", "Call", "Coalesce", "Compare", "Comparison", "Constant", "Construct", "EqJoin",
-    "EqLeftJoin", "Exists", "Expression", "Extend", "Filter", "If", "In", "Iri", "Join", "LeftJoin", "Literal", "Micros", "Minus", "Negate",
-    "Not", "Operator", "Or", "Pattern", "Query", "Relation", "RelationJoin", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Term", "Time",
-    "TimeFunction", "TriplePattern", "Union", "Var", "Variable", "Within", "WithoutFor",
+    "ANYWHERE", "DEFAULT_STREAM", "PLAIN", "WHOLE", "Aggregate", "AggregateFunction", "Alternative", "And", "Arithmetic", "Ask", "Bgp", "Bound", "Call", "Coalesce",
+    "Compare", "Comparison", "Constant", "Construct", "Dataset", "Describe", "EqJoin", "EqLeftJoin", "Exists", "Expression", "Extend", "Filter",
+    "Graph", "Group", "If", "In", "InWindow", "Inverse", "Iri", "Join", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
+    "Negate", "Negated", "Not", "OneOrMore", "Operator", "Or", "OrderKey", "Path", "Pattern", "Place", "PropertyPath", "Query", "RangeWindow", "Relation",
+    "RelationJoin", "Report", "RowsWindow", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Sequence", "Sources", "SubSelect", "Term", "Time",
+    "TimeFunction", "TriplePattern", "Union", "Values", "Var", "Variable", "Within", "WithoutFor", "ZeroOrMore", "ZeroOrOne",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Checks of a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep it goes."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from datetime import date
 from decimal import Decimal
@@ -9,10 +10,12 @@ from typing import assert_never
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
+MAX_LENGTH = 20_000
+"""Characters of a query's text."""
 MAX_TREE_DEPTH = 200
 """Nodes above one another in the algebra: every consumer may then recurse within Python's limit."""
-MAX_MICROS = 2**62
-"""The longest duration: a sum of two instants stays within int64."""
+MAX_MICROS = 2**59
+"""The longest duration: the sum of any instant and two of these stays below the end of time, 2**61 µs."""
 
 _DURATION = re.compile(
     r"(-)?P(?=[0-9T])(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)D)?"
@@ -33,6 +36,10 @@ _SIMPLE = {
     XSD + "boolean": re.compile(r"true|false|0|1"),
 }
 _EXAMPLES = {XSD + "integer": "42", XSD + "decimal": "4.2", XSD + "double": "4.2e1", XSD + "float": "4.2e1", XSD + "boolean": "true"}
+DURATION_FORM = "a form such as PT10S, PT1H30M or P1D"
+INSTANT_FORM = "a form such as 2026-01-31T12:00:00Z"
+_LONGEST_GUESS = 100
+"""Characters of a text that may have been meant as a duration: each part is looked at with all that stands before it."""
 _SECONDS = {"W": 604_800, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 
@@ -68,7 +75,7 @@ def literal_fault(literal: Literal) -> Fault | None:
 def _datetime_fault(lexical: str) -> Fault | None:
     found = _DATETIME.fullmatch(lexical)
     if found is None or not _is_instant(found):
-        return Fault(f'"{shown(lexical)}" is no xsd:dateTime', _likely_datetime(lexical), True)
+        return Fault(f'"{shown(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
     if found[7] is not None and len(found[7]) > 6:
         return Fault(f'"{shown(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
     return None
@@ -85,7 +92,8 @@ def _is_instant(found: re.Match[str]) -> bool:
     return True
 
 
-def _likely_datetime(lexical: str) -> str:
+def likely_datetime(lexical: str) -> str:
+    """The instant that was probably meant: a date begins at midnight, and without a zone it is UTC."""
     found = _DATE_AND_TIME.fullmatch(f"{lexical}T00:00" if _DATE.fullmatch(lexical) else lexical)
     if found:
         zone = (found[4] or "Z").upper()
@@ -95,16 +103,18 @@ def _likely_datetime(lexical: str) -> str:
         legal = _DATETIME.fullmatch(guess)
         if legal is not None and _is_instant(legal):
             return guess
-    return "a form such as 2026-01-31T12:00:00Z"
+    return INSTANT_FORM
 
 
 def likely_duration(lexical: str) -> str:
     """The duration that was probably meant: its parts put into order, with the T that parts of a day need."""
+    if len(lexical) > _LONGEST_GUESS:
+        return DURATION_FORM
     found = list(_DURATION_PART.finditer(lexical))
     rest = _DURATION_PART.sub("", lexical).upper().strip("PT,+- ")
     units = [_unit(lexical, part, index, found) for index, part in enumerate(found)]
     if not found or rest or any(len(part[1]) > 12 or ("." in part[1] and unit not in _SECONDS) for part, unit in zip(found, units, strict=True)):
-        return "a form such as PT10S, PT1H30M or P1D"
+        return DURATION_FORM
     months = {"Y": "Y", "MONTH": "M"}
     calendar = "".join(part[1] + months[unit] for part, unit in zip(found, units, strict=True) if unit in months)
     seconds = sum((Decimal(part[1]) * _SECONDS[unit] for part, unit in zip(found, units, strict=True) if unit in _SECONDS), Decimal(0))
@@ -169,7 +179,7 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
     match pattern:
         case a.Bgp(triples):
             return {term: None for triple in triples for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)}
-        case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Minus(inner, _):
+        case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Minus(inner, _) | a.InWindow(_, inner):
             return _visible(inner)
         case a.Extend(inner, variable, _):
             return _visible(inner) | {variable: None}
@@ -178,7 +188,27 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
             | a.LeftJoin(left, right, _) | a.SeqRightJoin(left, right, _) | a.EqLeftJoin(left, right, _) | a.SeqWithout(left, right, _, _)
         ):  # fmt: skip
             return _visible(left) | _visible(right)
+        case a.Path(subject, _, object_):
+            return {term: None for term in (subject, object_) if isinstance(term, Variable)}
+        case a.Values(variables, _) | a.SubSelect(_, variables, _, _):
+            return dict.fromkeys(variables)
+        case a.Graph(name, inner):
+            return ({name: None} if isinstance(name, Variable) else {}) | _visible(inner)
+        case a.Group(_, keys, aggregates, _):
+            return dict.fromkeys(keys) | {variable: None for variable, _ in aggregates}
     assert_never(pattern)
+
+
+def nodes(root: object) -> Iterator[object]:
+    """The dataclass nodes of a tree, each before what is in it and in the order of its fields, found without recursion."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tuple):
+            pending += reversed(node)
+        elif is_dataclass(node):
+            yield node
+            pending += [getattr(node, name) for name in reversed(list(node.__dataclass_fields__))]
 
 
 def tree_depth(root: object) -> int:
@@ -193,49 +223,3 @@ def tree_depth(root: object) -> int:
             deepest = max(deepest, depth)
             pending.extend((getattr(node, name), depth + 1) for name in node.__dataclass_fields__)
     return deepest
-
-
-# ---------------------------------------------------------------- conditions
-def unbound_in_conditions(pattern: a.Pattern) -> tuple[Variable, ...]:
-    """Variables used in a FILTER, BIND or join condition whose operands never bind them: the expression is always an error.
-
-    Left out are patterns of EXISTS, into which the outer solution is put, and variables that BOUND or COALESCE asks for.
-    """
-    found: dict[Variable, None] = {}
-    pending = [pattern]
-    while pending:
-        node = pending.pop()
-        operands = [part for part in _parts(node) if isinstance(part, a.Pattern)]
-        conditions = [part for part in _parts(node) if isinstance(part, a.Expression)]
-        if conditions:
-            scope = {variable for operand in operands for variable in visible_variables(operand)}
-            found |= {variable: None for condition in conditions for variable in _needed(condition) if variable not in scope}
-        pending += reversed(operands)
-    return tuple(found)
-
-
-def _parts(node: a.Pattern) -> list[object]:
-    return [getattr(node, name) for name in node.__dataclass_fields__]
-
-
-def _needed(expression: a.Expression) -> dict[Variable, None]:
-    """The variables of an expression that asks for their values, EXISTS aside."""
-    needed: dict[Variable, None] = {}
-    asked: set[Variable] = set()
-    pending: list[object] = [expression]
-    while pending:
-        node = pending.pop()
-        match node:
-            case a.Var(variable):
-                needed[variable] = None
-            case a.Bound(variable):
-                asked.add(variable)
-            case a.Coalesce(operands):
-                asked.update(operand.variable for operand in operands if isinstance(operand, a.Var))
-            case a.Exists():
-                pass
-            case tuple():
-                pending += node
-            case _ if isinstance(node, a.Expression):
-                pending += [getattr(node, name) for name in node.__dataclass_fields__]
-    return {variable: None for variable in needed if variable not in asked}

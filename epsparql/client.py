@@ -57,7 +57,7 @@ class Closed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT."""
+    """A solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, `boolean` of an ASK."""
 
     query: str
     id: str
@@ -65,6 +65,7 @@ class Solution:
     end: str
     binding: Mapping[str, Mapping[str, str]] | None
     triples: str | None
+    boolean: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +206,8 @@ def segment(name: str) -> str:
 
 
 def solution_of(document: Mapping[str, Any]) -> Solution:
-    return Solution(
-        document["query"], document["id"], document["start"], document["end"], document.get("binding"), document.get("triples")
-    )  # fmt: skip
+    times = document["query"], document["id"], document["start"], document["end"]
+    return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"))
 
 
 def _problem(status: int, content: bytes) -> Mapping[str, Any]:

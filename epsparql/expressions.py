@@ -1,11 +1,13 @@
 """Expressions of syntax to expressions of the algebra (SPARQL 1.1 section 17)."""
 
-from typing import NoReturn, Protocol, assert_never
+from typing import Protocol, assert_never
 
 from epsparql import algebra as a
 from epsparql import syntax as s
-from epsparql.errors import QueryError, Span, SyntaxFault
-from epsparql.terms import Iri, Literal, Variable
+from epsparql.context import Context
+from epsparql.errors import SyntaxFault
+from epsparql.places import beginning
+from epsparql.terms import Iri
 
 _COMPARISONS = {comparison.value: comparison for comparison in a.Comparison}
 _ARITHMETIC = {operator.value: operator for operator in a.Operator}
@@ -27,33 +29,43 @@ _ONE = (1, 1)
 
 
 class Scope(Protocol):
-    """What an expression needs of the query around it."""
+    """What an expression needs of the query around it; a variable and an aggregate are given by where they stand."""
+
+    @property
+    def context(self) -> Context: ...
+
+    def value(self, name: s.VariableName) -> a.Expression: ...
+
+    def bound(self, name: s.VariableName) -> a.Expression: ...
 
     def pattern(self, group: s.Group) -> a.Pattern: ...
 
-    def term(self, node: s.IriRef | s.PrefixedName | s.StringLiteral | s.NumericLiteral | s.BooleanLiteral) -> Iri | Literal: ...
-
-    def fail(self, kind: type[QueryError], message: str, span: Span, expected: str) -> NoReturn: ...
+    def aggregate(self, call: s.AggregateCall) -> a.Expression: ...
 
 
 def expression(scope: Scope, node: s.Expression) -> a.Expression:
     """Raises QueryError."""
     match node:
-        case s.VariableName(name, _):
-            return a.Var(Variable(name))
+        case s.VariableName():
+            return scope.value(node)
         case s.IriRef() | s.PrefixedName() | s.StringLiteral() | s.NumericLiteral() | s.BooleanLiteral():
-            return a.Constant(scope.term(node))
+            return a.Constant(scope.context.term(node))
         case s.Unary(operator, operand, _):
             return _unary(operator, expression(scope, operand))
         case s.Binary():
             return _binary(scope, node)
-        case s.ExistsCall(negated, group, _):
+        case s.ExistsCall(negated, group, span):
             exists = a.Exists(scope.pattern(group))
+            scope.context.places.note(exists, beginning(span, "NOT EXISTS" if negated else "EXISTS"))
             return a.Not(exists) if negated else exists
         case s.FunctionCall(function, arguments, _):
-            return a.Call(str(scope.term(function)), _all(scope, arguments))
+            call = a.Call(str(scope.context.term(function)), _all(scope, arguments))
+            scope.context.places.note(call, function.span)
+            return call
         case s.BuiltInCall():
             return _built_in(scope, node)
+        case s.AggregateCall():
+            return scope.aggregate(node)
         case s.ExpressionList():
             raise AssertionError("a list stands only after IN")
     assert_never(node)
@@ -102,8 +114,9 @@ def _operation(scope: Scope, node: s.Binary, left: a.Expression) -> a.Expression
 
 def _built_in(scope: Scope, call: s.BuiltInCall) -> a.Expression:
     _check_arity(scope, call)
-    if call.name == "BOUND":
-        return a.Bound(_variable(scope, call.arguments[0]))
+    match call:
+        case s.BuiltInCall("BOUND", (s.VariableName() as variable,), _):
+            return scope.bound(variable)
     arguments = _all(scope, call.arguments)
     if call.name in _TIMES:
         return a.Time(_TIMES[call.name])
@@ -111,13 +124,10 @@ def _built_in(scope: Scope, call: s.BuiltInCall) -> a.Expression:
         return a.If(*arguments)
     if call.name == "COALESCE":
         return a.Coalesce(arguments)
-    return a.Call(_SYNONYMS.get(call.name, call.name), arguments)
-
-
-def _variable(scope: Scope, node: s.Expression) -> Variable:
-    if not isinstance(node, s.VariableName):
-        scope.fail(SyntaxFault, "BOUND asks of a variable, and this is none", node.span, "a variable")
-    return Variable(node.name)
+    name = _SYNONYMS.get(call.name, call.name)
+    if name == "IRI" and scope.context.names.base is not None:
+        return a.Call(name, (*arguments, a.Constant(Iri(scope.context.names.base))))  # what a relative one is resolved against (17.4.2.8)
+    return a.Call(name, arguments)
 
 
 def _check_arity(scope: Scope, call: s.BuiltInCall) -> None:
@@ -128,4 +138,4 @@ def _check_arity(scope: Scope, call: s.BuiltInCall) -> None:
     name = _TIMES[call.name].value if call.name in _TIMES else call.name
     counts = str(least) if least == most else f"{least} or {most}"
     expected = {"0": "no argument", "1": "one argument"}.get(counts, f"{counts} arguments")
-    scope.fail(SyntaxFault, f"{name} has {count} argument{'' if count == 1 else 's'}", call.span, expected)
+    scope.context.fail(SyntaxFault, f"{name} has {count} argument{'' if count == 1 else 's'}", call.span, expected)

@@ -1,8 +1,8 @@
 """Text to syntax: the SPARQL 1.1 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are SPARQL's rule numbers.
 
 The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Faults are placed where the text stopped making
-sense: each token that does not match notes what it expected, and the furthest place noted is the fault's (`Source.note`). What SPARQL has and
-this version has not is recognised at its keyword by a `Refused` token.
+sense: each token that does not match notes what it expected, and the furthest place noted is the fault's (`Source.note`). What is refused
+whatever follows it is recognised at its keyword (`refused`).
 """
 
 import difflib
@@ -13,8 +13,9 @@ from typing import Any, NoReturn, cast
 from pyparsing import And, Forward, MatchFirst, Opt, ParseElementEnhance, ParseException, ParseFatalException, ParserElement, ZeroOrMore
 from pyparsing import Token as PyparsingToken
 
-from epsparql import syntax
+from epsparql import forms, syntax
 from epsparql.errors import QueryError, Span, SyntaxFault, Unsupported
+from epsparql.slips import Stop, likely_slip
 
 MAX_DEPTH = 100
 """Brackets of any kind open at one place."""
@@ -42,13 +43,14 @@ _STRING = "|".join(
     )
 )
 _NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)"  # [146]-[154]
-_WORD_END = r"(?![\w\-:])"
+_WORD_END = r"(?![\w:]|[.\-][\w.\-]*+:)"  # what goes on to a ':' is a prefixed name, for the longest token counts
+_DIGITS_OR_END = r"(?![^\W\d]|:|[\d.\-][\w.\-]*+:)"  # of a keyword before a number, as in LIMIT10
 _SKIP = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*+)*+")
 _LEXEME = "|".join(  # only what a fault shows, so \\w is near enough
     (_STRING, _IRIREF, r"[?$]\w+", r"(?:\w[\w.\-]*)?:[\w:]*", r"_:[\w.\-]+", r"@[\w\-]+", _NUMBER, r"\w[\w\-]*", r"&&|\|\||[<>!]=|\^\^|.")
 )
 _WORD = re.compile("[A-Za-z_]+")
-_WORD_BEFORE = re.compile("([A-Za-z_]+)[ \t\r\n]*\\Z")
+_WORD_BEFORE = re.compile(r"(?<![A-Za-z_])([A-Za-z_]++)[ \t\r\n]*+\Z")  # begins at a word only, or a long one would be tried from each of its letters
 _ESCAPED = re.compile(r"\\(.)")
 _CODEPOINT = re.compile(r"\\\\|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
@@ -57,7 +59,8 @@ _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\",
 _KEYWORDS = (
     "BASE", "PREFIX", "SELECT", "DISTINCT", "REDUCED", "AS", "CONSTRUCT", "FROM", "STREAM", "INTO", "WHERE", "FILTER", "BIND", "OPTIONAL", "MINUS",
     "UNION", "AND", "SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR", "WITHIN",
-    "WITHOUT", "FOR", "EXISTS", "NOT", "IN",
+    "WITHOUT", "FOR", "EXISTS", "NOT", "IN", "ASK", "DESCRIBE", "NAMED", "GRAPH", "SERVICE", "SILENT", "VALUES", "UNDEF", "WINDOW", "RANGE", "STEP",
+    "ROWS", "REGISTER", "RSTREAM", "ISTREAM", "DSTREAM", "ON", "GROUP", "BY", "HAVING", "ORDER", "ASC", "DESC", "LIMIT", "OFFSET", "SEPARATOR",
 )  # fmt: skip
 _BUILT_INS = (
     "STR", "LANG", "LANGMATCHES", "DATATYPE", "BOUND", "IRI", "URI", "BNODE", "RAND", "ABS", "CEIL", "FLOOR", "ROUND", "CONCAT", "STRLEN", "UCASE",
@@ -65,6 +68,7 @@ _BUILT_INS = (
     "TIMEZONE", "TZ", "NOW", "UUID", "STRUUID", "MD5", "SHA1", "SHA256", "SHA384", "SHA512", "COALESCE", "IF", "STRLANG", "STRDT", "SAMETERM",
     "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "REGEX", "SUBSTR", "REPLACE", "GETDURATION", "GETSTARTTIME", "GETENDTIME",
 )  # fmt: skip
+_MODIFIERS = ("GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
 _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 
 
@@ -107,6 +111,11 @@ class Source(str):
         """The place of the next token: blanks and comments are passed over."""
         found = _SKIP.match(self, at)
         return found.end() if found else at
+
+
+def decoded(text: str) -> str:
+    """The text with its codepoint escapes (SPARQL 19.2) replaced. Raises SyntaxFault."""
+    return _decode(text)[0]
 
 
 def _decode(text: str) -> tuple[str, list[int] | None]:
@@ -218,6 +227,20 @@ class Labelled(ParseElementEnhance):
             raise
 
 
+class Ahead(ParseElementEnhance):
+    """`expr` where the text goes on with `first`; elsewhere it fails at once and is not mentioned."""
+
+    def __init__(self, first: str, expr: ParserElement) -> None:
+        super().__init__(expr)
+        self.can_start = re.compile(_SKIP.pattern + first).match
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
+        assert self.expr is not None
+        if self.can_start(instring, loc) is None:
+            raise ParseException(instring, loc, self.errmsg, self)
+        return self.expr._parse(instring, loc, do_actions, callPreParse=False)
+
+
 class Nested(ParseElementEnhance):
     """Something in brackets: counts the depth, which a query may not drive past `MAX_DEPTH`."""
 
@@ -246,6 +269,11 @@ def _mark(source: Source, value: str, span: Span) -> Mark:
 def word(name: str, *, expected: str | None = "") -> Token:
     """A keyword; it is mentioned in faults unless `expected` is None."""
     return Token(f"(?i:{name}){_WORD_END}", _mark, name if expected == "" else expected)
+
+
+def counting(name: str, *, expected: str | None = "") -> Token:
+    """A keyword before a number, which may follow at once."""
+    return Token(f"(?i:{name}){_DIGITS_OR_END}", _mark, name if expected == "" else expected)
 
 
 def words(names: Iterable[str], expected: str | None) -> Token:
@@ -338,6 +366,7 @@ blank_label = Token(  # [142], [138]
     f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: syntax.BlankLabel(value[2:], span), "a blank node"
 )
 anonymous = Token(r"\[[ \t\r\n]*\]", lambda source, value, span: syntax.Anonymous(span), None)  # [163]
+integer = Token("[0-9]+", lambda source, value, span: syntax.NumericLiteral(value, span), "an integer without a sign")  # [146]
 nil = Token(r"\([ \t\r\n]*\)", lambda source, value, span: syntax.Collection((), span), None)  # [161]
 quoted_triple = refused("<<", lambda value: "quoted triples (RDF-star) are not supported")
 
@@ -382,11 +411,14 @@ def _refuse_comparison_chain(source: Source, left: Mark, right: Mark) -> None:
 
 
 def _signed(source: Source, found: list[Any]) -> syntax.Expression:
-    """[118] UnaryExpression, any number of signs"""
-    result: syntax.Expression = found[-1]
-    for mark in reversed(found[:-1]):
-        result = syntax.Unary(syntax.UnaryOperator(mark.value), result, extent((mark, result)))
-    return result
+    """[118] UnaryExpression: at most one sign"""
+    if len(found) == 1:
+        only: syntax.Expression = found[0]
+        return only
+    if len(found) > 2:
+        message = f"{found[1].value!r} follows {found[0].value!r}: an expression has one sign"
+        raise Halt(source, SyntaxFault(message, found[1].span, source.text, "brackets around the expression with its own sign"))
+    return syntax.Unary(syntax.UnaryOperator(found[0].value), found[1], extent(found))
 
 
 def _exists(source: Source, found: list[Any]) -> syntax.ExistsCall:
@@ -399,9 +431,22 @@ def _built_in(source: Source, found: list[Any]) -> syntax.BuiltInCall:
     return syntax.BuiltInCall(found[0].value, found[1].members, extent(found))
 
 
+def _bound(source: Source, found: list[Any]) -> syntax.BuiltInCall:
+    """[121] BOUND takes a variable, not an expression"""
+    return syntax.BuiltInCall("BOUND", (found[2],), extent(found))
+
+
 def _iri_or_function(source: Source, found: list[Any]) -> syntax.Expression:
     """[128] iriOrFunction, [70] FunctionCall"""
     return found[0] if len(found) == 1 else syntax.FunctionCall(found[0], found[1].members, extent(found))
+
+
+def _aggregate(source: Source, found: list[Any]) -> syntax.AggregateCall:
+    """[127] Aggregate"""
+    distinct = isinstance(found[2], Mark) and found[2].value == "DISTINCT"
+    argument = found[3] if distinct else found[2]
+    separator = found[-2].lexical if isinstance(found[-3], Mark) and found[-3].value == "=" else None
+    return syntax.AggregateCall(found[0].value, distinct, None if isinstance(argument, Mark) else argument, separator, extent(found))
 
 
 def _unknown_function(source: Source, value: str, span: Span) -> NoReturn:
@@ -424,7 +469,11 @@ expression_list = Rule(  # [71] ArgList, [77] ExpressionList
     Nested(
         all_of(
             open_paren,
-            Opt(refused(f"(?i:DISTINCT){_WORD_END}", lambda value: "DISTINCT arguments (aggregates) are not supported yet")),
+            Opt(
+                refused(
+                    f"(?i:DISTINCT){_WORD_END}", lambda value: "DISTINCT stands in SPARQL's own aggregates only: no extension aggregates are known"
+                )
+            ),
             Opt(separated(expression, comma)),
             close_paren,
         )
@@ -435,13 +484,30 @@ bracketed = Rule(Nested(all_of(open_paren, expression, close_paren)), lambda sou
 exists = Rule(  # [125], [126]
     all_of(one_of(all_of(word("NOT", expected=None), word("EXISTS")), word("EXISTS", expected=None)), Labelled(group, "a group in braces")), _exists
 )
-aggregate = refused(f"(?i:{'|'.join(_AGGREGATES)}){_WORD_END}", lambda value: f"aggregates ({value}) are not supported yet")  # [127]
+opt_distinct = Opt(word("DISTINCT", expected=None))
+aggregate = Ahead(  # [127]
+    f"(?i:{'|'.join(_AGGREGATES)}){_WORD_END}",
+    Rule(
+        one_of(
+            all_of(word("COUNT", expected=None), Nested(all_of(open_paren, opt_distinct, one_of(sign("*"), expression), close_paren))),
+            all_of(
+                word("GROUP_CONCAT", expected=None),
+                Nested(all_of(open_paren, opt_distinct, expression, Opt(all_of(sign(";"), word("SEPARATOR"), sign("="), string)), close_paren)),
+            ),
+            all_of(words(set(_AGGREGATES) - {"COUNT", "GROUP_CONCAT"}, None), Nested(all_of(open_paren, opt_distinct, expression, close_paren))),
+        ),
+        _aggregate,
+    ),
+)
 built_in = one_of(  # [121]
-    Rule(all_of(words(_BUILT_INS, "a function call"), expression_list), _built_in),
+    Rule(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
+    Rule(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
     exists,
     aggregate,
     Token(
-        f"(?!(?i:NOT|EXISTS|IN|AS|{'|'.join(_BUILT_INS)}){_WORD_END})[A-Za-z][A-Za-z0-9_]*{_WORD_END}(?={_SKIP.pattern}\\()", _unknown_function, None
+        f"(?!(?i:{'|'.join((*_KEYWORDS, *_BUILT_INS, *_AGGREGATES))}){_WORD_END})[A-Za-z][A-Za-z0-9_]*{_WORD_END}(?={_SKIP.pattern}\\()",
+        _unknown_function,
+        None,
     ),
 )
 iri_or_function = Rule(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
@@ -480,24 +546,66 @@ def _collection(source: Source, found: list[Any]) -> syntax.Collection:
     return syntax.Collection(tuple(nodes(found)), extent(found))
 
 
-_PATHS = "property paths are not supported yet"
+def _alternative(source: Source, found: list[Any]) -> syntax.Path:
+    """[89] PathAlternative"""
+    return found[0] if len(found) == 1 else syntax.AlternativePath(tuple(nodes(found)), extent(found))
+
+
+def _sequence(source: Source, found: list[Any]) -> syntax.Path:
+    """[90] PathSequence"""
+    return found[0] if len(found) == 1 else syntax.SequencePath(tuple(nodes(found)), extent(found))
+
+
+def _inverse(source: Source, found: list[Any]) -> syntax.Path:
+    """[92] PathEltOrInverse, [96] PathOneInPropertySet"""
+    return found[0] if len(found) == 1 else syntax.InversePath(found[1], extent(found))
+
+
+def _repeated(source: Source, found: list[Any]) -> syntax.Path:
+    """[91] PathElt"""
+    return found[0] if len(found) == 1 else syntax.RepeatedPath(found[0], found[1].value, extent(found))
+
+
+def _negated(source: Source, found: list[Any]) -> syntax.NegatedPath:
+    """[95] PathNegatedPropertySet"""
+    return syntax.NegatedPath(tuple(nodes(found)), extent(found))
+
+
 semicolon = Token(f";(?:{_SKIP.pattern};)*+", _mark, "';'")
 dot = sign(".")
 node = Forward()
-path_start = refused(r"[\^!(]", lambda value: _PATHS)  # [94]-[96]
-path_rest = refused(f"[/|*]|\\+(?!{_NUMBER[5:]})|\\?(?!\\w)", lambda value: _PATHS)  # [89]-[93]
+path = Forward()
 type_verb = Token(f"a{_WORD_END}", lambda source, value, span: syntax.TypeVerb(span), None)
-verb = Labelled(one_of(variable, iri, type_verb, path_start), "a predicate")  # [78]
-objects = one_of(separated(Labelled(node, "an object"), comma), path_rest)  # [79], [86]
+bar, hat = sign("|", expected=None), sign("^", expected=None)
+in_property_set = Rule(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
+negated = Rule(  # [95]
+    all_of(
+        sign("!", expected=None),
+        one_of(in_property_set, Nested(all_of(open_paren, Opt(separated(in_property_set, bar)), close_paren))),
+    ),
+    _negated,
+)
+path_in_brackets = Rule(Nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
+path_primary = Labelled(one_of(iri, type_verb, negated, path_in_brackets), "the next part of the path, which is no variable")  # [94]
+path_modifier = Token(f"\\*|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})", _mark, None)  # [93]
+path_element = Rule(all_of(path_primary, Opt(path_modifier)), _repeated)  # [91]
+path_part = Rule(all_of(Opt(hat), path_element), _inverse)  # [92]
+path_sequence = Rule(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
+path <<= Rule(separated(path_sequence, bar), _alternative)  # [88], [89]
+_NO_PATH = f"(?!{_SKIP.pattern}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
+lone_iri = Token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
+lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: syntax.TypeVerb(span), None)
+verb = Labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
+objects = separated(Labelled(node, "an object"), comma)  # [79], [86]
 property_ = Rule(all_of(verb, objects), _property)
 properties = all_of(property_, ZeroOrMore(all_of(semicolon, Opt(property_))))  # [77], [83]
-blank_properties = Rule(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99]
-collection = Rule(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102]
-term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_label, anonymous, nil)  # [106]
-triples_node = one_of(blank_properties, collection)  # [98]
-node <<= one_of(term, triples_node)  # [104]
+blank_properties = Rule(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
+collection = Rule(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
+term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_label, anonymous, nil)  # [106], [109]
+triples_node = one_of(blank_properties, collection)  # [98], [100]
+node <<= one_of(term, triples_node)  # [104], [105]
 triples = Labelled(  # [75], [81]
-    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _triples), "a triple pattern", r"[^{}.;,)\]]"
+    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _triples), "a triple pattern", r"(?!\.(?![0-9]))[^{};,)\]]"
 )
 triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [52], [55]
 
@@ -553,7 +661,7 @@ def _group(source: Source, found: list[Any]) -> syntax.Group:
 
 
 def _where(source: Source, found: list[Any]) -> syntax.Group:
-    """The paper leaves out the braces around a chain after WHERE, with what follows it."""
+    """The paper leaves out the braces around a chain after WHERE, with what follows it; its query (5) in a sub-SELECT too."""
     elements = nodes(found)
     if len(elements) == 1 and not elements[0].steps:
         only: syntax.Group = elements[0].first
@@ -561,13 +669,47 @@ def _where(source: Source, found: list[Any]) -> syntax.Group:
     return syntax.Group(tuple(elements), extent(elements))
 
 
-_UNSUPPORTED_PATTERNS = {
-    "GRAPH": "GRAPH is not supported yet",
-    "SERVICE": "SERVICE is not supported: a query reads its streams and the background knowledge only",
-    "VALUES": "VALUES is not supported yet",
-    "SELECT": "a SELECT inside a pattern (sub-SELECT) is not supported yet",
-    "WINDOW": "WINDOW is not supported yet",
-}
+def _graph(source: Source, found: list[Any]) -> syntax.GraphElement:
+    return syntax.GraphElement(found[1], found[2], extent(found))
+
+
+def _window_element(source: Source, found: list[Any]) -> syntax.WindowElement:
+    return syntax.WindowElement(found[1], found[2], extent(found))
+
+
+def _service(source: Source, found: list[Any]) -> syntax.ServiceElement:
+    return syntax.ServiceElement(isinstance(found[1], Mark), found[-2], found[-1], extent(found))
+
+
+def _values_row(source: Source, found: list[Any]) -> syntax.ValuesRow:
+    return syntax.ValuesRow(_data(found), extent(found))
+
+
+def _data(found: list[Any]) -> tuple[syntax.DataTerm | None, ...]:
+    return tuple(None if type(part) is Mark else part for part in found[1:-1])
+
+
+def _values_of_one(source: Source, found: list[Any]) -> syntax.ValuesElement:
+    """[63] InlineDataOneVar"""
+    rows = (syntax.ValuesRow((None if type(part) is Mark else part,), part.span) for part in found[2:-1])
+    return syntax.ValuesElement((found[0],), tuple(rows), extent(found))
+
+
+def _values_of_many(source: Source, found: list[Any]) -> syntax.ValuesElement:
+    """[64] InlineDataFull"""
+    variables = tuple(part for part in found if isinstance(part, syntax.VariableName))
+    return syntax.ValuesElement(variables, tuple(part for part in found if isinstance(part, syntax.ValuesRow)), extent(found))
+
+
+def _values(source: Source, found: list[Any]) -> syntax.ValuesElement:
+    return syntax.ValuesElement(found[1].variables, found[1].rows, extent(found))
+
+
+def _sub_select(source: Source, found: list[Any]) -> syntax.SubSelect:
+    """[8] SubSelect"""
+    return syntax.SubSelect(_selected(found), found[0].span)
+
+
 _SEQOPTIONAL = (
     "SEQOPTIONAL is refused on purpose: a solution given for want of a right operand would be invalid as soon as one came; "
     "use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
@@ -582,7 +724,7 @@ duration = Labelled(  # Dur
 )
 step = one_of(
     Rule(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
-    Rule(all_of(word("WITHIN"), duration), _within),
+    Rule(all_of(counting("WITHIN"), duration), _within),
     Rule(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _without),
     refused(f"(?i:SEQOPTIONAL){_WORD_END}", lambda value: _SEQOPTIONAL),
 )
@@ -592,133 +734,263 @@ bind = Rule(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), var
 optional = Rule(all_of(word("OPTIONAL"), braces), _optional)  # [57]
 minus = Rule(all_of(word("MINUS"), braces), _minus)  # [66]
 applied = one_of(filter_, optional, bind, minus)
-not_triples = Labelled(one_of(chain, applied, refused_words(_UNSUPPORTED_PATTERNS)), "a group, FILTER, BIND, OPTIONAL, MINUS", "[{A-Za-z]")  # [56]
+name = Labelled(one_of(variable, iri), "a variable or an IRI")  # [107]
+graph = Rule(all_of(word("GRAPH"), name, braces), _graph)  # [58]
+service = Rule(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
+window_element = Rule(all_of(word("WINDOW", expected=None), name, braces), _window_element)
+open_brace, close_brace = sign("{"), sign("}")
+data_term = Labelled(one_of(number, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
+row = Rule(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
+data = one_of(  # [62]
+    Rule(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
+    Rule(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
+)
+values = Rule(all_of(word("VALUES"), data), _values)  # [28], [61]
+not_triples = Labelled(  # [56]
+    one_of(chain, applied, graph, values, window_element, service), "a group, FILTER, BIND, OPTIONAL, MINUS, GRAPH, VALUES", "[{A-Za-z]"
+)
 group_body = all_of(Opt(triples_block), ZeroOrMore(all_of(not_triples, Opt(dot), Opt(triples_block))))  # [54]
-group <<= Rule(Nested(all_of(sign("{"), group_body, sign("}"))), _group)  # [53]
+sub_select = Forward()
+group <<= Rule(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _group)  # [53]
 
 
 # ---------------------------------------------------------------- queries
-def _base(source: Source, found: list[Any]) -> syntax.BaseDeclaration:
-    return syntax.BaseDeclaration(found[1], extent(found))
+def _base(source: Source, found: list[Any]) -> forms.BaseDeclaration:
+    return forms.BaseDeclaration(found[1], extent(found))
 
 
-def _prefix(source: Source, found: list[Any]) -> syntax.PrefixDeclaration:
-    return syntax.PrefixDeclaration(found[1].prefix, found[2], extent(found))
+def _prefix(source: Source, found: list[Any]) -> forms.PrefixDeclaration:
+    return forms.PrefixDeclaration(found[1].prefix, found[2], extent(found))
 
 
-def _stream(source: Source, found: list[Any]) -> syntax.StreamName:
-    name = found[-1]
-    return syntax.StreamName(None if isinstance(name, Mark) else name, extent(found))
+def _stream(source: Source, found: list[Any]) -> forms.StreamName:
+    (name,) = found
+    return forms.StreamName(None if isinstance(name, Mark) else name, name.span)
 
 
-def _from(source: Source, found: list[Any]) -> tuple[str, syntax.StreamName]:
-    return "from", found[1]
+class Clause:
+    """A clause by its keyword, with what it holds; it only serves to build nodes."""
+
+    __slots__ = ("name", "parts", "span")
+
+    def __init__(self, name: str, parts: tuple[Any, ...], span: Span) -> None:
+        self.name = name
+        self.parts = parts
+        self.span = span
 
 
-def _into(source: Source, found: list[Any]) -> tuple[str, syntax.StreamName]:
-    return "into", found[1]
+def _clause(source: Source, found: list[Any]) -> Clause:
+    return Clause(found[0].value, tuple(nodes(found)), extent(found))
 
 
-def _item(source: Source, found: list[Any]) -> syntax.SelectItem:
+def _from_stream(source: Source, found: list[Any]) -> forms.FromStream:
+    return forms.FromStream(found[1], extent(found))
+
+
+def _from_graph(source: Source, found: list[Any]) -> forms.FromGraph:
+    return forms.FromGraph(found[-1], len(found) == 3, extent(found))
+
+
+def _from_window(source: Source, found: list[Any]) -> forms.FromWindow:
+    name, stream, length, width = nodes(found)
+    return forms.FromWindow(name, stream, length, width, extent(found))
+
+
+def _registration(source: Source, found: list[Any]) -> forms.Registration:
+    return forms.Registration(found[1].value, found[2], extent(found))
+
+
+def _item(source: Source, found: list[Any]) -> forms.SelectItem:
     if len(found) == 1:
-        return syntax.SelectItem(None, found[0], found[0].span)
-    return syntax.SelectItem(found[1], found[3], extent(found))
+        return forms.SelectItem(None, found[0], found[0].span)
+    return forms.SelectItem(found[1], found[3], extent(found))
 
 
-def _select(source: Source, found: list[Any]) -> syntax.SelectQuery:
+def _group_key(source: Source, found: list[Any]) -> forms.GroupKey:
+    """[20] GroupCondition"""
+    expression, *variable = nodes(found)
+    return forms.GroupKey(expression, variable[0] if variable else None, extent(found))
+
+
+def _window_clause(source: Source, found: list[Any]) -> forms.WindowClause:
+    if found[2].value == "ROWS":
+        return forms.WindowClause(None, None, found[3], extent(found))
+    length, *width = nodes(found)
+    return forms.WindowClause(length, width[0] if width else None, None, extent(found))
+
+
+def _order_condition(source: Source, found: list[Any]) -> forms.OrderCondition:
+    """[24] OrderCondition"""
+    return forms.OrderCondition(found[-1], isinstance(found[0], Mark) and found[0].value == "DESC", extent(found))
+
+
+def _modifier(source: Source, found: list[Any]) -> forms.SolutionModifier:
+    """[18] SolutionModifier"""
+    parts = {clause.name: clause.parts for clause in found}
+    one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
+    span = extent(found) if found else None
+    return forms.SolutionModifier(
+        parts.get("GROUP", ()), parts.get("HAVING", ()), one["WINDOW"], parts.get("ORDER", ()), one["LIMIT"], one["OFFSET"], span
+    )
+
+
+def _body(source: Source, found: list[Any]) -> forms.Body:
+    where, modifier, *trailing = nodes(found)
+    return forms.Body(where, modifier, trailing[0] if trailing else None)
+
+
+def _sources(found: list[Any]) -> tuple[forms.Source, ...]:
+    return tuple(part for part in found if isinstance(part, forms.Source))
+
+
+def _selected(found: list[Any]) -> forms.Select:
     distinct = any(isinstance(part, Mark) and part.value == "DISTINCT" for part in found)
-    items = tuple(part for part in found if isinstance(part, syntax.SelectItem))
-    return syntax.SelectQuery(distinct, items, _streams(found), found[-1])
+    return forms.Select(distinct, tuple(part for part in found if isinstance(part, forms.SelectItem)), found[-1], found[0].span)
 
 
-def _streams(found: list[Any]) -> tuple[syntax.StreamName, ...]:
-    return tuple(part[1] for part in found if isinstance(part, tuple) and part[0] == "from")
+def _select(source: Source, found: list[Any]) -> forms.SelectQuery:
+    return forms.SelectQuery(_selected(found), _sources(found))
 
 
 def _template(source: Source, found: list[Any]) -> syntax.Group:
     return syntax.Group(tuple(nodes(found)), extent(found))
 
 
-def _construct(source: Source, found: list[Any]) -> syntax.ConstructQuery:
-    groups = [part for part in found if isinstance(part, syntax.Group)]
-    template = tuple(part for part in groups[0].elements if isinstance(part, syntax.Triples))
-    into = [part[1] for part in found if isinstance(part, tuple) and part[0] == "into"]
-    return syntax.ConstructQuery(template, len(groups) == 1, into[0] if into else None, _streams(found), groups[-1])
+def _construct(source: Source, found: list[Any]) -> forms.ConstructQuery:
+    body: forms.Body = found[-1]
+    template = next((part for part in found if isinstance(part, syntax.Group)), body.where)
+    triples = tuple(part for part in template.elements if isinstance(part, syntax.Triples))
+    into = next((part for part in found if isinstance(part, forms.StreamName)), None)
+    return forms.ConstructQuery(triples, into, _sources(found), body, found[0].span)
 
 
-def _document(source: Source, found: list[Any]) -> syntax.Document:
-    return syntax.Document(tuple(found[:-1]), found[-1])
+def _ask(source: Source, found: list[Any]) -> forms.AskQuery:
+    return forms.AskQuery(_sources(found), found[-1])
 
 
-def _later(value: str) -> str:
-    return f"{value} is not supported yet"
+def _describe(source: Source, found: list[Any]) -> forms.DescribeQuery:
+    targets = tuple(part for part in found if isinstance(part, syntax.IriName | syntax.VariableName))
+    return forms.DescribeQuery(targets, _sources(found), found[-1])
 
 
-_UNSUPPORTED_FORMS = {
-    **{name: _later(f"the query form {name}") for name in ("ASK", "DESCRIBE")},
-    "REGISTER": "REGISTER (RSP-QL) is not supported yet",
-    **{
-        name: f"{name} is SPARQL Update: a continuous query changes no data; background knowledge is loaded by the server's interface"
-        for name in ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
-    },
+def _document(source: Source, found: list[Any]) -> forms.Document:
+    declarations = tuple(part for part in found if isinstance(part, forms.Declaration))
+    registration = next((part for part in found if isinstance(part, forms.Registration)), None)
+    return forms.Document(declarations, registration, found[-2])
+
+
+_UPDATE = {
+    name: f"{name} is SPARQL Update: a continuous query changes no data; background knowledge is loaded by the server's interface"
+    for name in ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 }
-_UNSUPPORTED_MODIFIERS = {
-    "GROUP": _later("GROUP BY"),
-    "HAVING": _later("HAVING"),
-    "WINDOW": _later("WINDOW"),
-    "ORDER": _later("ORDER BY"),
-    "LIMIT": _later("LIMIT"),
-    "OFFSET": _later("OFFSET"),
-    "VALUES": _later("VALUES"),
-}
-_DATASET = "FROM and FROM NAMED, which choose background graphs, are not supported yet; a stream is read with FROM STREAM"
 
 prefix_name = Token(f"(?:{_PREFIX})?:", _prefixed_name, "a prefix such as ex:")  # [140]
 base = Rule(all_of(word("BASE"), iri_ref), _base)  # [5]
 prefix = Rule(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
-stream_name = Rule(all_of(word("STREAM"), Labelled(one_of(iri, word("default")), "the IRI of a stream")), _stream)
-from_stream = Rule(  # [13]
-    all_of(word("FROM"), one_of(stream_name, refused(f"(?i:NAMED){_WORD_END}|[<:]|\\w[\\w.\\-]*:", lambda value: _DATASET))), _from
+declarations = ZeroOrMore(one_of(base, prefix))  # [4]
+stream_name = Rule(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
+in_stream = Rule(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
+window_length = Labelled(  # Dur
+    Rule(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), bare_duration), _duration), 'a duration such as "PT10S"^^xsd:duration'
 )
-into_stream = Rule(all_of(word("INTO"), stream_name), _into)
+open_bracket, close_bracket = sign("["), sign("]")
+sliding = all_of(open_bracket, word("RANGE"), window_length, word("STEP"), window_length, close_bracket)
+from_ = one_of(  # [13]
+    Rule(all_of(word("FROM"), in_stream), _from_stream),
+    Rule(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
+    Rule(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
+)
+into_stream = Rule(all_of(word("INTO"), in_stream), lambda source, found: found[1])
 item = Rule(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
 items = Labelled(one_of(sign("*"), all_of(item, ZeroOrMore(Labelled(item, "another variable")))), "variables, '*' or (expression AS ?variable)")
-where = all_of(  # [17]
-    Opt(word("WHERE")), Rule(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)
+where = one_of(  # [17]
+    all_of(word("WHERE"), Rule(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)),
+    Labelled(group, "a pattern in braces"),
 )
-modifiers = Opt(refused_words(_UNSUPPORTED_MODIFIERS))  # [18], [28]
-select = Rule(  # [7], [9]
+call = one_of(built_in, Rule(all_of(iri, expression_list), _iri_or_function))
+group_key = Rule(  # [20]
+    one_of(variable, Nested(all_of(open_paren, expression, Opt(all_of(word("AS"), variable)), close_paren)), call), _group_key
+)
+group_clause = Rule(  # [19]
     all_of(
-        word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items, ZeroOrMore(from_stream), where
+        word("GROUP", expected="a solution modifier such as GROUP BY or LIMIT"),
+        word("BY"),
+        Labelled(group_key, "a variable, a function call or (expression AS ?variable)"),
+        ZeroOrMore(group_key),
     ),
-    _select,
-)  # fmt: skip
-template = Labelled(Rule(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73]
+    _clause,
+)
+having_clause = Rule(  # [21], [22]
+    all_of(word("HAVING", expected=None), Labelled(constraint, "a condition in brackets or a function call"), ZeroOrMore(constraint)), _clause
+)
+window_clause = Rule(  # WindowClause
+    Rule(
+        all_of(
+            word("WINDOW", expected=None),
+            open_bracket,
+            one_of(all_of(word("RANGE"), window_length, Opt(all_of(word("STEP"), window_length))), all_of(counting("ROWS"), integer)),
+            close_bracket,
+        ),
+        _window_clause,
+    ),
+    lambda source, found: Clause("WINDOW", (found[0],), found[0].span),
+)
+order_condition = Rule(  # [24]
+    one_of(variable, all_of(words(("ASC", "DESC"), None), Labelled(bracketed, "an expression in brackets")), constraint), _order_condition
+)
+order_clause = Rule(  # [23]
+    all_of(
+        word("ORDER", expected=None),
+        word("BY"),
+        Labelled(order_condition, "a variable, a function call, ASC(...) or DESC(...)"),
+        ZeroOrMore(order_condition),
+    ),
+    _clause,
+)
+limit_clause = Rule(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
+offset_clause = Rule(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
+limits = one_of(all_of(limit_clause, Opt(offset_clause)), all_of(offset_clause, Opt(limit_clause)))  # [25]
+modifier = Rule(  # [18]
+    all_of(Opt(group_clause), Opt(having_clause), Opt(window_clause), Opt(order_clause), Opt(limits)), _modifier
+)
+trailing = all_of(modifier, Opt(values))  # [18], [28]
+body = Rule(all_of(where, trailing), _body)
+no_pattern = Token("", lambda source, value, span: syntax.Group((), span), None)
+select_clause = all_of(word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
+sub_select <<= Rule(all_of(select_clause, body), _sub_select)  # [8]
+select = Rule(all_of(select_clause, ZeroOrMore(from_), body), _select)  # [7]
+template = Labelled(Rule(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
 construct = Rule(  # [10]
     all_of(
         word("CONSTRUCT"),
         one_of(
-            all_of(template, Opt(into_stream), ZeroOrMore(from_stream), where),
-            all_of(Opt(into_stream), ZeroOrMore(from_stream), word("WHERE"), template),
+            all_of(template, Opt(into_stream), ZeroOrMore(from_), body),
+            all_of(Opt(into_stream), ZeroOrMore(from_), Rule(all_of(word("WHERE"), template, trailing), _body)),
         ),
     ),
     _construct,
 )
+ask = Rule(all_of(word("ASK"), ZeroOrMore(from_), body), _ask)  # [12]
+targets = Labelled(one_of(sign("*"), all_of(name, ZeroOrMore(name))), "variables, IRIs or '*'")
+describe = Rule(all_of(word("DESCRIBE"), targets, ZeroOrMore(from_), Rule(all_of(one_of(where, no_pattern), trailing), _body)), _describe)  # [11]
+register = Rule(
+    all_of(word("REGISTER", expected=None), words(("RSTREAM", "ISTREAM", "DSTREAM"), "RSTREAM, ISTREAM or DSTREAM"), stream_name, word("AS")),
+    _registration,
+)
 end = Token("\\Z", _mark, "the end of the query")
 document = Rule(  # [1]-[4]
-    all_of(ZeroOrMore(one_of(base, prefix)), one_of(select, construct, refused_words(_UNSUPPORTED_FORMS)), modifiers, end),
-    lambda source, found: _document(source, found[:-1]),
+    all_of(declarations, Opt(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end), _document
 )
 document.parse_with_tabs()
 document.streamline()
 
 
 # ---------------------------------------------------------------- faults
-def parse_document(text: str) -> syntax.Document:
+def parse_document(text: str) -> forms.Document:
     """Raises `QueryError`."""
     source = Source.of(text)
     try:
-        parsed: syntax.Document = document.parse_string(source)[0]
+        parsed: forms.Document = document.parse_string(source)[0]
     except Halt as halt:
         raise halt.fault from None
     except ParseException:
@@ -726,13 +998,27 @@ def parse_document(text: str) -> syntax.Document:
     return parsed
 
 
+_AFTER_GROUPS = dict.fromkeys(_OPERATOR_NAMES, "{ ... }") | {"WITHIN": "10", "WITHOUT": '{ ... } FOR "PT1H"^^xsd:duration'}
+"""What stands after a group in braces, and what follows it in turn."""
+_APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")
+_MISPLACED = {
+    "SELECT": ("a triple pattern", "a SELECT inside a group stands alone in braces of its own: { SELECT ... }"),
+    "FROM": ("the end of the query", "FROM comes too late: what a query reads is said before WHERE"),
+    "INTO": ("the end of the query", "INTO STREAM stands in a CONSTRUCT alone, after its template"),
+}
+"""Keywords that are known by what was expected in their place."""
+
+
 def _fault(source: Source) -> SyntaxFault:
     """The fault at the furthest place: the lexeme found there, and what was expected instead."""
     at = source.furthest
     found = re.compile(_LEXEME, re.S).match(source, at)
     lexeme = found[0] if found else ""
+    slip = likely_slip(Stop(source, at, lexeme, source.expected, (*_BUILT_INS, *_AGGREGATES), (*_AFTER_GROUPS, *_APPLIED)))
+    if slip is not None:
+        return SyntaxFault(slip.message, source.span(slip.start, slip.end), source.text, slip.expected)
     span = source.span(at, at + len(lexeme))
-    return SyntaxFault(_message(source, at, lexeme), span, source.text, _expectation(source, at))
+    return SyntaxFault(_message(source, at, lexeme), span, source.text, _expectation(source, at, lexeme))
 
 
 def _message(source: Source, at: int, lexeme: str) -> str:
@@ -744,7 +1030,10 @@ def _message(source: Source, at: int, lexeme: str) -> str:
         return "an IRI that does not end, or with a character that no IRI has, starts here"
     if lexeme[0] == "<" and "an operator" in source.expected:
         return f"{lexeme} reads as an IRI here, since the longest token counts; a comparison needs a blank after '<'"
-    if lexeme.upper() in (*_OPERATOR_NAMES, "WITHIN", "WITHOUT"):
+    misplaced = _misplaced(source, lexeme.upper())
+    if misplaced is not None:
+        return misplaced
+    if lexeme.upper() in _AFTER_GROUPS:
         return f"{lexeme} has no group in braces directly on its left"
     near = _near_keyword(lexeme)
     if near is not None:
@@ -754,6 +1043,14 @@ def _message(source: Source, at: int, lexeme: str) -> str:
     return f"unexpected {lexeme if len(lexeme) <= 40 else lexeme[:40] + '...'}"
 
 
+def _misplaced(source: Source, word: str) -> str | None:
+    """What is said of a keyword that has its place elsewhere."""
+    if word in _MODIFIERS and "VALUES" in source.expected:
+        return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT and OFFSET"
+    expected, message = _MISPLACED.get(word, ("", None))
+    return message if expected in source.expected else None
+
+
 def _near_keyword(lexeme: str) -> str | None:
     if not _WORD.fullmatch(lexeme) or lexeme.upper() in _KEYWORDS:
         return None
@@ -761,9 +1058,13 @@ def _near_keyword(lexeme: str) -> str | None:
     return near[0] if near else None
 
 
-def _expectation(source: Source, at: int) -> str:
+def _expectation(source: Source, at: int, lexeme: str) -> str:
     """Human words; after a keyword it is named, since that is what the writer sees."""
     expected = list(source.expected)
+    if len(expected) > 1 and lexeme.upper() in _AFTER_GROUPS:
+        return f"{{ ... }} {lexeme.upper()} {_AFTER_GROUPS[lexeme.upper()]}"
+    if _misplaced(source, lexeme.upper()) is not None:
+        return ""
     before = _WORD_BEFORE.search(source, 0, at)
     if len(expected) == 1 and before is not None and before[1].upper() in (*_KEYWORDS, *_BUILT_INS):
         return f"{expected[0]} after {before[1]}"

@@ -3,8 +3,10 @@
 import difflib
 import re
 from dataclasses import dataclass
+from itertools import islice
 
-from epsparql import syntax
+from epsparql import forms, syntax
+from epsparql.check import shown
 from epsparql.errors import Span, UnknownPrefix
 from epsparql.terms import RDF, XSD
 
@@ -18,6 +20,10 @@ _WELL_KNOWN = {
     "sosa": "http://www.w3.org/ns/sosa/",
     "prov": "http://www.w3.org/ns/prov#",
 }
+_LISTED = 10
+"""Prefixes that a message names."""
+_COMPARED = 60
+"""Characters of a prefix that may be meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +97,18 @@ class Names:
         self._resolved: dict[str, str] = {}
         self._written: dict[str, str] = {}
 
-    def declare(self, declaration: syntax.Declaration) -> None:
+    def declare(self, declaration: forms.Declaration) -> None:
         iri = resolve(declaration.iri.text, self._base)
-        if isinstance(declaration, syntax.BaseDeclaration):
+        if isinstance(declaration, forms.BaseDeclaration):
             self._base = iri
         else:
             self._resolved[declaration.prefix] = iri
             self._written[declaration.prefix] = declaration.iri.text
+
+    @property
+    def base(self) -> str | None:
+        """The last BASE, which IRI() resolves against."""
+        return self._base
 
     def iri(self, name: syntax.IriName) -> str:
         """Resolved against BASE. Raises UnknownPrefix."""
@@ -105,7 +116,7 @@ class Names:
             return resolve(name.text, self._base)
         return self._expanded(self._resolved, name)
 
-    def stream(self, name: syntax.StreamName) -> str:
+    def stream(self, name: forms.StreamName) -> str:
         """As written: prefixes are expanded, nothing is resolved (semantics.md section 1)."""
         match name.iri:
             case None:
@@ -123,13 +134,21 @@ class Names:
 
     def _unknown(self, name: syntax.PrefixedName) -> UnknownPrefix:
         span = Span(name.span.start, name.span.start + len(name.prefix) + 1)
-        near = difflib.get_close_matches(name.prefix, self._resolved, 1, 0.5)
+        near = self._nearest(name.prefix)
         if name.prefix in _WELL_KNOWN:
             hint = f"a line PREFIX {name.prefix}: <{_WELL_KNOWN[name.prefix]}>"
         elif near:
-            hint = f"{near[0]}:, the nearest prefix declared"
+            hint = f"{near}:, the nearest prefix declared"
         elif self._resolved:
-            hint = f"a declared prefix ({', '.join(f'{prefix}:' for prefix in self._resolved)})"
+            listed = [f"{shown(prefix)}:" for prefix in islice(self._resolved, _LISTED)]
+            more = len(self._resolved) - len(listed)
+            hint = f"a declared prefix ({', '.join(listed)}{f' and {more} more' if more else ''})"
         else:
-            hint = f"a line PREFIX {name.prefix}: <...> before the query"
-        return UnknownPrefix(f"the prefix {name.prefix}: is not declared", span, self._text, hint)
+            hint = f"a line PREFIX {shown(name.prefix)}: <...> before the query"
+        return UnknownPrefix(f"the prefix {shown(name.prefix)}: is not declared", span, self._text, hint)
+
+    def _nearest(self, prefix: str) -> str | None:
+        """The most similar prefix, whatever the case; long ones are not compared, which would take long."""
+        folded = {known.casefold(): known for known in self._resolved if len(known) <= _COMPARED}
+        near = difflib.get_close_matches(prefix.casefold(), folded, 1, 0.5) if len(prefix) <= _COMPARED else []
+        return folded[near[0]] if near else None

@@ -1,186 +1,297 @@
-"""Algebra to canonical text: `parse(render(query)).query == query` for every query that parse gives."""
+"""Algebra to canonical text: `parse(render(query)).query == query` for every query that parse gives.
 
-import re
+Each operand gets the braces that it needs and no more, so that a text nested as deep as the limit allows comes back within it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.check import duration_text
-from epsparql.terms import XSD, Iri, Literal, TermOrVariable, Variable
-
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+")
-_DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+")
-_SHORT = {XSD + "integer": _INTEGER, XSD + "decimal": _DECIMAL, XSD + "double": _DOUBLE, XSD + "boolean": re.compile("true|false")}
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
-_OR, _AND, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(6)
-_STRENGTHS = {a.Operator.ADD: _ADD, a.Operator.SUBTRACT: _ADD, a.Operator.MULTIPLY: _MULTIPLY, a.Operator.DIVIDE: _MULTIPLY}
+from epsparql.check import MAX_LENGTH, duration_text, visible_variables
+from epsparql.render_expressions import Expressions
+from epsparql.render_terms import Terms, stream
+from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 
 def render(query: a.Query) -> str:
-    """The text of a query, without prefixes."""
-    match query:
-        case a.Select(pattern, projection, distinct, streams):
-            head = " ".join(map(str, projection)) or "*"
-            return f"SELECT {'DISTINCT ' if distinct else ''}{head}{_from(streams)} WHERE {_group(pattern)}"
-        case a.Construct(template, pattern, streams, into):
-            target = "" if into == a.DEFAULT_STREAM else f" INTO STREAM {_stream(into)}"
-            return f"CONSTRUCT {{{_triples(template)}}}{target}{_from(streams)} WHERE {_group(pattern)}"
-    assert_never(query)
+    """The text of a query, in full; abbreviated only where it would be too long to be read again."""
+    text = _Writer(Terms.of(query)).query(query)
+    return text if len(text) <= MAX_LENGTH else _Writer(Terms.of(query, short=True)).query(query)
 
 
-def _from(streams: tuple[str, ...]) -> str:
-    return "" if streams == (a.DEFAULT_STREAM,) else "".join(f" FROM STREAM {_stream(stream)}" for stream in streams)
+@dataclass(frozen=True, slots=True)
+class _Clauses:
+    """A SELECT's pattern in the parts that stand around WHERE, from the inside out: SPARQL 18.2.4 read backwards."""
+
+    where: a.Pattern
+    keys: tuple[tuple[Variable, a.Expression | None], ...] = ()
+    group: a.Group | None = None
+    having: a.Expression | None = None
+    values: a.Values | None = None
+    computed: Mapping[Variable, a.Expression] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pattern: a.Pattern, projection: tuple[Variable, ...]) -> "_Clauses":
+        pattern, computed = _computed(pattern, projection)
+        values: a.Values | None = None
+        having: a.Expression | None = None
+        match pattern:
+            case a.Join(left, a.Values() as values):
+                pattern = left
+        inner = pattern
+        if isinstance(inner, a.Filter):
+            having, inner = inner.condition, inner.pattern
+        if not isinstance(inner, a.Group):
+            return cls(pattern, values=values, computed=computed)
+        where, conditions = _computed(inner.pattern, inner.keys)
+        keys = tuple((key, conditions.get(key)) for key in inner.keys)
+        return cls(where, keys, inner, having, values, computed)
 
 
-def _stream(name: str) -> str:
-    return f"<{name}>"
+def _computed(pattern: a.Pattern, names: tuple[Variable, ...]) -> tuple[a.Pattern, dict[Variable, a.Expression]]:
+    """The pattern without its outermost assignments to `names`, and these, as long as they stand in the order of `names`."""
+    found: dict[Variable, a.Expression] = {}
+    before = len(names)
+    while isinstance(pattern, a.Extend) and pattern.variable in names[:before]:
+        before = names.index(pattern.variable)
+        found[pattern.variable] = pattern.expression
+        pattern = pattern.pattern
+    return pattern, found
 
 
-# ---------------------------------------------------------------- patterns
-def _group(pattern: a.Pattern, condition: a.Expression | None = None) -> str:
-    """The pattern as a group in braces. Its own FILTER stands directly in it."""
-    if isinstance(pattern, a.Filter) and condition is None:
-        return _operand(pattern.pattern, pattern.condition)
-    return _operand(pattern, condition)
+class _Writer:
+    """Writes one SELECT and what is in it; `hidden` has the text of its aggregates and keys."""
+
+    def __init__(self, terms: Terms, hidden: Mapping[Variable, str] | None = None) -> None:
+        self._terms = terms
+        self._expressions = Expressions(terms, hidden or {}, self._group)
+
+    # ------------------------------------------------ queries
+    def query(self, query: a.Query) -> str:
+        sources = self._sources(query)
+        match query:
+            case a.Select(pattern, projection, distinct, _, modifiers):
+                text = self._select(pattern, projection, distinct, modifiers, sources)
+            case a.Construct(template, pattern, _, into):
+                target = "" if into == a.DEFAULT_STREAM or query.sources.windows else f" INTO STREAM {stream(into)}"
+                text = f"CONSTRUCT {{{self._terms.triples(template)}}}{target}{sources}{self._solutions(pattern)}"
+            case a.Ask(pattern):
+                text = f"ASK{sources}{self._solutions(pattern, ordered=False)}"
+            case a.Describe(targets, pattern):
+                named = " ".join(map(self._terms.term, targets)) or "*"
+                text = f"DESCRIBE {named}{sources}{self._solutions(pattern)}"
+            case _:
+                assert_never(query)
+        return f"{self._terms.prologue}{_register(query)}{text}"
+
+    def _sources(self, query: a.Query) -> str:
+        sources = query.sources
+        dataset = sources.dataset or a.Dataset()
+        parts = [f"FROM {self._terms.iri(name)}" for name in dataset.default]
+        parts += [f"FROM NAMED {self._terms.iri(name)}" for name in dataset.named]
+        if not sources.windows and query.streams != (a.DEFAULT_STREAM,):
+            parts += [f"FROM STREAM {stream(name)}" for name in query.streams]
+        for window in sources.windows:
+            range_ = f"[RANGE {self._duration(window.length)} STEP {self._duration(window.step)}]"
+            parts.append(f"FROM NAMED WINDOW {self._terms.iri(window.name)} ON {stream(window.stream)} {range_}")
+        return "".join(f" {part}" for part in parts)
+
+    def _solutions(self, pattern: a.Pattern, *, ordered: bool = True) -> str:
+        """WHERE with its modifiers, of a query that has no SELECT clause. Where not `ordered`, ORDER BY would not be read."""
+        if isinstance(pattern, a.SubSelect) and not pattern.distinct and (ordered or not pattern.modifiers.order):
+            visible = _shown(pattern.pattern)
+            selected = _Clauses.of(pattern.pattern, visible)
+            if pattern.modifiers != a.PLAIN and pattern.projection == visible and not (selected.group and selected.computed):
+                return self._where(_Clauses.of(pattern.pattern, ()), pattern.modifiers)[1]
+        return self._where(_Clauses.of(pattern, ()), a.PLAIN)[1]
+
+    def _select(self, pattern: a.Pattern, projection: tuple[Variable, ...], distinct: bool, modifiers: a.Modifiers, sources: str = "") -> str:
+        clauses = _Clauses.of(pattern, projection)
+        expressions, where = self._where(clauses, modifiers)
+        computed = clauses.computed
+        items = [f"({expressions.text(computed[item])} AS {item})" if item in computed else str(item) for item in projection]
+        if self._terms.short and clauses.group is None and not computed and projection == _shown(pattern):
+            items = []
+        return f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(items) or '*'}{sources}{where}"
+
+    def _where(self, clauses: _Clauses, modifiers: a.Modifiers) -> tuple[Expressions, str]:
+        """All that stands after SELECT and its sources, and what writes the expressions of this SELECT."""
+        keys = {key: self._expressions.constraint(condition) for key, condition in clauses.keys if condition is not None}
+        hidden = {key: text for key, text in keys.items() if key.hidden}
+        for variable, aggregate in clauses.group.aggregates if clauses.group else ():
+            hidden[variable] = self._expressions.aggregate(aggregate)
+        expressions = _Writer(self._terms, hidden)._expressions
+        parts = [f"WHERE {self._group(clauses.where)}"]
+        if clauses.keys:
+            parts.append(f"GROUP BY {' '.join(self._key(key, condition) for key, condition in clauses.keys)}")
+        if clauses.having is not None:
+            parts.append(f"HAVING {expressions.constraint(clauses.having)}")
+        if clauses.group is not None and clauses.group.window is not None:
+            parts.append(self._window(clauses.group.window))
+        parts += _modifiers(expressions, modifiers)
+        if clauses.values is not None:
+            parts.append(self._values(clauses.values))
+        return expressions, "".join(f" {part}" for part in parts)
+
+    def _key(self, key: Variable, condition: a.Expression | None) -> str:
+        if condition is None:
+            return str(key)
+        return self._expressions.constraint(condition) if key.hidden else f"({self._expressions.text(condition)} AS {key})"
+
+    def _window(self, window: a.RangeWindow | a.RowsWindow) -> str:
+        match window:
+            case a.RangeWindow(length, step):
+                return f"WINDOW [RANGE {self._duration(length)}{'' if step is None else f' STEP {self._duration(step)}'}]"
+            case a.RowsWindow(count):
+                return f"WINDOW [ROWS {count}]"
+        assert_never(window)
+
+    # ------------------------------------------------ patterns
+    def _group(self, pattern: a.Pattern) -> str:
+        """The pattern as a group in braces. Its own FILTER stands directly in it."""
+        if isinstance(pattern, a.Filter):
+            return self._operand(pattern.pattern, pattern.condition)
+        return self._operand(pattern, None)
+
+    def _operand(self, pattern: a.Pattern, condition: a.Expression | None) -> str:
+        """A group in which no FILTER but `condition` stands directly: an optional join takes it for its own."""
+        if isinstance(pattern, a.SubSelect) and condition is None:
+            return self._subselect(pattern)
+        parts = [part for part in (self._elements(pattern), "" if condition is None else f"FILTER {self._expressions.constraint(condition)}") if part]
+        return f"{{ {' '.join(parts)} }}" if parts else "{}"
+
+    def _elements(self, pattern: a.Pattern) -> str:
+        """The pattern as elements of a group, none of which is a FILTER."""
+        match pattern:
+            case a.Bgp(triples):
+                return self._terms.triples(triples)
+            case a.Path(subject, path, object_):
+                return f"{self._terms.term(subject)} {self._expressions.path(path)} {self._terms.term(object_)} ."
+            case a.Join(left, right):
+                return f"{self._elements(left)} {self._joined(left, right)}"
+            case a.LeftJoin(left, right, condition):
+                return f"{self._elements(left)} OPTIONAL {self._operand(right, condition)}".lstrip()
+            case a.Minus(left, right):
+                return f"{self._elements(left)} MINUS {self._group(right)}".lstrip()
+            case a.Extend(inner, variable, expression):
+                return f"{self._elements(inner)} BIND({self._expressions.text(expression)} AS {variable})".lstrip()
+            case a.Values():
+                return self._values(pattern)
+            case a.Graph(name, inner):
+                return f"GRAPH {self._terms.term(name)} {self._group(inner)}"
+            case a.InWindow(window, inner):
+                return f"WINDOW {self._terms.iri(window)} {self._group(inner)}"
+            case a.Group():
+                raise AssertionError("a Group stands only under a SELECT's own clauses")
+            case _:
+                return self._chain(pattern)
+
+    def _joined(self, left: a.Pattern, right: a.Pattern) -> str:
+        """`right` as an element after `left`: triples that would run into those before them are in braces."""
+        if isinstance(right, a.Path) and _is_block(left):
+            return self._elements(right)
+        if _is_block(right) and not _ends_in_triples(left):
+            return self._elements(right)
+        return self._elements(right) if isinstance(right, a.Values | a.Graph | a.InWindow) else self._group(right)
+
+    def _chain(self, pattern: a.Pattern) -> str:
+        """The pattern as a chain. Operators associate to the left, so a left operand needs no braces of its own."""
+        match pattern:
+            case a.Union(left, right):
+                return f"{self._chain(left)} UNION {self._group(right)}"
+            case a.SeqJoin(left, right):
+                return f"{self._chain(left)} SEQ {self._group(right)}"
+            case a.EqJoin(left, right):
+                return f"{self._chain(left)} EQUALS {self._group(right)}"
+            case a.RelationJoin(relation, left, right):
+                return f"{self._chain(left)} {relation.value} {self._group(right)}"
+            case a.Join(left, right) if not _share_blank_nodes(left, right):
+                return f"{self._chain(left)} AND {self._group(right)}"
+            case a.SeqRightJoin(left, right, None):
+                return f"{self._unfiltered(left)} OPTIONALSEQ {self._group(right)}"
+            case a.SeqRightJoin(left, right, condition):
+                return f"{self._operand(left, condition)} OPTIONALSEQ {self._group(right)}"
+            case a.EqLeftJoin(left, right, condition):
+                return f"{self._chain(left)} EQUALSOPTIONAL {self._operand(right, condition)}"
+            case a.Within(inner, limit):
+                return f"{self._chain(inner)} WITHIN {self._duration(limit)}"
+            case a.WithoutFor(inner, absent, duration):
+                return f"{self._chain(inner)} WITHOUT {self._group(absent)} FOR {self._duration(duration)}"
+            case a.SeqWithout(left, right, absent, within):
+                bound = "" if within is None else f" WITHIN {self._duration(within)}"
+                return f"{self._chain(left)} SEQ {self._group(right)}{bound} WITHOUT {self._group(absent)}"
+            case _:
+                return self._group(pattern)
+
+    def _unfiltered(self, pattern: a.Pattern) -> str:
+        return self._operand(pattern, None) if isinstance(pattern, a.Filter) else self._chain(pattern)
+
+    def _subselect(self, select: a.SubSelect) -> str:
+        return f"{{ {_Writer(self._terms)._select(select.pattern, select.projection, select.distinct, select.modifiers)} }}"
+
+    def _values(self, values: a.Values) -> str:
+        rows = [[self._cell(cell) for cell in row] for row in values.rows]
+        if len(values.variables) == 1:
+            return f"VALUES {values.variables[0]} {{ {''.join(f'{row[0]} ' for row in rows)}}}"
+        names = " ".join(map(str, values.variables))
+        return f"VALUES ({names}) {{ {''.join(f'({written}) ' for written in map(' '.join, rows))}}}"
+
+    def _cell(self, cell: TermOrVariable | None) -> str:
+        return "UNDEF" if cell is None else self._terms.term(cell)
+
+    def _duration(self, micros: a.Micros) -> str:
+        return self._terms.term(Literal(duration_text(micros), XSD + "duration"))
 
 
-def _operand(pattern: a.Pattern, condition: a.Expression | None) -> str:
-    """A group in which no FILTER but `condition` stands directly: an optional join takes it for its own."""
-    parts = [part for part in (_elements(pattern), "" if condition is None else f"FILTER {_constraint(condition)}") if part]
-    return f"{{ {' '.join(parts)} }}" if parts else "{}"
+def _shown(pattern: a.Pattern) -> tuple[Variable, ...]:
+    """What `*` stands for."""
+    return tuple(variable for variable in visible_variables(pattern) if not variable.hidden)
 
 
-def _elements(pattern: a.Pattern) -> str:
-    """The pattern as elements of a group, none of which is a FILTER."""
-    match pattern:
-        case a.Bgp(triples):
-            return _triples(triples)
-        case a.Filter():
-            return _group(pattern)
-        case a.Join(left, right):
-            return f"{_elements(left)} {_group(right)}"
-        case a.LeftJoin(left, right, condition):
-            return f"{_elements(left)} OPTIONAL {_operand(right, condition)}".lstrip()
-        case a.Minus(left, right):
-            return f"{_elements(left)} MINUS {_group(right)}".lstrip()
-        case a.Extend(inner, variable, expression):
-            return f"{_elements(inner)} BIND({_expression(expression)} AS {variable})".lstrip()
-        case _:
-            return _chain(pattern)
+def _is_block(pattern: a.Pattern) -> bool:
+    """Whether the pattern is what triples that no other element parts become: one Bgp, then the paths among them."""
+    while isinstance(pattern, a.Join) and isinstance(pattern.right, a.Path):
+        pattern = pattern.left
+    return isinstance(pattern, a.Bgp | a.Path)
 
 
-def _chain(pattern: a.Pattern) -> str:
-    """The pattern as a chain. Operators associate to the left, so a left operand needs no braces of its own."""
-    match pattern:
-        case a.Union(left, right):
-            return f"{_chain(left)} UNION {_group(right)}"
-        case a.SeqJoin(left, right):
-            return f"{_chain(left)} SEQ {_group(right)}"
-        case a.EqJoin(left, right):
-            return f"{_chain(left)} EQUALS {_group(right)}"
-        case a.RelationJoin(relation, left, right):
-            return f"{_chain(left)} {relation.value} {_group(right)}"
-        case a.SeqRightJoin(left, right, None):
-            return f"{_unfiltered(left)} OPTIONALSEQ {_group(right)}"
-        case a.SeqRightJoin(left, right, condition):
-            return f"{_operand(left, condition)} OPTIONALSEQ {_group(right)}"
-        case a.EqLeftJoin(left, right, condition):
-            return f"{_chain(left)} EQUALSOPTIONAL {_operand(right, condition)}"
-        case a.Within(inner, limit):
-            return f"{_chain(inner)} WITHIN {_duration(limit)}"
-        case a.WithoutFor(inner, absent, duration):
-            return f"{_chain(inner)} WITHOUT {_group(absent)} FOR {_duration(duration)}"
-        case a.SeqWithout(left, right, absent, within):
-            bound = "" if within is None else f" WITHIN {_duration(within)}"
-            return f"{_chain(left)} SEQ {_group(right)}{bound} WITHOUT {_group(absent)}"
-        case _:
-            return _group(pattern)
+def _ends_in_triples(pattern: a.Pattern) -> bool:
+    """Whether the pattern's text ends with triples out of braces."""
+    if _is_block(pattern):
+        return True
+    return isinstance(pattern, a.Join) and _is_block(pattern.right) and not _ends_in_triples(pattern.left)
 
 
-def _unfiltered(pattern: a.Pattern) -> str:
-    return _operand(pattern, None) if isinstance(pattern, a.Filter) else _chain(pattern)
+def _share_blank_nodes(left: a.Pattern, right: a.Pattern) -> bool:
+    """Then they are triples of one block, and only beside each other are the blank nodes the same."""
+    hidden = {variable for variable in visible_variables(right) if variable.hidden}
+    return not hidden.isdisjoint(visible_variables(left))
 
 
-def _duration(micros: a.Micros) -> str:
-    return f'"{duration_text(micros)}"^^<{XSD}duration>'
+def _register(query: a.Query) -> str:
+    sources = query.sources
+    if isinstance(query, a.Construct) and sources.report is not None:
+        return f"REGISTER {sources.report.value} {stream(query.into)} AS "
+    if sources.report in (None, a.Report.RSTREAM):
+        return ""
+    return f"REGISTER {sources.report.value} <out> AS "
 
 
-def _triples(triples: tuple[a.TriplePattern, ...]) -> str:
-    return " ".join(f"{_term(t.subject)} {_term(t.predicate)} {_term(t.object)} ." for t in triples)
+def _modifiers(expressions: Expressions, modifiers: a.Modifiers) -> list[str]:
+    parts = []
+    if modifiers.order:
+        parts.append(f"ORDER BY {' '.join(_order_key(expressions, key) for key in modifiers.order)}")
+    if modifiers.limit is not None:
+        parts.append(f"LIMIT {modifiers.limit}")
+    if modifiers.offset:
+        parts.append(f"OFFSET {modifiers.offset}")
+    return parts
 
 
-def _term(term: TermOrVariable) -> str:
-    match term:
-        case Variable(name) if term.hidden:
-            return name
-        case Literal(lexical, datatype, _) if datatype in _SHORT and _SHORT[datatype].fullmatch(lexical):
-            return lexical
-        case Literal() | Iri():
-            return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04X}", str(term))
-        case _:
-            return str(term)
-
-
-# ---------------------------------------------------------------- expressions
-def _constraint(condition: a.Expression) -> str:
-    """The condition of a FILTER: EXISTS needs no brackets, which would count as a level."""
-    if isinstance(condition, a.Exists) or (isinstance(condition, a.Not) and isinstance(condition.operand, a.Exists)):
-        return _expression(condition)
-    return f"({_expression(condition)})"
-
-
-def _expression(node: a.Expression, strength: int = _OR) -> str:
-    """In brackets where it binds less than `strength`."""
-    text, own = _rendered(node)
-    return text if own >= strength else f"({text})"
-
-
-def _rendered(node: a.Expression) -> tuple[str, int]:
-    """The text and how strongly it binds."""
-    match node:
-        case a.Or(left, right):
-            return f"{_expression(left, _OR)} || {_expression(right, _AND)}", _OR
-        case a.And(left, right):
-            return f"{_expression(left, _AND)} && {_expression(right, _COMPARE)}", _AND
-        case a.Compare(op, left, right):
-            return f"{_expression(left, _ADD)} {op.value} {_expression(right, _ADD)}", _COMPARE
-        case a.In(operand, members):
-            return f"{_expression(operand, _ADD)} IN {_arguments(members)}", _COMPARE
-        case a.Not(a.In(operand, members)):
-            return f"{_expression(operand, _ADD)} NOT IN {_arguments(members)}", _COMPARE
-        case a.Arithmetic(op, left, right):
-            own = _STRENGTHS[op]
-            return f"{_expression(left, own)} {op.value} {_expression(right, own + 1)}", own
-        case a.Not(a.Exists(pattern)):
-            return f"NOT EXISTS {_group(pattern)}", _UNARY
-        case a.Not(operand):
-            return f"! {_expression(operand, _UNARY)}", _UNARY
-        case a.Negate(operand):
-            return f"- {_expression(operand, _UNARY)}", _UNARY
-        case _:
-            return _primary(node), _UNARY
-
-
-def _primary(node: a.Expression) -> str:
-    match node:
-        case a.Constant(term):
-            return _term(term)
-        case a.Var(variable):
-            return str(variable)
-        case a.Bound(variable):
-            return f"BOUND({variable})"
-        case a.If(condition, then, otherwise):
-            return f"IF{_arguments((condition, then, otherwise))}"
-        case a.Coalesce(operands):
-            return f"COALESCE{_arguments(operands)}"
-        case a.Call(function, arguments):
-            return f"{function}{_arguments(arguments)}"
-        case a.Time(function):
-            return f"{function.value}()"
-        case a.Exists(pattern):
-            return f"EXISTS {_group(pattern)}"
-    raise AssertionError(node)
-
-
-def _arguments(arguments: tuple[a.Expression, ...]) -> str:
-    return f"({', '.join(_expression(argument) for argument in arguments)})"
+def _order_key(expressions: Expressions, key: a.OrderKey) -> str:
+    if key.descending:
+        return f"DESC({expressions.text(key.expression)})"
+    if isinstance(key.expression, a.Var) and not key.expression.variable.hidden:
+        return str(key.expression.variable)
+    return expressions.constraint(key.expression)

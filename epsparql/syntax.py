@@ -1,9 +1,13 @@
-"""What was written: the text's structure node by node, every node with its `Span`. Meaning is given by translate.py."""
+"""What was written inside of patterns: terms, paths, expressions, groups, every node with its `Span`. What stands around them is in forms.py."""
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from epsparql.errors import Span
+
+if TYPE_CHECKING:
+    from epsparql.forms import Select  # which has groups in its turn
 
 
 # ---------------------------------------------------------------- terms
@@ -101,7 +105,52 @@ class BlankProperties:
 
 
 IriName = IriRef | PrefixedName
-Verb = IriRef | PrefixedName | TypeVerb | VariableName
+
+
+# ---------------------------------------------------------------- property paths
+@dataclass(frozen=True, slots=True)
+class InversePath:
+    """`^path`."""
+
+    path: "Path"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SequencePath:
+    """`path/path/...`, two parts or more."""
+
+    parts: tuple["Path", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativePath:
+    """`path|path|...`, two parts or more."""
+
+    parts: tuple["Path", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedPath:
+    """A path followed by `modifier`: `?`, `*` or `+`."""
+
+    path: "Path"
+    modifier: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedPath:
+    """`!(:p|^:q|...)`; an inverse one stands as `InversePath`."""
+
+    parts: tuple["IriRef | PrefixedName | TypeVerb | InversePath", ...]
+    span: Span
+
+
+Path = IriRef | PrefixedName | TypeVerb | InversePath | SequencePath | AlternativePath | RepeatedPath | NegatedPath
+Verb = Path | VariableName
 Node = (
     IriRef | PrefixedName | BlankLabel | Anonymous | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Collection | BlankProperties
 )  # fmt: skip
@@ -154,7 +203,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionList:
-    """The members of IN and NOT IN."""
+    """The members of IN and NOT IN, or the arguments of a call."""
 
     members: tuple["Expression", ...]
     span: Span
@@ -166,6 +215,17 @@ class BuiltInCall:
 
     name: str
     arguments: tuple["Expression", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """A set function by its name in capitals; without an argument it is COUNT(*)."""
+
+    name: str
+    distinct: bool
+    argument: "Expression | None"
+    separator: str | None
     span: Span
 
 
@@ -187,7 +247,7 @@ class ExistsCall:
 
 Expression = (
     IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Binary | Unary | ExpressionList | BuiltInCall
-    | FunctionCall | ExistsCall
+    | AggregateCall | FunctionCall | ExistsCall
 )  # fmt: skip
 
 
@@ -289,71 +349,70 @@ class Chain:
     span: Span
 
 
-Element = Triples | FilterElement | BindElement | OptionalElement | MinusElement | Chain
+@dataclass(frozen=True, slots=True)
+class GraphElement:
+    """`GRAPH name { group }`."""
+
+    name: IriName | VariableName
+    group: "Group"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceElement:
+    """`SERVICE name { group }`; `silent` where SILENT stands."""
+
+    silent: bool
+    name: IriName | VariableName
+    group: "Group"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WindowElement:
+    """RSP-QL's `WINDOW name { group }`."""
+
+    name: IriName | VariableName
+    group: "Group"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesRow:
+    """One row; None is UNDEF."""
+
+    terms: tuple["DataTerm | None", ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesElement:
+    """`VALUES`, in a group or after a query."""
+
+    variables: tuple[VariableName, ...]
+    rows: tuple[ValuesRow, ...]
+    span: Span
+
+
+DataTerm = IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral
+
+
+@dataclass(frozen=True, slots=True)
+class SubSelect:
+    """A SELECT as the only content of a group; `span` is that of the keyword."""
+
+    select: "Select"
+    span: Span
+
+
+Applied = (
+    BindElement | OptionalElement | MinusElement | Chain | GraphElement | ServiceElement | WindowElement | ValuesElement | SubSelect
+)  # fmt: skip
+"""Elements that are applied to what stands before them in their group, and so part its triples."""
+Element = Triples | FilterElement | Applied
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     elements: tuple[Element, ...]
     span: Span
-
-
-# ---------------------------------------------------------------- queries
-@dataclass(frozen=True, slots=True)
-class BaseDeclaration:
-    iri: IriRef
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixDeclaration:
-    prefix: str
-    iri: IriRef
-    span: Span
-
-
-Declaration = BaseDeclaration | PrefixDeclaration
-
-
-@dataclass(frozen=True, slots=True)
-class StreamName:
-    """The stream of FROM STREAM or INTO STREAM; without an IRI it is `default`."""
-
-    iri: IriName | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class SelectItem:
-    """`?v`, or `(expression AS ?v)`."""
-
-    expression: Expression | None
-    variable: VariableName
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class SelectQuery:
-    """`items` is empty for `SELECT *`."""
-
-    distinct: bool
-    items: tuple[SelectItem, ...]
-    streams: tuple[StreamName, ...]
-    where: Group
-
-
-@dataclass(frozen=True, slots=True)
-class ConstructQuery:
-    """`template` is empty where the pattern is the template (`CONSTRUCT WHERE`), and `short` is set."""
-
-    template: tuple[Triples, ...]
-    short: bool
-    into: StreamName | None
-    streams: tuple[StreamName, ...]
-    where: Group
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    declarations: tuple[Declaration, ...]
-    query: SelectQuery | ConstructQuery

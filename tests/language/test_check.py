@@ -62,6 +62,7 @@ MEANT = [
     ("", "a form such as PT10S, PT1H30M or P1D"),
     ("P1.5Y", "a form such as PT10S, PT1H30M or P1D"),
     ("P" + "9" * 5_000 + "H", "a form such as PT10S, PT1H30M or P1D"),
+    ("P" + "1M" * 9_000, "a form such as PT10S, PT1H30M or P1D"),
 ]
 
 

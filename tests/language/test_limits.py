@@ -1,5 +1,6 @@
 """Whatever the text, parse answers soon, with a query or a QueryError, from any thread."""
 
+import json
 import random
 import sys
 import time
@@ -7,58 +8,61 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from bench import fuzz
 from epsparql import QueryError, parse, render
 from epsparql.algebra import Bgp
-from tests.language import test_faults, test_translate
+from tests.language import golden, test_faults, test_translate
 from tests.language.builders import PROLOGUE, SHARED
 
-PATIENCE_S = 1.0 if sys.gettrace() is None else 5.0  # processor time of one text; measuring coverage takes its own
+PATIENCE_S = fuzz.PATIENCE_S if sys.gettrace() is None else 5 * fuzz.PATIENCE_S  # measuring coverage takes its own
 CORPUS = [
+    *fuzz.corpus(),
     *(path.read_text() for path in sorted((SHARED / "conformance" / "random").glob("*/query.rq"))[:60]),
+    *(block.query for name in golden.ANSWERS for block in golden.blocks(name)),
     *(PROLOGUE + str(row[0]).replace("|", "", 1) for row in (*test_faults.SYNTAX, *test_faults.UNSUPPORTED, *test_faults.SCOPE)),
     *(f"{PROLOGUE}SELECT * {{ ?s :p ?o FILTER({row.values[0]}) }}" for row in test_translate.EXPRESSIONS),
     *(f"{PROLOGUE}SELECT * {{ {row.values[0]} }}" for row in test_translate.PATTERNS),
 ]
-PIECES = [
-    "{", "}", "(", ")", "[", "]", ".", ";", ",", "<", ">", '"', "'", '"""', "\\", "\\u0041", "\\uD800", "^^", "@en", "?x", "$", "_:a", ":", "a", "-", "+",
-    "!", "&&", "||", "SEQ", "WITHIN", "WITHOUT", "FOR", "FILTER", "OPTIONAL", "MINUS", "BIND", "AS", "EXISTS", "NOT", "IN", "SELECT", "CONSTRUCT", "WHERE",
-    "PREFIX", "BASE", "FROM", "STREAM", "1", "1e9", "PT1S", '"P1H"^^xsd:duration', "#", "\n", "\x00", "\u00a0", "\U0001f600", "\ud800", " ",
-]  # fmt: skip
-
-
-def fault_of(text: str) -> QueryError | None:
-    try:
-        parse(text)
-    except QueryError as fault:
-        return fault
-    return None
 
 
 def outcome(text: str) -> str:
-    """The fault's text, or `query`; found in time, and with a place in the text."""
-    started = time.process_time()
-    fault = fault_of(text)
-    assert time.process_time() - started < PATIENCE_S, text
-    if fault is None:
-        return "query"
-    assert fault.message
-    assert 0 <= fault.span.start <= fault.span.end <= len(text)
-    return str(fault)
-
-
-def mutated(text: str, chance: random.Random) -> str:
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(len(text) + 1)
-        length = chance.choice([0, 0, 1, 1, 3, 10])
-        piece = chance.choice([chance.choice(PIECES), "", f" {chance.choice(PIECES)} ", text[at : at + 20] * chance.randint(1, 3)])
-        text = text[:at] + piece + text[at + length :]
-    return text
+    """The fault's text, or `query`; found in time."""
+    fuzz.outcome(text, PATIENCE_S)
+    try:
+        parse(text)
+    except QueryError as fault:
+        return str(fault)
+    return "query"
 
 
 def test_mutations_give_a_query_or_a_query_error() -> None:
     chance = random.Random(2013)
-    found = [outcome(mutated(chance.choice(CORPUS), chance)) for _ in range(2_000)]
+    found = [outcome(fuzz.mutated(chance.choice(CORPUS), chance)) for _ in range(2_000)]
     assert len(set(found)) > 500
+
+
+@pytest.mark.parametrize("nest", [pytest.param(nest, id=f"{nest.before}{nest.opening}") for nest in fuzz.NESTS])
+def test_a_fault_deep_inside(nest: fuzz.Nest) -> None:
+    """No production is read again and again where what is in it has a fault."""
+    chance = random.Random(nest.opening)
+    outcome(nest.text(40, nest.inner))
+    assert outcome(nest.text(40, f"{nest.inner} ]")) != "query"
+    for _ in range(4):
+        outcome(fuzz.deep(nest, chance))
+
+
+@pytest.mark.parametrize("number", ["1e99999999999999999999", "1e-99999999999999999999", "-1E+99999999999999999999"])
+@pytest.mark.parametrize(
+    "place", ["FILTER(getDURATION() < {})", "FILTER({} >= getENDTIME())", "{{}} WITHIN {}", "VALUES ?x {{ {} }}", "?s <p> {}", "BIND({} + 1 AS ?x)"]
+)
+def test_exponents_out_of_range(number: str, place: str) -> None:
+    outcome(f"SELECT * {{ {place.format(number)} }}")
+
+
+def test_the_bench_counts_what_it_finds() -> None:
+    found = json.loads(fuzz.measure(50, seed=1))
+    assert (found["bench"], found["n"], sum(found["found"].values())) == ("fuzz", 50, 50)
+    assert found["slowest_s"] < PATIENCE_S
 
 
 def nested(opening: str, inner: str, closing: str, times: int) -> str:
@@ -78,15 +82,41 @@ DEEP = [
     pytest.param("SELECT * {{}" + " SEQ {}" * 150 + "}", "query", id="150 operators"),
     pytest.param("SELECT * {{}" + " SEQ {}" * 2_500 + "}", "more than 200 operators deep", id="2,500 operators"),
     pytest.param("SELECT * {FILTER(1" + "+1" * 5_000 + ")}", "more than 200 operators deep", id="5,000 sums"),
-    pytest.param("SELECT * {FILTER(" + "!" * 15_000 + "?o)}", "more than 200 operators deep", id="15,000 signs"),
+    pytest.param("SELECT * {FILTER(" + "!" * 15_000 + "?o)}", "an expression has one sign", id="15,000 signs"),
     pytest.param("SELECT * {" + "OPTIONAL{}" * 1_500 + "}", "more than 200 operators deep", id="1,500 optional groups"),
     pytest.param("SELECT * {?s ?p ?o" + ";" * 15_000 + "}", "query", id="semicolons"),
     pytest.param("SELECT * {" + "#\n" * 9_000 + "}", "query", id="comments"),
     pytest.param("SELECT * {?s a:a" + "." * 15_000, "unexpected .", id="dots"),
     pytest.param('SELECT * {?s ?p """' + '""a' * 5_000, "does not end", id="quotes"),
     pytest.param("SELECT * {{} WITHIN P" + "1" * 15_000 + "D}", "too long", id="digits"),
+    pytest.param("SELECT * {{} WITHIN P" + "1M" * 9_900 + "}", "is no duration", id="parts of a duration"),
+    pytest.param("SELECT * {{} WITHIN 'P" + "1M" * 9_900 + "'}", "is no duration", id="parts of a quoted duration"),
     pytest.param("SELECT * {{} WITHIN 1e" + "1" * 15_000 + "}", "out of range", id="exponent"),
     pytest.param("SELECT " + " ".join(f"?s{i}" for i in range(2_500)) + " {}", "query", id="2,500 variables"),
+    pytest.param("SELECT * {?s " + nested("(", "<p>", "*)", 99) + " ?o}", "query", id="99 brackets of a path"),
+    pytest.param("SELECT * {?s " + nested("(", "<p>", ")", 100) + " ?o}", "nested more than 100 deep", id="100 brackets of a path"),
+    pytest.param("SELECT * {?s <p>" + "/<p>" * 4_000 + " ?o}", "query", id="4,000 steps of a path"),
+    pytest.param("SELECT * {?s <p>" + "|<p>" * 4_000 + " ?o}", "more than 200 operators deep", id="4,000 alternatives of a path"),
+    pytest.param("SELECT * {?s <p>" + "*" * 15_000 + " ?o}", "unexpected *", id="stars"),
+    pytest.param("SELECT * " + nested("{SELECT * ", "{}", "}", 99), "query", id="99 sub-SELECTs"),
+    pytest.param("SELECT * " + nested("{SELECT * ", "{}", "}", 100), "nested more than 100 deep", id="100 sub-SELECTs"),
+    pytest.param("SELECT * " + nested("{GRAPH ?g ", "{}", "}", 95), "query", id="GRAPH"),
+    pytest.param("SELECT (" + nested("SUM(", "?x", ")", 90) + " AS ?n) {}", "the aggregate SUM stands where", id="aggregates in aggregates"),
+    pytest.param("SELECT " + "".join(f"(SUM(?x+{i}) AS ?n{i})" for i in range(190)) + "{?s ?p ?x}", "query", id="190 aggregates"),
+    pytest.param(
+        "SELECT " + "".join(f"(SUM(?x+{i}) AS ?n{i})" for i in range(700)) + "{?s ?p ?x}", "more than 200 operators deep", id="700 aggregates"
+    ),
+    pytest.param("SELECT * {?s ?p ?x} ORDER BY " + "DESC(?x)" * 2_000, "query", id="2,000 orders"),
+    pytest.param("SELECT * {?s ?p ?x} LIMIT " + "9" * 15_000, "too large", id="limit"),
+    pytest.param("SELECT * {VALUES ?x {" + "1 " * 9_000 + "}}", "query", id="9,000 rows"),
+    pytest.param("SELECT * {VALUES (" + "?x " * 6_000 + ") {}}", "stands twice", id="6,000 equal columns"),
+    pytest.param("SELECT * {VALUES (" + " ".join(f"?x{i}" for i in range(2_500)) + ") {}}", "query", id="2,500 columns"),
+    pytest.param("SELECT * {FILTER(" + " || ".join(["?x IN(getDURATION()," + "1," * 20 + "1)"] * 180) + ")}", "query", id="180 lists"),
+    pytest.param("SELECT * " + "{" * 99 + " ".join(f"?s{i} ?p{i} ?o{i}." for i in range(600)) + "}" * 99, "query", id="1,800 variables, 99 groups"),
+    pytest.param("SELECT * {FILTER('" + "a" * 19_000 + "' = 1 1)}", "unexpected 1", id="a word of 19,000 letters before a fault"),
+    pytest.param("SELECT * {FILTER('" + "a " * 9_500 + "' = 1 1)}", "unexpected 1", id="9,500 words before a fault"),
+    pytest.param("SELECT * {FILTER( " + " " * 19_000 + ")}", "unexpected )", id="19,000 blanks before a fault"),
+    pytest.param("SELECT * FROM <g>" + " FROM <g>" * 2_000 + "{}", "query", id="2,000 graphs"),
     pytest.param("x" * 20_001, "20,001 characters", id="too long"),
 ]
 
@@ -107,9 +137,10 @@ def test_consumers_may_recurse_into_the_deepest_query() -> None:
 
 def test_a_thousand_triple_patterns() -> None:
     text = "SELECT * {" + ".".join(f"?s :p{i} ?o" for i in range(1_000)) + "}"
-    pattern = parse("PREFIX : <http://e/> " + text).query.pattern
-    assert isinstance(pattern, Bgp)
-    assert len(pattern.triples) == 1_000
+    query = parse("PREFIX : <http://e/> " + text).query
+    assert isinstance(query.pattern, Bgp)
+    assert len(query.pattern.triples) == 1_000
+    assert parse(render(query)).query == query
 
 
 def test_a_typical_query_takes_less_than_20_ms() -> None:

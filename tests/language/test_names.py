@@ -2,7 +2,7 @@
 
 import pytest
 
-from epsparql import parse
+from epsparql import QueryError, parse
 from epsparql.algebra import Bgp
 from epsparql.names import resolve
 
@@ -37,3 +37,19 @@ def test_prologue() -> None:
     assert [str(term) for triple in pattern.triples for term in (triple.subject, triple.predicate, triple.object)] == [
         "<http://e/y/s>", "<http://e/y/r/t>", "<http://e/y/#o>", "<http://e/y/s>", "<a#u>", "<http://f/>",
     ]  # fmt: skip
+
+
+def test_an_unknown_prefix_among_many() -> None:
+    """The message stays short."""
+    prologue = "".join(f"PREFIX p{i}: <a> " for i in range(900))
+    with pytest.raises(QueryError) as caught:
+        parse(prologue + "SELECT * { ?s quite:other ?o }")
+    listed = ", ".join(f"p{i}:" for i in range(10))
+    assert caught.value.expected == f"a declared prefix ({listed} and 890 more)"
+
+
+def test_an_unknown_prefix_of_thousands_of_letters() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(f"PREFIX {'a' * 9_000}: <a> SELECT * {{ ?s {'ab' * 4_500}:p ?o }}")
+    assert len(caught.value.message) < 100
+    assert len(caught.value.expected) < 100

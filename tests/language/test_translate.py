@@ -51,6 +51,7 @@ A, B, C, D = bgp("?s a ?x"), bgp("?s b ?y"), bgp("?s c ?z"), bgp("?s d ?w")
 TEXTS = {"A": "{ ?s :a ?x }", "B": "{ ?s :b ?y }", "C": "{ ?s :c ?z }", "D": "{ ?s :d ?w }"}
 S, X, Y, Z = (Var(Variable(name)) for name in "sxyz")
 ONE, TWO = constant("1"), constant("2")
+TRUE = Constant(Literal("true", XSD + "boolean"))
 POSITIVE = Compare(Comparison.GREATER, X, constant("0"))
 SECOND = 1_000_000
 
@@ -207,10 +208,13 @@ EXPRESSIONS = [
     pytest.param("?x -1", Arithmetic(Operator.SUBTRACT, X, ONE), id="a sign after an operand is an operator"),
     pytest.param("?x+1", Arithmetic(Operator.ADD, X, ONE), id="no blanks"),
     pytest.param("?x / -1", Arithmetic(Operator.DIVIDE, X, Constant(Literal("-1", XSD + "integer"))), id="a negative number"),
+    pytest.param("true-1", Arithmetic(Operator.SUBTRACT, TRUE, ONE), id="a keyword ends before a minus"),
+    pytest.param("?x = true", Compare(Comparison.EQUAL, X, TRUE), id="a keyword"),
     pytest.param("- ?x", Negate(X), id="unary minus"),
     pytest.param("+ ?x", Negate(Negate(X)), id="unary plus is the identity on numbers"),
     pytest.param("! ?x = 1", Compare(Comparison.EQUAL, Not(X), ONE), id="not binds strongest"),
-    pytest.param("!!?x", Not(Not(X)), id="not not"),
+    pytest.param("!(!?x)", Not(Not(X)), id="not not"),
+    pytest.param("- -1 = +(?x)", Compare(Comparison.EQUAL, Negate(Constant(Literal("-1", XSD + "integer"))), Negate(Negate(X))), id="a sign before a signed number"),
     pytest.param("?x IN (1, ?y)", In(X, (ONE, Y)), id="IN"),
     pytest.param("?x NOT IN ()", Not(In(X, ())), id="NOT IN"),
     pytest.param("?x not in (1) && ?y", And(Not(In(X, (ONE,))), Y), id="IN before and"),
@@ -234,6 +238,14 @@ EXPRESSIONS = [
 @pytest.mark.parametrize(("text", "expression"), EXPRESSIONS)
 def test_expression(text: str, expression: a.Expression) -> None:
     assert pattern_of(f"?s :d ?w FILTER({text})") == Filter(expression, D)
+
+
+def test_a_prefix_may_begin_like_a_keyword() -> None:
+    """The longest token counts."""
+    query = parse("PREFIX true.x: <http://t/> PREFIX a-1: <http://a/> SELECT * { ?s ?d ?w FILTER(?w = true.x:y && ?w != a-1:b) }").query
+    assert isinstance(query.pattern, Filter)
+    x, y = Compare(Comparison.EQUAL, Var(Variable("w")), Constant(Iri("http://t/y"))), Constant(Iri("http://a/b"))
+    assert query.pattern.condition == a.And(x, Compare(Comparison.UNEQUAL, Var(Variable("w")), y))
 
 
 def test_a_filter_needs_no_brackets_around_a_call() -> None:

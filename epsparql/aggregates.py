@@ -1,0 +1,117 @@
+"""The aggregates of one SELECT, and the rule of what may stand beside them (SPARQL 1.1, 18.2.4.1 and 19.8, note 12)."""
+
+from collections.abc import Container, Iterator
+
+from epsparql import algebra as a
+from epsparql import syntax as s
+from epsparql.check import MAX_TREE_DEPTH, tree_depth
+from epsparql.context import Context
+from epsparql.errors import ScopeFault
+from epsparql.expressions import Scope, expression
+from epsparql.terms import XSD, Literal, Variable
+
+_NONE = a.Constant(Literal("0", XSD + "integer"))
+_FUNCTIONS = {function.value: function for function in a.AggregateFunction}
+
+
+class Aggregates:
+    """The `Scope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden variable, equal ones the same."""
+
+    def __init__(self, outside: Scope) -> None:
+        self._outside = outside
+        self._found: dict[a.Aggregate, Variable] = {}
+
+    @property
+    def context(self) -> Context:
+        return self._outside.context
+
+    @property
+    def found(self) -> tuple[tuple[Variable, a.Aggregate], ...]:
+        return tuple((variable, aggregate) for aggregate, variable in self._found.items())
+
+    def pattern(self, group: s.Group) -> a.Pattern:
+        return self._outside.pattern(group)
+
+    def value(self, name: s.VariableName) -> a.Expression:
+        return self._outside.value(name)
+
+    def bound(self, name: s.VariableName) -> a.Expression:
+        return self._outside.bound(name)
+
+    def aggregate(self, call: s.AggregateCall) -> a.Var:
+        argument = None if call.argument is None else expression(self._outside, call.argument)
+        if tree_depth(argument) > MAX_TREE_DEPTH:
+            self.context.fail_depth(call.span)  # before it is hashed
+        return self.of(a.Aggregate(_FUNCTIONS[call.name], argument, call.distinct, " " if call.separator is None else call.separator))
+
+    def of(self, aggregate: a.Aggregate) -> a.Var:
+        if aggregate not in self._found:
+            self._found[aggregate] = self.context.numbered("agg")
+        return a.Var(self._found[aggregate])
+
+
+class Sampling:
+    """The `Scope` of HAVING and ORDER BY over groups: a variable outside of aggregates that is none of `known` is the SAMPLE of it (18.2.4.1).
+
+    `inside` are the variables of what is grouped, `later` those that get their value in SELECT, after HAVING.
+    """
+
+    def __init__(self, aggregates: Aggregates, known: Container[Variable], inside: Container[Variable], later: Container[Variable] = ()) -> None:
+        self._aggregates = aggregates
+        self._known, self._inside, self._later = known, inside, later
+        self.pattern = aggregates.pattern
+        self.aggregate = aggregates.aggregate
+
+    @property
+    def context(self) -> Context:
+        return self._aggregates.context
+
+    def value(self, name: s.VariableName) -> a.Expression:
+        if Variable(name.name) in self._known:
+            return self._aggregates.value(name)
+        self._warn(name)
+        return self._aggregates.of(a.Aggregate(a.AggregateFunction.SAMPLE, a.Var(Variable(name.name))))
+
+    def bound(self, name: s.VariableName) -> a.Expression:
+        """SAMPLE has a value exactly where COUNT counts one."""
+        if Variable(name.name) in self._known:
+            return self._aggregates.bound(name)
+        self._warn(name)
+        count = self._aggregates.of(a.Aggregate(a.AggregateFunction.COUNT, a.Var(Variable(name.name))))
+        return a.Compare(a.Comparison.GREATER, count, _NONE)
+
+    def _warn(self, name: s.VariableName) -> None:
+        variable = Variable(name.name)
+        if variable in self._inside:
+            message = (
+                f"{variable} is no key of GROUP BY, so any one of its values in the group stands for it: write SAMPLE({variable}), or make it a key"
+            )
+            self.context.warn("sampled", message, name.span)
+        elif variable in self._later:
+            message = f"{variable} gets its value in SELECT, which comes after HAVING, so here it has none: write the expression itself"
+            self.context.warn("out-of-scope", message, name.span)
+
+
+def check_grouped(context: Context, node: s.Expression, known: Container[Variable]) -> None:
+    """Raises ScopeFault at a variable outside of aggregates that is none of `known`."""
+    for name in _outside_of_aggregates(node):
+        variable = Variable(name.name)
+        if variable not in known:
+            message = f"{variable} has no single value in a group: it is no key of GROUP BY"
+            context.fail(ScopeFault, message, name.span, f"a key, or an aggregate such as SAMPLE({variable})")
+
+
+def _outside_of_aggregates(root: s.Expression) -> Iterator[s.VariableName]:
+    """The variables of an expression but for those in aggregates and in patterns, in the order of the text."""
+    pending: list[s.Expression] = [root]
+    while pending:
+        node = pending.pop()
+        match node:
+            case s.VariableName():
+                yield node
+            case s.Unary(_, operand, _):
+                pending.append(operand)
+            case s.Binary(_, left, right, _):
+                pending += right, left
+            case s.ExpressionList(members, _) | s.BuiltInCall(_, members, _) | s.FunctionCall(_, members, _):
+                pending += reversed(members)

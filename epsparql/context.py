@@ -1,0 +1,70 @@
+"""What all parts of a translation share: the query's text and names, its warnings, its constants."""
+
+from typing import NoReturn
+
+from epsparql import algebra as a
+from epsparql import syntax as s
+from epsparql.check import MAX_TREE_DEPTH, literal_fault
+from epsparql.errors import InvalidLiteral, QueryError, Span, Warning_
+from epsparql.names import Names
+from epsparql.places import Places
+from epsparql.terms import RDF_LANG_STRING, XSD, Iri, Literal, Variable
+
+
+class Context:
+    """One query on its way to the algebra."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names = Names(text)
+        self.warnings: list[Warning_] = []
+        self.places = Places()
+        self.windows: tuple[a.NamedWindow, ...] = ()  # which patterns refer to, once the sources are known
+        self._numbers: dict[str, int] = {}
+
+    def fail(self, kind: type[QueryError], message: str, span: Span, expected: str) -> NoReturn:
+        raise kind(message, span, self.text, expected)
+
+    def fail_depth(self, span: Span) -> NoReturn:
+        message = f"the query is more than {MAX_TREE_DEPTH} operators deep"
+        self.fail(QueryError, message, span, "fewer of them in a row: parts in braces or brackets of their own, or IN for a list of comparisons")
+
+    def warn(self, code: str, message: str, span: Span | None) -> None:
+        self.warnings.append(Warning_(code, message, span))
+
+    def numbered(self, kind: str) -> Variable:
+        """The next hidden variable of its kind; no label of a blank node has a '#'."""
+        number = self._numbers.get(kind, 0)
+        self._numbers[kind] = number + 1
+        return Variable(f"_:{kind}#{number}")
+
+    def term(self, node: s.DataTerm) -> Iri | Literal:
+        """A constant. Raises InvalidLiteral where its lexical form is not its datatype's."""
+        match node:
+            case s.IriRef() | s.PrefixedName():
+                return Iri(self.names.iri(node))
+            case s.NumericLiteral(text, _):
+                return Literal(text, _number_type(text))
+            case s.BooleanLiteral(text, _):
+                return Literal(text, XSD + "boolean")
+            case s.StringLiteral(lexical, str() as language, _, _):
+                return Literal(lexical, RDF_LANG_STRING, language)
+            case s.StringLiteral(lexical, None, None, _):
+                return Literal(lexical)
+            case s.StringLiteral(lexical, _, datatype, span) if datatype is not None:
+                return self._checked(Literal(lexical, self.names.iri(datatype)), span)
+        raise AssertionError(node)
+
+    def _checked(self, literal: Literal, span: Span) -> Literal:
+        fault = literal_fault(literal)
+        if fault is not None and fault.fatal:
+            self.fail(InvalidLiteral, fault.message, span, fault.expected)
+        if fault is not None:
+            self.warn("ill-typed", f"{fault.message}; a legal form is {fault.expected}", span)
+        return literal
+
+
+def _number_type(text: str) -> str:
+    if "e" in text or "E" in text:
+        return XSD + "double"
+    return XSD + ("decimal" if "." in text else "integer")

@@ -1,0 +1,207 @@
+"""Doubts about a query that is accepted all the same, each with its place: what cannot be meant, and what costs more than it looks."""
+
+from collections import Counter
+from collections.abc import Set
+
+from epsparql import forms as f
+from epsparql import syntax as s
+from epsparql.errors import Span, Warning_
+from epsparql.kinds import Kind, Kinds
+from epsparql.names import Names
+from epsparql.reasons import why_error, why_never_true
+from epsparql.scopes import Scopes, needed, parts
+
+_NONE: frozenset[str] = frozenset()
+
+
+def doubts(document: f.Document, names: Names) -> tuple[Warning_, ...]:
+    """What translation does not find on its way; `names` knows the document's prologue."""
+    reader = _Reader(names, windowed=any(isinstance(source, f.FromWindow) for source in document.query.sources))
+    reader.query(document.query)
+    return tuple(reader.found)
+
+
+class _Reader:
+    """Reads a query from the outside in; in a `windowed` one, each report is plain SPARQL over what its windows hold."""
+
+    def __init__(self, names: Names, *, windowed: bool) -> None:
+        self._names = names
+        self._windowed = windowed
+        self._scopes = Scopes()
+        self.found: list[Warning_] = []
+
+    def _warn(self, code: str, message: str, span: Span) -> None:
+        self.found.append(Warning_(code, message, span))
+
+    # ------------------------------------------------ queries
+    def query(self, query: f.QueryForm) -> None:
+        match query:
+            case f.SelectQuery(select, _):
+                self._select(select, _NONE, "the query")
+            case f.ConstructQuery() | f.AskQuery():
+                self._body(query.body, (), _NONE, "the rule" if isinstance(query, f.ConstructQuery) else "ASK")
+            case f.DescribeQuery():
+                self._body(query.body, (), _NONE, "the query")
+
+    def _select(self, select: f.Select, inherited: Set[str], owner: str) -> None:
+        if select.distinct and not self._windowed:
+            message = "DISTINCT is over bindings and interval: equal bindings at another time are another solution"
+            self._warn("distinct-per-interval", message, select.span)
+        self._body(select.body, select.items, inherited, owner)
+
+    def _body(self, body: f.Body, items: tuple[f.SelectItem, ...], inherited: Set[str], owner: str) -> None:
+        """`owner` is what ends where LIMIT ends it."""
+        self._group(body.where, inherited)
+        kinds = Kinds(self._names, {})
+        scope = set(self._scopes.group(body.where) | inherited)
+        for key in body.modifier.keys:
+            if key.variable is not None:
+                self._assigned(key.expression, key.variable, scope, kinds)
+            elif not isinstance(key.expression, s.VariableName):
+                self._used(key.expression, scope)
+        scope |= self._scopes.body(body)
+        for item in items:
+            if item.expression is not None:
+                self._assigned(item.expression, item.variable, scope, kinds)
+                scope.add(item.variable.name)
+        for condition in body.modifier.having:
+            self._condition(condition, scope, kinds, "HAVING condition")
+        for order in body.modifier.order:
+            for place in needed(order.expression):
+                if place.name not in scope:
+                    self._warn("never-bound", f"?{place.name} stands in ORDER BY and no pattern binds it, so it orders nothing", place.span)
+            self._patterns(order.expression, scope)
+        if not self._windowed:
+            self._modifiers(body.modifier, items, owner)
+
+    # ------------------------------------------------ modifiers over time
+    def _modifiers(self, modifier: f.SolutionModifier, items: tuple[f.SelectItem, ...], owner: str) -> None:
+        asked = [item.expression for item in items if item.expression is not None] + [*modifier.having, *(key.expression for key in modifier.order)]
+        aggregate = next((part for part in parts(asked) if isinstance(part, s.AggregateCall)), None)
+        if aggregate is not None and modifier.window is None:
+            message = "without a WINDOW an aggregate is over everything since the query began: WINDOW [RANGE ...] or WINDOW [ROWS ...] after GROUP BY bounds it"
+            self._warn("unbounded-aggregate", message, aggregate.span)
+        if modifier.window is not None:
+            self._ranks(modifier, modifier.window)
+            return
+        ordered = modifier.order[0].expression.span if modifier.order else None
+        if ordered is not None and (owner == "ASK" or (modifier.limit is None and modifier.offset is None)):
+            self._order(ordered, owner)
+        if modifier.limit is not None and owner != "ASK":
+            first = "the first in time, not the first of the order: ORDER BY ranks only what ends at one instant" if ordered else "the first in time"
+            count = f"{modifier.limit.text} solution{'' if modifier.limit.text == '1' else 's'}"
+            self._warn("limit-ends", f"without a WINDOW, LIMIT ends {owner} after {count}, {first}", modifier.limit.span)
+
+    def _order(self, span: Span, owner: str) -> None:
+        if owner == "the query":
+            self._warn("order-per-instant", "solutions come as time passes: ORDER BY orders only those that end at one instant", span)
+        else:
+            self._warn("order-unused", f"ORDER BY has no effect here: {_UNORDERED[owner]}", span)
+
+    def _ranks(self, modifier: f.SolutionModifier, window: f.WindowClause) -> None:
+        ranked = modifier.limit or modifier.offset or (modifier.order[0] if modifier.order else None)
+        if ranked is not None and modifier.keys and window.step is None:
+            message = "without STEP each report has only the groups that gained a solution at its instant, and only these are ranked"
+            self._warn("ranks-changed", f"{message}: WINDOW [RANGE ... STEP ...] ranks them all", ranked.span)
+
+    # ------------------------------------------------ groups
+    def _group(self, group: s.Group, inherited: Set[str], joined: Set[str] = _NONE) -> None:
+        """`inherited` are the variables that EXISTS gets from outside, `joined` those of the other side of an optional join."""
+        kinds = self._kinds(group, inherited | joined)
+        scope = self._scopes.group(group) | inherited | joined
+        before: set[str] = set(inherited)
+        for element in group.elements:
+            match element:
+                case s.FilterElement(condition, _):
+                    self._condition(condition, scope, kinds, "FILTER")
+                case s.BindElement(expression, variable, _):
+                    self._assigned(expression, variable, before, kinds, scope)
+                case s.OptionalElement(inner, span):
+                    self._group(inner, inherited, before)
+                    self._optional(inner, span)
+                case s.MinusElement(inner, _) | s.GraphElement(_, inner, _) | s.WindowElement(_, inner, _):
+                    self._group(inner, inherited)
+                case s.SubSelect(select, _):
+                    self._select(select, inherited, "the sub-SELECT")
+                case s.Chain():
+                    self._chain(element, inherited)
+            before |= self._scopes.element(element)
+
+    def _chain(self, chain: s.Chain, inherited: Set[str]) -> None:
+        after = chain.steps[0] if chain.steps else None
+        optional = isinstance(after, s.Combine) and after.operator is s.ChainOperator.OPTIONALSEQ
+        self._group(chain.first, inherited, self._scopes.group(after.group) if isinstance(after, s.Combine) and optional else _NONE)
+        before = set(self._scopes.group(chain.first))
+        for step in chain.steps:
+            match step:
+                case s.Combine(operator, group, _):
+                    self._group(group, inherited, before if operator is s.ChainOperator.EQUALSOPTIONAL else _NONE)
+                    before |= self._scopes.group(group)
+                case s.WithoutStep(group, _, _):
+                    self._group(group, inherited)
+
+    def _kinds(self, group: s.Group, outside: Set[str]) -> Kinds:
+        """With the kinds of what one BIND of the group assigns and nothing else can bind."""
+        known: dict[str, Kind] = {}
+        kinds = Kinds(self._names, known)
+        if any(isinstance(element, s.BindElement) for element in group.elements):
+            bound = Counter(name for element in group.elements for name in self._scopes.element(element))
+            for element in group.elements:
+                if isinstance(element, s.BindElement) and bound[element.variable.name] == 1 and element.variable.name not in outside:
+                    known[element.variable.name] = Kinds(self._names, dict(known)).of(element.expression)
+        return kinds
+
+    def _optional(self, group: s.Group, span: Span) -> None:
+        if not self._windowed and not any(isinstance(element, s.FilterElement) and _limits_duration(element.condition) for element in group.elements):
+            message = "OPTIONAL looks back to the start and keeps all that it may still need"
+            remedy = 'FILTER(getDURATION() < "PT1H"^^xsd:duration) directly in its group bounds it'
+            self._warn("unbounded-optional", f"{message}: {remedy}", Span(span.start, span.start + len("OPTIONAL")))
+
+    # ------------------------------------------------ expressions
+    def _condition(self, condition: s.Expression, scope: Set[str], kinds: Kinds, what: str) -> None:
+        self._used(condition, scope)
+        reason = why_never_true(kinds, condition)
+        if reason is not None:
+            self._warn("never-true", f"this {what} is never true: {reason.message}", reason.span)
+
+    def _assigned(self, expression: s.Expression, variable: s.VariableName, scope: Set[str], kinds: Kinds, later: Set[str] = _NONE) -> None:
+        self._used(expression, scope, later)
+        reason = why_error(kinds, expression)
+        if reason is not None:
+            self._warn("always-error", f"?{variable.name} is never bound: {reason.message}", reason.span)
+
+    def _used(self, expression: s.Expression, scope: Set[str], later: Set[str] = _NONE) -> None:
+        """`later` are variables that only what follows in the same group binds."""
+        for place in needed(expression):
+            if place.name in later and place.name not in scope:
+                message = f"?{place.name} is bound only after this BIND, so its value here is always an error: move the BIND behind"
+                self._warn("out-of-scope", message, place.span)
+            elif place.name not in scope:
+                message = f"?{place.name} is used where its own group does not bind it, so its value here is always an error"
+                self._warn("out-of-scope", f"{message}: move the expression to the group that binds it", place.span)
+        self._patterns(expression, scope)
+
+    def _patterns(self, expression: s.Expression, scope: Set[str]) -> None:
+        for part in parts((expression,)):
+            if isinstance(part, s.ExistsCall):
+                self._group(part.group, scope)
+
+
+_UNORDERED = {
+    "the rule": "triples that a rule writes have no order",
+    "ASK": "whether there is a solution is no matter of order",
+    "the sub-SELECT": "the solutions of a sub-SELECT have no order, and without LIMIT or OFFSET none is left out",
+}
+
+
+def _limits_duration(condition: s.Expression) -> bool:
+    """Whether the condition bounds getDURATION() from above."""
+    match condition:
+        case s.Binary(s.BinaryOperator.AND, left, right, _):
+            return _limits_duration(left) or _limits_duration(right)
+        case s.Binary(s.BinaryOperator.LESS | s.BinaryOperator.LESS_OR_EQUAL, s.BuiltInCall("GETDURATION"), s.StringLiteral(), _):
+            return True
+        case s.Binary(s.BinaryOperator.GREATER | s.BinaryOperator.GREATER_OR_EQUAL, s.StringLiteral(), s.BuiltInCall("GETDURATION"), _):
+            return True
+        case _:
+            return False

@@ -1,0 +1,46 @@
+"""Hidden variables of aggregates and keys, numbered by the algebra alone: wherever a text puts a FILTER, its query is the same."""
+
+from dataclasses import fields, is_dataclass, replace
+from typing import cast
+
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+
+def renumbered(query: a.Query) -> a.Query:
+    """`_:agg#0`, `_:key#0` and so on as they first stand in the tree, a group's own before those of the pattern that it groups."""
+    names = _names(query)
+    return query if all(old == new for old, new in names.items()) else cast(a.Query, _renamed(query, names))
+
+
+def _names(query: a.Query) -> dict[Variable, Variable]:
+    found: dict[Variable, Variable] = {}
+    counts: dict[str, int] = {}
+    pending: list[object] = [query]
+    while pending:
+        node = pending.pop()
+        match node:
+            case Variable(name):
+                kind, numbered, _ = name.partition("#")
+                if numbered and node not in found:
+                    found[node] = Variable(f"{kind}#{counts.get(kind, 0)}")
+                    counts[kind] = counts.get(kind, 0) + 1
+            case a.Group(pattern, keys, aggregates, _):
+                pending += (pattern, aggregates, keys)
+            case a.Filter(condition, pattern):
+                pending += (condition, pattern)
+            case tuple():
+                pending += reversed(node)
+            case _ if is_dataclass(node):
+                pending += [getattr(node, name) for name in reversed(list(node.__dataclass_fields__))]
+    return found
+
+
+def _renamed(node: object, names: dict[Variable, Variable]) -> object:
+    if isinstance(node, Variable):
+        return names.get(node, node)
+    if isinstance(node, tuple):
+        return tuple(_renamed(part, names) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    return replace(node, **{field.name: _renamed(getattr(node, field.name), names) for field in fields(node)})

@@ -1,0 +1,35 @@
+"""Where the nodes of a query's algebra stand in its text: what planning doubts or refuses is named by its place."""
+
+from collections.abc import Iterable
+
+from epsparql.check import nodes
+from epsparql.errors import Span
+
+
+def beginning(span: Span, keyword: str) -> Span:
+    """The keyword that a stretch begins with."""
+    return Span(span.start, span.start + len(keyword))
+
+
+class Places:
+    """Places by the identity of nodes, since equal ones may stand in several places."""
+
+    __slots__ = ("_noted",)
+
+    def __init__(self, noted: Iterable[tuple[object, Span]] = ()) -> None:
+        self._noted = {id(node): (node, span) for node, span in noted}  # with the node, so that no other gets its identity
+
+    def __reduce__(self) -> tuple[type["Places"], tuple[tuple[tuple[object, Span], ...]]]:
+        return Places, (tuple(self._noted.values()),)  # a copy's nodes have other identities
+
+    def note(self, node: object, span: Span) -> None:
+        self._noted[id(node)] = node, span
+
+    def of(self, node: object) -> Span | None:
+        found = self._noted.get(id(node))
+        return None if found is None else found[1]
+
+    def moved(self, before: object, after: object) -> "Places":
+        """The places of `before` for a tree of the same shape."""
+        pairs = zip(nodes(before), nodes(after), strict=True)
+        return Places((new, span) for old, new in pairs if (span := self.of(old)) is not None)

@@ -1,0 +1,123 @@
+"""Expressions and property paths as text, with only the brackets that count."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from epsparql import algebra as a
+from epsparql.render_terms import Terms
+from epsparql.terms import Variable
+
+_OR, _AND, _COMPARE, _ADD, _MULTIPLY, _UNARY, _ATOM = range(7)
+_STRENGTHS = {a.Operator.ADD: _ADD, a.Operator.SUBTRACT: _ADD, a.Operator.MULTIPLY: _MULTIPLY, a.Operator.DIVIDE: _MULTIPLY}
+_ALTERNATIVE, _SEQUENCE, _INVERSE, _MODIFIED, _PRIMARY = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """`hidden` has the text of the aggregates and keys that hidden variables stand for; `group` writes a pattern in braces."""
+
+    terms: Terms
+    hidden: Mapping[Variable, str]
+    group: Callable[[a.Pattern], str]
+
+    def constraint(self, condition: a.Expression) -> str:
+        """The condition of a FILTER: calls need no brackets, which would count as a level."""
+        text = self.text(condition)
+        match condition:
+            case a.Exists() | a.Not(a.Exists()) | a.Call() | a.If() | a.Coalesce() | a.Bound() | a.Time():
+                return text
+            case a.Var(variable) if variable in self.hidden:
+                return text
+        return f"({text})"
+
+    def text(self, node: a.Expression, strength: int = _OR) -> str:
+        """In brackets where it binds less than `strength`."""
+        text, own = self._rendered(node)
+        return text if own >= strength else f"({text})"
+
+    def _rendered(self, node: a.Expression) -> tuple[str, int]:
+        """The text and how strongly it binds."""
+        match node:
+            case a.Or(left, right):
+                return f"{self.text(left, _OR)} || {self.text(right, _AND)}", _OR
+            case a.And(left, right):
+                return f"{self.text(left, _AND)} && {self.text(right, _COMPARE)}", _AND
+            case a.Compare(op, left, right):
+                return f"{self.text(left, _ADD)} {op.value} {self.text(right, _ADD)}", _COMPARE
+            case a.In(operand, members):
+                return f"{self.text(operand, _ADD)} IN {self._arguments(members)}", _COMPARE
+            case a.Not(a.In(operand, members)):
+                return f"{self.text(operand, _ADD)} NOT IN {self._arguments(members)}", _COMPARE
+            case a.Arithmetic(op, left, right):
+                own = _STRENGTHS[op]
+                return f"{self.text(left, own)} {op.value} {self.text(right, own + 1)}", own
+            case a.Not(a.Exists(pattern)):
+                return f"NOT EXISTS {self.group(pattern)}", _ATOM
+            case a.Not(operand):
+                return f"! {self.text(operand, _ATOM)}", _UNARY
+            case a.Negate(a.Negate(operand)):
+                return f"+ {self.text(operand, _ATOM)}", _UNARY
+            case a.Negate(operand):
+                return f"- {self.text(operand, _ATOM)}", _UNARY
+            case _:
+                return self._primary(node), _ATOM
+
+    def _primary(self, node: a.Expression) -> str:
+        match node:
+            case a.Constant(term):
+                return self.terms.term(term)
+            case a.Var(variable):
+                return self.hidden.get(variable) or str(variable)
+            case a.Bound(variable):
+                return f"BOUND({variable})"
+            case a.If(condition, then, otherwise):
+                return f"IF{self._arguments((condition, then, otherwise))}"
+            case a.Coalesce(operands):
+                return f"COALESCE{self._arguments(operands)}"
+            case a.Call("IRI", (argument, _)):
+                return f"IRI{self._arguments((argument,))}"
+            case a.Call(function, arguments):
+                name = self.terms.iri(function[1:-1]) if function.startswith("<") else function
+                return f"{name}{self._arguments(arguments)}"
+            case a.Time(function):
+                return f"{function.value}()"
+            case a.Exists(pattern):
+                return f"EXISTS {self.group(pattern)}"
+        raise AssertionError(node)
+
+    def _arguments(self, arguments: tuple[a.Expression, ...]) -> str:
+        return f"({', '.join(map(self.text, arguments))})"
+
+    def aggregate(self, aggregate: a.Aggregate) -> str:
+        argument = "*" if aggregate.argument is None else self.text(aggregate.argument)
+        distinct = "DISTINCT " if aggregate.distinct else ""
+        separator = "" if aggregate.separator == " " else f"; SEPARATOR={self.terms.term(a.Literal(aggregate.separator))}"
+        return f"{aggregate.function.value}({distinct}{argument}{separator})"
+
+    # ------------------------------------------------ property paths
+    def path(self, node: a.PropertyPath, strength: int = _ALTERNATIVE) -> str:
+        """In brackets where it binds less than `strength`."""
+        text, own = self._path(node)
+        return text if own >= strength else f"({text})"
+
+    def _path(self, node: a.PropertyPath) -> tuple[str, int]:
+        match node:
+            case a.Link(predicate):
+                return self.terms.term(predicate), _PRIMARY
+            case a.Inverse(path):
+                return f"^{self.path(path, _MODIFIED)}", _INVERSE
+            case a.Sequence(left, right):
+                return f"{self.path(left, _SEQUENCE)}/{self.path(right, _INVERSE)}", _SEQUENCE
+            case a.Alternative(left, right):
+                return f"{self.path(left, _ALTERNATIVE)}|{self.path(right, _SEQUENCE)}", _ALTERNATIVE
+            case a.ZeroOrOne(path):
+                return f"{self.path(path, _PRIMARY)}?", _MODIFIED
+            case a.ZeroOrMore(path):
+                return f"{self.path(path, _PRIMARY)}*", _MODIFIED
+            case a.OneOrMore(path):
+                return f"{self.path(path, _PRIMARY)}+", _MODIFIED
+            case a.Negated(forward, backward):
+                links = [*map(self.terms.term, forward or ()), *(f"^{self.terms.term(link)}" for link in backward or ())]
+                return f"!{links[0]}" if len(links) == 1 else f"!({'|'.join(links)})", _PRIMARY
+        assert_never(node)

@@ -1,0 +1,113 @@
+"""Which variables what was written binds (SPARQL 1.1, 18.2.1), for doubts that name a place."""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from epsparql import forms as f
+from epsparql import syntax as s
+
+
+class Scopes:
+    """The names visible after each group, found once; blank nodes have none."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, frozenset[str]] = {}  # by the group's identity
+
+    def group(self, group: s.Group) -> frozenset[str]:
+        found = self._groups.get(id(group))
+        if found is None:
+            found = self._groups[id(group)] = frozenset().union(*map(self.element, group.elements))
+        return found
+
+    def element(self, element: s.Element) -> frozenset[str]:
+        match element:
+            case s.Triples():
+                return frozenset(_in_triples(element))
+            case s.FilterElement() | s.MinusElement():
+                return frozenset()
+            case s.BindElement(_, variable, _):
+                return frozenset((variable.name,))
+            case s.OptionalElement(group, _):
+                return self.group(group)
+            case s.Chain(first, steps, _):
+                return self.group(first).union(*(self.group(step.group) for step in steps if isinstance(step, s.Combine)))
+            case s.GraphElement(name, group, _) | s.WindowElement(name, group, _) | s.ServiceElement(_, name, group, _):
+                return self.group(group) | ({name.name} if isinstance(name, s.VariableName) else frozenset())
+            case s.ValuesElement(variables, _, _):
+                return frozenset(variable.name for variable in variables)
+            case s.SubSelect(select, _):
+                return self.select(select)
+        assert_never(element)
+
+    def select(self, select: f.Select) -> frozenset[str]:
+        """What a SELECT projects."""
+        return frozenset(item.variable.name for item in select.items) if select.items else self.body(select.body)
+
+    def body(self, body: f.Body) -> frozenset[str]:
+        """What a pattern binds with the VALUES and the named keys that follow it."""
+        keys = {key.variable.name for key in body.modifier.keys if key.variable is not None}
+        return self.group(body.where) | keys | (frozenset() if body.values is None else self.element(body.values))
+
+
+def labels(element: s.Element) -> frozenset[str]:
+    """The labels of the blank nodes that an element's own triples name, as `_:label`."""
+    return frozenset(_in_triples(element, blank=True)) if isinstance(element, s.Triples) else frozenset()
+
+
+def _in_triples(triples: s.Triples, *, blank: bool = False) -> Iterator[str]:
+    """The names of the variables, or of the blank nodes."""
+    pending: list[object] = [triples]
+    while pending:
+        node = pending.pop()
+        match node:
+            case s.VariableName(name, _):
+                if not blank:
+                    yield name
+            case s.BlankLabel(label, _):
+                if blank:
+                    yield f"_:{label}"
+            case s.Triples(subject, properties, _):
+                pending += (subject, *properties)
+            case s.Property(verb, objects):
+                pending += (verb, *objects)
+            case s.BlankProperties(properties, _):
+                pending += properties
+            case s.Collection(items, _):
+                pending += items
+
+
+def operands(node: s.Expression) -> tuple[s.Expression, ...]:
+    """The expressions directly in an expression; patterns of EXISTS are none."""
+    match node:
+        case s.Binary(_, left, right, _):
+            return left, right
+        case s.Unary(_, operand, _):
+            return (operand,)
+        case s.BuiltInCall(_, members, _) | s.FunctionCall(_, members, _) | s.ExpressionList(members, _):
+            return members
+        case s.AggregateCall(_, _, argument, _, _):
+            return () if argument is None else (argument,)
+        case _:
+            return ()
+
+
+def parts(expressions: Iterable[s.Expression]) -> Iterator[s.Expression]:
+    """The expressions with all that is in them, in the order of the text."""
+    pending = list(expressions)[::-1]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += reversed(operands(node))
+
+
+def needed(expression: s.Expression) -> Iterator[s.VariableName]:
+    """The first place of each variable whose value is asked for, in and out of aggregates: not those that BOUND or COALESCE look after."""
+    found: dict[str, s.VariableName] = {}
+    looked_after: set[str] = set()
+    for node in parts((expression,)):
+        match node:
+            case s.VariableName(name, _):
+                found.setdefault(name, node)
+            case s.BuiltInCall("BOUND" | "COALESCE", members, _):
+                looked_after.update(member.name for member in members if isinstance(member, s.VariableName))
+    return (place for name, place in found.items() if name not in looked_after)

@@ -1,0 +1,213 @@
+"""Triples and property paths to patterns (SPARQL 1.1, 18.2.2.3 to 18.2.2.5), with the scope of blank node labels."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import assert_never
+
+from epsparql import algebra as a
+from epsparql import syntax as s
+from epsparql.context import Context
+from epsparql.errors import QueryError, ScopeFault, Span, SyntaxFault
+from epsparql.grammar import decoded
+from epsparql.terms import RDF, BlankNode, Iri, TermOrVariable, Variable
+
+EMPTY = a.Bgp(())
+_TAKEN = re.compile("b[0-9]+")
+MAX_PATTERNS = 2_000
+"""Triple patterns of a query, those of collections and sequence paths among them: plans grow with them times the variables they bind."""
+_REPEATED: dict[str, type[a.ZeroOrOne | a.ZeroOrMore | a.OneOrMore]] = {"?": a.ZeroOrOne, "*": a.ZeroOrMore, "+": a.OneOrMore}
+Link = a.TriplePattern | a.Path
+
+
+class Triples:
+    """The triples of one query: each blank node label belongs to one basic graph pattern."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._taken = set(_TAKEN.findall(decoded(context.text)))  # wherever they stand: labels are among them
+        self._count = 0
+        self._fresh = 0
+        self._bgp = 0  # the basic graph pattern being read; each has its own number
+        self._bgps = 0
+        self._home: dict[str, int] = {}  # the basic graph pattern of each blank node label
+        self._writing = False  # whether a template is being read
+
+    # ------------------------------------------------ basic graph patterns
+    def enter(self) -> int:
+        """Begins the basic graph patterns of a group; gives the number to leave it with."""
+        outer = self._bgp
+        self.begin()
+        return outer
+
+    def leave(self, outer: int) -> None:
+        self._bgp = outer
+
+    def begin(self) -> None:
+        """Begins another basic graph pattern: what stands between parts them (19.6)."""
+        self._bgps += 1
+        self._bgp = self._bgps
+
+    def links(self, triples: s.Triples) -> list[Link]:
+        """The triple patterns and paths of one subject, in the order of the text."""
+        found: list[Link] = []
+        self._describe(self._node(triples.subject, found), triples.properties, found, triples.subject.span.start)
+        return found
+
+    def _describe(self, subject: TermOrVariable, properties: tuple[s.Property, ...], found: list[Link], start: int | None = None) -> None:
+        """`start` is where the subject stands, if the text names it just before."""
+        for prop in properties:
+            for node in prop.objects:
+                inner: list[Link] = []
+                first = prop.verb.span.start if start is None else start
+                span = Span(first if node is prop.objects[0] else node.span.start, node.span.end)
+                self._add(self._linked(subject, prop.verb, self._node(node, inner)), span, found)
+                found += inner
+            start = None
+
+    def _add(self, links: Iterable[Link], span: Span, found: list[Link]) -> None:
+        for link in links:
+            self._count += 1
+            if self._count > MAX_PATTERNS:
+                self._context.fail(QueryError, f"the query has more than {MAX_PATTERNS:,} triple patterns", span, "several smaller queries")
+            self._context.places.note(link, span)
+            found.append(link)
+
+    def _linked(self, subject: TermOrVariable, verb: s.Verb, object_: TermOrVariable) -> Iterator[Link]:
+        """A path that is a link, an inverse or a sequence is triple patterns with hidden nodes between."""
+        match verb:
+            case s.VariableName(name, _):
+                yield a.TriplePattern(subject, Variable(name), object_)
+            case s.IriRef() | s.PrefixedName() | s.TypeVerb():
+                yield a.TriplePattern(subject, self._predicate(verb), object_)
+            case _ if self._writing:
+                message = "a property path stands in a template, where each triple has one predicate"
+                self._context.fail(SyntaxFault, message, verb.span, "an IRI or a variable")
+            case s.InversePath(path, _):
+                yield from self._linked(object_, path, subject)
+            case s.SequencePath(parts, _):
+                nodes = [subject, *(self._fresh_blank() for _ in parts[1:]), object_]
+                for index, part in enumerate(parts):
+                    yield from self._linked(nodes[index], part, nodes[index + 1])
+            case s.AlternativePath() | s.RepeatedPath() | s.NegatedPath():
+                yield a.Path(subject, self._path(verb), object_)
+            case _:
+                assert_never(verb)
+
+    def _predicate(self, verb: s.IriRef | s.PrefixedName | s.TypeVerb) -> Iri:
+        return Iri(RDF + "type") if isinstance(verb, s.TypeVerb) else Iri(self._context.names.iri(verb))
+
+    def _path(self, path: s.Path) -> a.PropertyPath:
+        match path:
+            case s.IriRef() | s.PrefixedName() | s.TypeVerb():
+                return a.Link(self._predicate(path))
+            case s.InversePath(inner, _):
+                return a.Inverse(self._path(inner))
+            case s.SequencePath(parts, _):
+                return reduce(a.Sequence, map(self._path, parts))
+            case s.AlternativePath(parts, _):
+                return reduce(a.Alternative, map(self._path, parts))
+            case s.RepeatedPath(inner, modifier, _):
+                return _REPEATED[modifier](self._path(inner))
+            case s.NegatedPath():
+                return self._negated(path)
+        assert_never(path)
+
+    def _negated(self, path: s.NegatedPath) -> a.Negated:
+        forward = tuple(self._predicate(part) for part in path.parts if not isinstance(part, s.InversePath))
+        backward = tuple(
+            self._predicate(part.path)
+            for part in path.parts
+            if isinstance(part, s.InversePath) and isinstance(part.path, s.IriRef | s.PrefixedName | s.TypeVerb)
+        )
+        return a.Negated(forward if forward or not backward else None, backward or None)
+
+    def block(self, links: list[Link]) -> a.Pattern:
+        """Triples that no other element parts: one basic graph pattern, to which the paths are joined."""
+        if not links:
+            return EMPTY
+        places = self._context.places
+        spans = [span for link in links if (span := places.of(link)) is not None]
+        pattern: a.Pattern = a.Bgp(tuple(link for link in links if isinstance(link, a.TriplePattern)))
+        places.note(pattern, Span(min(span.start for span in spans), max(span.end for span in spans)))
+        for link, span in zip(links, spans, strict=True):
+            if isinstance(link, a.Path):
+                pattern = joined(self._context, pattern, link, span)
+        return pattern
+
+    # ------------------------------------------------ nodes
+    def _node(self, node: s.Node, found: list[Link]) -> TermOrVariable:
+        """The node's term; what it stands for is added to `found`."""
+        match node:
+            case s.VariableName(name, _):
+                return Variable(name)
+            case s.BlankLabel():
+                return self._blank(node)
+            case s.Anonymous():
+                return self._fresh_blank()
+            case s.BlankProperties(properties, _):
+                subject = self._fresh_blank()
+                self._describe(subject, properties, found)
+                return subject
+            case s.Collection(items, _):
+                return self._collection(items, found)
+            case _:
+                return self._context.term(node)
+
+    def _collection(self, items: tuple[s.Node, ...], found: list[Link]) -> TermOrVariable:
+        cells: list[TermOrVariable] = [*(self._fresh_blank() for _ in items), Iri(RDF + "nil")]
+        for index, item in enumerate(items):
+            inner: list[Link] = []
+            self._add([a.TriplePattern(cells[index], Iri(RDF + "first"), self._node(item, inner))], item.span, found)
+            found += inner
+            self._add([a.TriplePattern(cells[index], Iri(RDF + "rest"), cells[index + 1])], item.span, found)
+        return cells[0]
+
+    def _blank(self, node: s.BlankLabel) -> Variable:
+        home = self._home.setdefault(node.label, self._bgp)
+        if home != self._bgp:
+            message = f"the blank node _:{node.label} already stands in another group of triples, where it is another node"
+            self._context.fail(ScopeFault, message, node.span, "a variable, or another label")
+        return Variable(f"_:{node.label}")
+
+    def _fresh_blank(self) -> Variable:
+        while f"b{self._fresh}" in self._taken:
+            self._fresh += 1
+        self._fresh += 1
+        return Variable(f"_:b{self._fresh - 1}")
+
+    # ------------------------------------------------ templates
+    def template(self, triples: tuple[s.Triples, ...], visible: tuple[Variable, ...]) -> tuple[a.TriplePattern, ...]:
+        """The triples that a CONSTRUCT writes; labels in it are its own."""
+        self._home, self._writing = {}, True
+        self.begin()
+        written: list[a.TriplePattern] = []
+        for one in triples:
+            patterns = [link for link in self.links(one) if isinstance(link, a.TriplePattern)]
+            self._check_template(one, patterns, visible)
+            written += (a.TriplePattern(*map(_template_term, (t.subject, t.predicate, t.object))) for t in patterns)
+        return tuple(written)
+
+    def _check_template(self, element: s.Triples, triples: list[a.TriplePattern], visible: tuple[Variable, ...]) -> None:
+        if isinstance(element.subject, s.StringLiteral | s.NumericLiteral | s.BooleanLiteral):
+            self._context.warn("literal-subject", "a literal is no subject: this triple is never written", element.subject.span)
+        used = dict.fromkeys(term for t in triples for term in (t.subject, t.predicate, t.object) if isinstance(term, Variable) and not term.hidden)
+        for variable in used:
+            if variable not in visible:
+                message = f"{variable} stands in the template and no pattern binds it: triples with it are never written"
+                self._context.warn("never-bound", message, element.span)
+
+
+def joined(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:
+    """SPARQL 18.2.2.8: the empty group is the neutral element. `span` is where the join stands, that is, what makes it."""
+    if left == EMPTY:
+        return right
+    if right == EMPTY:
+        return left
+    join = a.Join(left, right)
+    context.places.note(join, span)
+    return join
+
+
+def _template_term(term: TermOrVariable) -> TermOrVariable:
+    return BlankNode(term.name[2:]) if isinstance(term, Variable) and term.hidden else term

@@ -1,0 +1,90 @@
+"""What is said to be never true or always an error is so for whatever the variables are bound to: against the engine's evaluation."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.expressions import ExpressionError, evaluate, truth
+from epsparql import algebra as a
+from epsparql import render
+from epsparql import syntax as s
+from epsparql.grammar import parse_document
+from epsparql.kinds import Kinds
+from epsparql.names import Names
+from epsparql.reasons import why_error, why_never_true
+from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
+
+_LITERALS = [
+    *(Literal(lexical, XSD + datatype) for lexical, datatype in (
+        ("1", "integer"), ("0", "integer"), ("one", "integer"), ("2.5", "decimal"), ("NaN", "double"), ("1e0", "float"), ("1", "int"), ("true", "boolean"),
+        ("false", "boolean"), ("yes", "boolean"), ("PT1S", "duration"), ("P1M", "duration"), ("PT1S", "dayTimeDuration"), ("2026-01-01T00:00:00Z", "dateTime"),
+        ("2026-01-01", "date"), ("some day", "date"), ("10:00:00", "time"), ("a", "string"),
+    )),
+    Literal("a"), Literal(""), Literal("a", RDF_LANG_STRING, "en"), Literal("", RDF_LANG_STRING, "en"), Literal("a", "http://e/type"),
+    Literal("a", RDF_LANG_STRING),
+]  # fmt: skip
+_TERMS: list[Term] = [*_LITERALS, Iri("http://e/a"), Iri("a")]
+_NAMES = tuple(map(Variable, "xyz"))
+_CASTS = [f"<{XSD}{name}>" for name in ("integer", "decimal", "double", "float", "boolean", "string", "dateTime", "date")]
+_FUNCTIONS = {
+    1: ["STR", "LANG", "DATATYPE", "IRI", "BNODE", "ABS", "CEIL", "FLOOR", "ROUND", "UCASE", "LCASE", "STRLEN", "ENCODE_FOR_URI", "MD5", "YEAR", "MONTH",
+        "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", *_CASTS],
+    2: ["CONCAT", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER", "LANGMATCHES", "REGEX", "SUBSTR", "STRLANG", "STRDT", "SAMETERM"],
+    3: ["REPLACE", "SUBSTR"],
+}  # fmt: skip
+
+_leaves: st.SearchStrategy[a.Expression] = st.one_of(
+    st.sampled_from(_TERMS).map(a.Constant),
+    st.sampled_from(_TERMS).map(a.Constant),
+    st.sampled_from(_NAMES).map(a.Var),
+    st.sampled_from(_NAMES).map(a.Bound),
+    st.sampled_from(a.TimeFunction).map(a.Time),
+)
+
+
+def _larger(inner: st.SearchStrategy[a.Expression]) -> st.SearchStrategy[a.Expression]:
+    calls = [st.builds(a.Call, st.sampled_from(names), st.tuples(*[inner] * count)) for count, names in _FUNCTIONS.items()]
+    return st.one_of(
+        st.builds(a.Compare, st.sampled_from(a.Comparison), inner, inner),
+        st.builds(a.Compare, st.sampled_from(a.Comparison), inner, inner),
+        st.builds(a.Arithmetic, st.sampled_from(a.Operator), inner, inner),
+        st.builds(a.Or, inner, inner),
+        st.builds(a.And, inner, inner),
+        st.builds(a.Not, inner),
+        st.builds(a.Negate, inner),
+        st.builds(a.In, inner, st.lists(inner, max_size=2).map(tuple)),
+        st.builds(a.If, inner, inner, inner),
+        st.builds(a.Coalesce, st.lists(inner, max_size=2).map(tuple)),
+        *calls,
+    )
+
+
+expressions = st.recursive(_leaves, _larger, max_leaves=5)
+bindings = st.fixed_dictionaries({name: st.one_of(st.none(), st.sampled_from([*_TERMS, BlankNode("b")])) for name in _NAMES})
+times = st.sampled_from([(None, None), (0, 0), (1_000_000, 5_000_000)])
+
+
+def written(expression: a.Expression) -> s.Expression:
+    document = parse_document(render(a.Select(a.Filter(expression, a.Bgp(())), (), False)))
+    [element] = document.query.body.where.elements
+    assert isinstance(element, s.FilterElement)
+    return element.condition
+
+
+@settings(max_examples=500, deadline=None)
+@given(expressions, st.lists(bindings, min_size=1, max_size=4), times)
+def test_no_verdict_is_wrong(expression: a.Expression, rows: list[dict[Variable, Term | None]], interval: tuple[int | None, int | None]) -> None:
+    condition = written(expression)
+    kinds = Kinds(Names(""), {})
+    never, error = why_never_true(kinds, condition), why_error(kinds, condition)
+    for row in rows:
+        if never is not None:
+            assert truth(expression, row.get, *interval) is not True, never
+        if error is not None:
+            assert value_of(expression, row, interval) is None, error
+
+
+def value_of(expression: a.Expression, row: dict[Variable, Term | None], interval: tuple[int | None, int | None]) -> Term | None:
+    try:
+        return evaluate(expression, row.get, *interval)
+    except ExpressionError:
+        return None
