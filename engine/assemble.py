@@ -1,15 +1,19 @@
 """Found rows to solutions: projected, in order of emission, as N-Triples text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.collect import VERDICT
 from engine.entries import INSTANT, SOLUTIONS
+from engine.facts import FactIndex
 from engine.kernel import columns as c
-from engine.network import Planned
+from engine.planned import Planned
+from engine.planning.queries import RANK
 from engine.terms import IRI, LITERAL, TermTable
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
@@ -29,22 +33,41 @@ class Found:
     values: pa.ListArray
 
 
-def found_of(planned: Planned, rows: Ints, terms: TermTable) -> Found:
-    """A query's solutions from its rows of `out`, sorted by entry, end, start, then terms by variable name."""
-    if isinstance(planned.query, a.Construct):
-        shown = tuple(sorted({t for triple in planned.query.template for t in parts_of(triple) if isinstance(t, Variable)}, key=lambda v: v.name))
-    else:
-        shown = planned.query.projection
+def found_of(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) -> Found:
+    """A query's solutions from its rows of `out`, sorted by entry, end, start, then terms by variable name. `known` is the background."""
+    shown = shown_by(planned.query)
     numbers = np.column_stack([column_of(planned, rows, v) for v in shown]) if shown else np.zeros((len(rows), 0), np.int64)
-    order = in_order(rows, numbers[:, np.argsort([v.name for v in shown], kind="stable")], terms)
+    order = in_order(rows, column_of(planned, rows, RANK), numbers[:, np.argsort([v.name for v in shown], kind="stable")], terms)
     rows, numbers = rows[order], numbers[order]
     if isinstance(planned.query, a.Construct):
         values, kept = statements(planned, planned.query, rows, terms)
+        rows = rows[kept]
+    elif isinstance(planned.query, a.Describe):
+        values, kept = described_by(planned, planned.query, rows, terms, known)
         rows = rows[kept]
     else:
         offsets = np.arange(len(rows) + 1, dtype=np.int32) * numbers.shape[1]
         values = pa.ListArray.from_arrays(pa.array(offsets), terms.text_array(numbers.reshape(-1)))
     return Found(planned, rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
+
+
+def shown_by(query: a.Query) -> tuple[Variable, ...]:
+    """The variables that tell a query's solutions apart, in the order of their values where these are terms."""
+    match query:
+        case a.Select(projection=projection):
+            return projection
+        case a.Construct(template=template):
+            return in_name_order(t for triple in template for t in parts_of(triple) if isinstance(t, Variable))
+        case a.Describe(targets=targets):
+            return in_name_order(t for t in targets if isinstance(t, Variable))
+        case a.Ask():
+            return (VERDICT,)
+        case _:
+            assert_never(query)
+
+
+def in_name_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    return tuple(sorted(set(variables), key=lambda v: v.name))
 
 
 def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, TermOrVariable]:
@@ -57,13 +80,18 @@ def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
     return np.zeros(len(rows), np.int64) if column is None else rows[:, c.OUT_VAR + column - c.VAR]
 
 
-def in_order(rows: Ints, numbers: Ints, terms: TermTable) -> Ints:
-    """The order of emission; the kernel gives rows by entry and end, and terms are only looked at where the start is equal too."""
+def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
+    """The order of emission; the kernel gives rows by entry and end, and terms are only looked at where the start is equal too.
+
+    Ranks, where a query orders its solutions, come before starts.
+    """
     entry, start, end = rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END]
     place = np.zeros(len(rows), np.int64)
     np.cumsum((np.diff(entry) != 0) | (np.diff(end) != 0), out=place[1:])
     if len(rows) == place[-1] + 1:
         return np.arange(len(rows))
+    if rank.any():
+        return np.lexsort((rank, place))
     order = by_start(place, start)
     same = (np.diff(place[order]) == 0) & (np.diff(start[order]) == 0)
     if same.any() and numbers.shape[1]:
@@ -96,6 +124,20 @@ def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable
                 lines.append(f"{terms.texts[triple[0]]} {terms.texts[triple[1]]} {terms.texts[triple[2]]} .")
         if lines:
             found.append(sorted(set(lines)))
+            kept.append(k)
+    return pa.array(found, pa.list_(pa.utf8())), np.array(kept, np.int64)
+
+
+def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:
+    """What the background says of a DESCRIBE's targets for each row, and the rows of which it says anything."""
+    targets = [row_part(planned, rows, target, terms) for target in query.targets]
+    found: list[list[str]] = []
+    kept: list[int] = []
+    for k in range(len(rows)):
+        described = [term for numbers in targets if (term := terms.term(int(numbers[k]))) is not None]
+        lines = [f"{s} {p} {o} ." for s, p, o in known.descriptions.of(described)]
+        if lines:
+            found.append(lines)
             kept.append(k)
     return pa.array(found, pa.list_(pa.utf8())), np.array(kept, np.int64)
 

@@ -24,8 +24,8 @@ def to_string(value: Value) -> Value:
             return Text("true" if value else "false")
         case Number():
             return Text(number_text(value))
-        case Instant(micros):
-            return Text(times.format_instant(micros))
+        case Instant(micros, zone):
+            return Text(times.format_instant(micros, zone))
         case Day():
             return Text(times.format_day(value))
         case Duration():
@@ -62,8 +62,7 @@ def _to_floating(kind: Kind) -> Callable[[Value], Value]:
             case bool():
                 return Number(kind, float(value))
             case Number(_, number):
-                found = numbers.to_float(number)
-                return Number(kind, numbers.to_single(found) if kind is Kind.FLOAT else found)
+                return Number(kind, numbers.nearest_single(number) if kind is Kind.FLOAT else numbers.to_float(number))
             case Text(text, None):
                 return _cast_text(text, numbers.DATATYPES[kind])
         raise ExpressionError
@@ -149,9 +148,10 @@ _CASTS: dict[str, Callable[[Value], Value]] = {
 
 
 def cast(datatype: str, term: Term, into: Callable[[Value], Term]) -> Term:
-    """A term that has the datatype already stays as it is, once it is known to be legal."""
+    """A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and false."""
     found = _CASTS[datatype](value_of(term))
-    return term if isinstance(term, Literal) and term.datatype == datatype and datatype != XSD_STRING else into(found)
+    stays = isinstance(term, Literal) and term.datatype == datatype and datatype not in (XSD_STRING, XSD + "boolean")
+    return term if stays else into(found)
 
 
 CASTS = tuple(_CASTS)

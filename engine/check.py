@@ -1,89 +1,120 @@
 """What is said of a query before it is registered: faults that only planning finds, and doubts."""
 
-import re
-from collections.abc import Sequence
+import difflib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
-from engine.entries import Register
-from engine.kernel import columns as c
-from engine.network import Network, Triple
-from engine.plan import Refusal
+from engine.casts import CASTS
+from engine.doubts import doubts
+from engine.entries import UNRESTRICTED, Register
+from engine.errors import Refusal
+from engine.expressions import supported
+from engine.facts import FactIndex
+from engine.literals import TRUE
+from engine.planning.selections import MOST_STEPS
+from engine.quads import Quad
 from engine.run import Engine
 from engine.strata import Cycle
 from epsparql import algebra as a
+from epsparql.check import nodes
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
+from epsparql.terms import XSD
+from epsparql.translate import ParsedQuery
 
-STORING = frozenset({c.JOIN, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT})
+_INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
+"""What is accepted, by the word of a Refusal."""
 
 
-def check(query: a.Query, text: str, others: Sequence[a.Query] = (), facts: Sequence[Triple] = ()) -> tuple[Warning_, ...]:
-    """The doubts about a query that may run beside `others` over `facts`. Raises Unsupported, CyclicNegation with the place in `text`."""
+def check(
+    parsed: ParsedQuery,
+    others: Mapping[str, a.Query] = MappingProxyType({}),
+    facts: Sequence[Quad] = (),
+    name: str = "this query",
+    policies: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Warning_, ...]:
+    """The doubts about a query that may run beside `others` (by name) over `facts`. Raises Unsupported, CyclicNegation with the place in its text.
+
+    `policies` are those of all of them, by name, where they are not unrestricted.
+    """
+    refuse_functions(parsed)
+    known, policy = FactIndex(facts), policies.get(name, UNRESTRICTED)
     engine = Engine()
-    engine.facts = dict.fromkeys(facts)
+    engine.known = known
     try:
-        for k, other in enumerate(others):
-            engine.admit(Register(k, f"query {k}", ""), other)
-        network = engine.admit(Register(len(others), "query", text), query)
+        for k, (other, query) in enumerate(others.items()):
+            engine.admit(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
+        engine.admit(Register(len(others), name, parsed.text, policy), parsed.query)
     except Refusal as refusal:
-        raise Unsupported(f"{refusal} is not evaluated by this version", place_of(refusal.word, text), text) from refusal
-    except Cycle:
-        message = "this rule would feed itself through a negative part (OPTIONAL, MINUS, NOT EXISTS, WITHOUT) with no strict step in time on the way"
-        raise CyclicNegation(message, place_of("CONSTRUCT", text), text, "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle") from None
-    return doubts(network, len(others))
+        message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
+        raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
+    except Cycle as cycle:
+        message = f"this rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+        expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
+        raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
+    return doubts(parsed, lambda triple, place: any(True for _ in known.matching(triple, place)), policy)
 
 
-def place_of(word: str, text: str) -> Span:
-    """The first place of a word; the start if the text does not have it."""
-    found = re.search(re.escape(word), text, re.IGNORECASE)
-    return Span(*found.span()) if found else Span(0, min(1, len(text)))
+def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
+    """The first place of these nodes; the start of the text if none has one."""
+    spans = [span for node in culprits if (span := parsed.places.of(node)) is not None]
+    return min(spans, key=lambda span: span.start, default=Span(0, min(1, len(parsed.text))))
 
 
-def doubts(network: Network, registered: int) -> tuple[Warning_, ...]:
-    planned = network.planned[registered]
-    nodes = network.net.nodes[planned.at.node : planned.after.node].tolist()
-    found = []
-    unbounded = [node for node in nodes if is_unbounded(node)]
-    if unbounded:
-        names = ", ".join(sorted({OPERATORS[node[c.KIND]] if node[c.KIND] != c.JOIN else RELATIONS[node[c.RELATION]] for node in unbounded}))
-        found.append(
-            Warning_("unbounded-state", f"goals of {names} are kept for ever: bound their duration with WITHIN or FILTER(getDURATION() < ...)")
-        )
-    if any(node[c.KIND] == c.JOIN and not node[c.KEY_N] and not node[c.REST_N] and node[c.SPAN] == c.FOREVER for node in nodes):
-        found.append(Warning_("cross-join", "two parts share no variable and no window bounds them: every pair of their solutions is one"))
-    return tuple(found)
+def refuse_functions(parsed: ParsedQuery) -> None:
+    """Raises Unsupported at a function by an IRI that is no cast."""
+    for node in nodes(parsed.query):
+        if isinstance(node, a.Call) and not supported(node.function):
+            message = f"the function {node.function} is not known"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, f"one of {', '.join(_casts_like(node.function[1:-1]))}, or a built-in")
 
 
-def is_unbounded(node: list[int]) -> bool:
-    """Whether goals of a node are kept for ever."""
-    return node[c.KIND] in STORING and c.FOREVER in (node[c.LIFE_LEFT], node[c.LIFE_RIGHT], node[c.LIFE_BLOCKER]) and not only_timeless(node)
+def _casts_like(function: str) -> list[str]:
+    """All casts, nearest first."""
+    return sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
 
 
-def only_timeless(node: list[int]) -> bool:
-    """SEQ ... WITHOUT keeps no timed goal on its right side, whatever its life."""
-    return node[c.KIND] == c.WITHOUT and c.FOREVER not in (node[c.LIFE_LEFT], node[c.LIFE_BLOCKER])
+def _likeness(cast: str, function: str) -> float:
+    return difflib.SequenceMatcher(None, cast, function.removeprefix(XSD)).ratio() if function.startswith(XSD) else 0
 
 
-OPERATORS = {
-    c.JOIN: "join",
-    c.OUT: "out",
-    c.PASS: "filter",
-    c.EXTEND: "BIND",
-    c.OPTIONAL: "OPTIONAL",
-    c.OPTIONALSEQ: "OPTIONALSEQ",
-    c.EQUALSOPTIONAL: "EQUALSOPTIONAL",
-    c.MINUS: "MINUS",
-    c.EXISTS: "EXISTS",
-    c.NOTEXISTS: "NOT EXISTS",
-    c.WITHOUT: "SEQ ... WITHOUT",
-    c.WITHOUTFOR: "WITHOUT ... FOR",
-}
-RELATIONS = {
-    c.ANY: "AND",
-    c.SEQ: "SEQ",
-    c.EQUALS: "EQUALS",
-    c.MEETS: "MEETS",
-    c.DURING: "DURING",
-    c.STARTS: "STARTS",
-    c.FINISHES: "FINISHES",
-    c.OVERLAPS: "OVERLAPS",
-    c.PAR: "PAR",
-}
+# ---------------------------------------------------------------- what a refusal is about
+def culprits(word: str, query: a.Query) -> Iterator[object]:
+    """The nodes that a Refusal means by `word`."""
+    match word:
+        case "INTO":
+            yield query
+        case "STEP":
+            for node in nodes(query):
+                if isinstance(node, a.RangeWindow) and node.step is not None and node.length > MOST_STEPS * node.step:
+                    yield node
+        case "EXISTS":
+            found = [node for node in nodes(query) if isinstance(node, a.Exists)]
+            first = bisect_left(range(len(found)), True, key=lambda k: _is_refused(_without(query, {id(exists) for exists in found[k + 1 :]})))
+            yield from found[first : first + 1]
+
+
+def _without(query: a.Query, absent: Set[int]) -> a.Query:
+    """The query in which these EXISTS are true."""
+
+    def changed(node: Any) -> Any:
+        if id(node) in absent:
+            return a.Constant(TRUE)
+        if isinstance(node, tuple):
+            return tuple(map(changed, node))
+        if is_dataclass(node) and not isinstance(node, type):
+            return replace(node, **{field.name: changed(getattr(node, field.name)) for field in fields(node)})
+        return node
+
+    rest: a.Query = changed(query)
+    return rest
+
+
+def _is_refused(query: a.Query) -> bool:
+    try:
+        Engine().admit(Register(0, "", ""), query)
+    except Refusal:
+        return True
+    return False

@@ -28,25 +28,25 @@ class Span:
 
     watermarks: Mapping[str, Ints]
     fed: Mapping[str, Ints]
+    latest: Mapping[str, Ints]  # the latest end so far
     n: int
 
 
-def note_latest(streams: dict[str, Stream], entries: Sequence[Entry], end: Ints) -> None:
-    """Takes note of the latest ends of a block's Events, whose occurrences end at `end`, in order."""
+def latest_ends(entries: Sequence[Entry], end: Ints) -> dict[int, int]:
+    """By offset, the latest end of what each of a block's Events brings; its occurrences end at `end`, in order."""
     events = [entry for entry in entries if isinstance(entry, Events) and entry.rows]
     if not events:
-        return
+        return {}
     starts = np.cumsum([0, *(entry.rows for entry in events[:-1])])
-    for entry, latest in zip(events, np.maximum.reduceat(end, starts).tolist(), strict=True):
-        stream = streams.setdefault(entry.stream, Stream())
-        stream.latest = max(stream.latest, latest)
+    return dict(zip((entry.offset for entry in events), np.maximum.reduceat(end, starts).tolist(), strict=True))
 
 
-def advance(streams: dict[str, Stream], entries: Sequence[Entry]) -> Span:
-    """Takes the streams over the entries."""
+def advance(streams: dict[str, Stream], entries: Sequence[Entry], ends: Mapping[int, int]) -> Span:
+    """Takes the streams over the entries; `ends` is what `latest_ends` gave for their block."""
     n = len(entries)
     marks: dict[str, Ints] = {}
     fed: dict[str, Ints] = {}
+    latest: dict[str, Ints] = {}
     for k, entry in enumerate(entries):
         if not isinstance(entry, Events | Tick | Finish) or entry.stream is None:
             continue
@@ -54,16 +54,29 @@ def advance(streams: dict[str, Stream], entries: Sequence[Entry]) -> Span:
         if entry.stream not in marks:
             marks[entry.stream] = np.full(n, state.watermark, np.int64)
             fed[entry.stream] = np.full(n, state.fed, np.int64)
+            latest[entry.stream] = np.full(n, state.latest, np.int64)
         mark = END_OF_TIME if isinstance(entry, Finish) else entry.watermark
         if mark is not None and mark > state.watermark:
             state.watermark = mark
         state.fed = True
+        state.latest = max(state.latest, ends.get(entry.offset, NO_TIME))
+        latest[entry.stream][k] = state.latest
         marks[entry.stream][k] = state.watermark
         fed[entry.stream][k] = 1
     for name, mark_column in marks.items():
         np.maximum.accumulate(mark_column, out=mark_column)
         np.maximum.accumulate(fed[name], out=fed[name])
-    return Span(marks, fed, n)
+        np.maximum.accumulate(latest[name], out=latest[name])
+    return Span(marks, fed, latest, n)
+
+
+def latest_of(gate: Sequence[str], streams: Mapping[str, Stream], span: Span) -> Ints:
+    """The latest end on any stream of a gate, after each entry."""
+    found = np.full(span.n, NO_TIME, np.int64)
+    for name in gate:
+        known = streams[name].latest if name in streams else NO_TIME
+        np.maximum(found, span.latest.get(name, np.full(span.n, known, np.int64)), out=found)
+    return found
 
 
 def time_of(gate: Sequence[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], span: Span, before: int) -> Ints:
@@ -105,6 +118,7 @@ class Arrivals:
     s: Ints
     p: Ints
     o: Ints
+    g: Ints  # 0 for no graph
     start: Ints
     end: Ints
     entry: Ints
@@ -116,7 +130,7 @@ class Arrivals:
         return Arrivals(*(getattr(self, name)[chosen] for name in COLUMNS))
 
 
-COLUMNS = ("stream", "s", "p", "o", "start", "end", "entry")
+COLUMNS = ("stream", "s", "p", "o", "g", "start", "end", "entry")
 NO_ARRIVALS = Arrivals(*(np.zeros(0, np.int64) for _ in COLUMNS))
 
 

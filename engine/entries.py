@@ -8,6 +8,9 @@ Micros = int
 END_OF_TIME: Micros = 1 << 61
 """The watermark of a finished stream."""
 
+POLICIES = UNRESTRICTED, RECENT, CHRONOLOGICAL = ("unrestricted", "recent", "chronological")
+"""Which goals SEQ and the interval relations join (semantics.md section 9)."""
+
 TERM = pa.dictionary(pa.int32(), pa.utf8())
 INSTANT = pa.timestamp("us", tz="UTC")
 OCCURRENCES = pa.schema(
@@ -77,7 +80,7 @@ class Register:
     offset: int
     name: str
     text: str
-    policy: str = "unrestricted"
+    policy: str = UNRESTRICTED
     default_graph: str = "all"
     max_derivations: int = 100_000  # triples that it may derive at one instant before it is stopped as endless
 

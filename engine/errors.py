@@ -19,3 +19,11 @@ class LogGap(EngineError):
     """A block that does not start where the engine stands."""
 
     code = "log-gap"
+
+
+class Refusal(Exception):
+    """A pattern that this engine does not evaluate; `word` is where the query's text says it."""
+
+    def __init__(self, message: str, word: str = "") -> None:
+        super().__init__(message)
+        self.word = word

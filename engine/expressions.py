@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import assert_never
 
 from engine import numbers, times
-from engine.functions import call, supported
+from engine.functions import call
+from engine.functions import supported as in_library
+from engine.identity import INDIVIDUAL, Identity, individual, now
 from engine.literals import FALSE, TRUE, effective, number, parse_term, term_of, value_of
 from engine.times import duration_micros, format_duration, format_instant, instant_micros
 from engine.values import Day, Duration, ExpressionError, Instant, Number, Text, Value
@@ -19,52 +21,63 @@ Lookup = Callable[[Variable], Term | None]
 Micros = int
 
 
-def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None) -> Term:
-    """The expression's value for the solution `lookup` on [start, end], both None if it is timeless. Raises: ExpressionError."""
+def supported(function: str) -> bool:
+    """Whether `evaluate` knows the function, a built-in's name in capitals or an IRI in `<>`."""
+    return function == "NOW" or function in INDIVIDUAL or in_library(function)
+
+
+def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None = None) -> Term:
+    """The expression's value for the solution `lookup` on [start, end], both None if it is timeless. Raises: ExpressionError.
+
+    `identity` tells solution and expression from all others, which only the functions of identity.py ask for.
+    """
     match expression:
         case algebra.Constant(term):
             return term
         case algebra.Var(variable):
             return _bound(lookup(variable))
         case algebra.If(condition, then, otherwise):
-            chosen = then if effective(_value(condition, lookup, start, end)) else otherwise
-            return evaluate(chosen, lookup, start, end)
+            chosen, place = (then, 1) if effective(_value(condition, lookup, start, end, _inside(identity, 0))) else (otherwise, 2)
+            return evaluate(chosen, lookup, start, end, _inside(identity, place))
         case algebra.Coalesce(operands):
-            return _first(operands, lookup, start, end)
+            return _first(operands, lookup, start, end, identity)
+        case algebra.Call("NOW", ()):
+            return now(end, identity)
         case algebra.Call(function, arguments):
-            return call(function, [evaluate(argument, lookup, start, end) for argument in arguments])
+            terms = [evaluate(argument, lookup, start, end, _inside(identity, k)) for k, argument in enumerate(arguments)]
+            return individual(function, terms, identity) if function in INDIVIDUAL else call(function, terms)
         case _:
-            return term_of(_value(expression, lookup, start, end))
+            return term_of(_value(expression, lookup, start, end, identity))
 
 
-def truth(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None) -> bool | None:
+def truth(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None = None) -> bool | None:
     """The effective boolean value; None for an error."""
     try:
-        return effective(_value(expression, lookup, start, end))
+        return effective(_value(expression, lookup, start, end, identity))
     except ExpressionError:
         return None
 
 
-def _value(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None) -> Value:
+def _value(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None) -> Value:
     """As `evaluate`, without the way over lexical forms."""
 
-    def value(operand: algebra.Expression) -> Value:
-        return _value(operand, lookup, start, end)
+    def value(operand: algebra.Expression, place: int = 0) -> Value:
+        return _value(operand, lookup, start, end, _inside(identity, place))
 
-    def holds(operand: algebra.Expression) -> bool | None:
-        return truth(operand, lookup, start, end)
+    def holds(operand: algebra.Expression, place: int) -> bool | None:
+        return truth(operand, lookup, start, end, _inside(identity, place))
 
     match expression:
         case algebra.Or(left, right):
-            return _either(holds(left), holds(right), decisive=True)
+            return _either(holds(left, 0), holds(right, 1), decisive=True)
         case algebra.And(left, right):
-            return _either(holds(left), holds(right), decisive=False)
+            return _either(holds(left, 0), holds(right, 1), decisive=False)
         case algebra.Not(operand):
             return not effective(value(operand))
         case algebra.Compare(op, left, right):
-            return compare(op, value(left), value(right))
+            return compare(op, value(left, 0), value(right, 1))
         case algebra.Arithmetic(operator, left, right):
-            return calculate(operator, value(left), value(right))
+            return calculate(operator, value(left, 0), value(right, 1))
         case algebra.Negate(operand):
             return numbers.negate(_numeric(value(operand)))
         case algebra.Bound(variable):
@@ -76,8 +89,12 @@ def _value(expression: algebra.Expression, lookup: Lookup, start: Micros | None,
         case algebra.Exists():
             raise ExpressionError  # decided by the engine before an expression gets here
         case algebra.Constant() | algebra.Var() | algebra.If() | algebra.Coalesce() | algebra.Call():
-            return value_of(evaluate(expression, lookup, start, end))
+            return value_of(evaluate(expression, lookup, start, end, identity))
     assert_never(expression)
+
+
+def _inside(identity: Identity | None, operand: int) -> Identity | None:
+    return None if identity is None else identity.inside(operand)
 
 
 def _bound(term: Term | None) -> Term:
@@ -86,10 +103,10 @@ def _bound(term: Term | None) -> Term:
     return term
 
 
-def _first(operands: tuple[algebra.Expression, ...], lookup: Lookup, start: Micros | None, end: Micros | None) -> Term:
-    for operand in operands:
+def _first(operands: tuple[algebra.Expression, ...], lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None) -> Term:
+    for k, operand in enumerate(operands):
         try:
-            return evaluate(operand, lookup, start, end)
+            return evaluate(operand, lookup, start, end, _inside(identity, k))
         except ExpressionError:
             continue
     raise ExpressionError
@@ -104,12 +121,12 @@ def _either(left: bool | None, right: bool | None, *, decisive: bool) -> bool:
     return not decisive
 
 
-def _among(value: Value, members: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression], Value]) -> bool:
+def _among(value: Value, members: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression, int], Value]) -> bool:
     """IN is a chain of = joined by ||."""
     error: ExpressionError | None = None
-    for member in members:
+    for k, member in enumerate(members, 1):
         try:
-            if equal(value, evaluated(member)):
+            if equal(value, evaluated(member, k)):
                 return True
         except ExpressionError as raised:
             error = raised
@@ -233,6 +250,6 @@ def calculate(operator: Operator, left: Value, right: Value) -> Value:
 
 
 __all__ = [
-    "FALSE", "TRUE", "ExpressionError", "Lookup", "compare", "duration_micros", "effective", "equal", "evaluate", "format_duration",
+    "FALSE", "TRUE", "ExpressionError", "Identity", "Lookup", "compare", "duration_micros", "effective", "equal", "evaluate", "format_duration",
     "format_instant", "instant_micros", "number", "parse_term", "supported", "term_of", "truth", "value_of",
 ]  # fmt: skip

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from functools import partial
-from math import ceil, floor
-from urllib.parse import quote, urljoin
+from math import ceil, copysign, floor
+from urllib.parse import quote, urlsplit
 
 from engine import casts, numbers, regex, times
 from engine.literals import FALSE, TRUE, parse_term, term_of, value_of
-from engine.values import Duration, ExpressionError, Instant, Kind, Number, Text
+from engine.values import MAX_TEXT, Duration, ExpressionError, Instant, Kind, Number, Text
+from epsparql.names import resolve
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term
 
 
@@ -36,7 +37,10 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
     found = FUNCTIONS.get(function)
     if found is None or not found.least <= len(arguments) <= found.most:
         raise ExpressionError
-    return found.apply(*arguments)
+    result = found.apply(*arguments)
+    if isinstance(result, Literal) and len(result.lexical) > MAX_TEXT:
+        raise ExpressionError
+    return result
 
 
 # ---------------------------------------------------------------- arguments
@@ -112,12 +116,12 @@ def iri(term: Term, base: Term | None = None) -> Term:
     text = _simple(term)
     if any(character in '<>"{}|^`\\' or character <= " " for character in text):
         raise ExpressionError
-    if not isinstance(base, Iri):
-        return Iri(text)
+    found = resolve(text, base.value if isinstance(base, Iri) else None)
     try:
-        return Iri(urljoin(base.value, text))
-    except ValueError:  # one of them has a host that cannot be, such as `[`
+        urlsplit(found)
+    except ValueError:  # a host that cannot be, such as `[`
         raise ExpressionError from None
+    return Iri(found)
 
 
 def strdt(lexical: Term, of: Term) -> Term:
@@ -161,7 +165,7 @@ def substr(term: Term, start: Term, length: Term | None = None) -> Term:
 
 def _rounded(number: Number) -> float:
     value = numbers.to_float(number.value)
-    return float(floor(value + 0.5)) if value - value == 0 else value
+    return float(_round_float(value)) if value - value == 0 else value
 
 
 def _changed(change: Callable[[str], str], term: Term) -> Term:
@@ -199,6 +203,8 @@ def after(term: Term, part: Term) -> Term:
 def concat(*terms: Term) -> Term:
     """The common language of all, if they have one."""
     texts = [_text(term) for term in terms]
+    if sum(len(text.value) for text in texts) > MAX_TEXT:
+        raise ExpressionError
     languages = {text.language for text in texts}
     return term_of(Text("".join(text.value for text in texts), languages.pop() if len(languages) == 1 else None))
 
@@ -228,7 +234,7 @@ def _rounding(decimal: Callable[[Decimal], Decimal], floating: Callable[[float],
         case Decimal() as value:
             return term_of(Number(number.kind, decimal(value)))
         case float() as value if value - value == 0:
-            return term_of(Number(number.kind, float(floating(value))))
+            return term_of(Number(number.kind, copysign(floating(value), value)))
         case _:
             return term_of(number)
 
@@ -241,6 +247,11 @@ def absolute(term: Term) -> Term:
 def _round_decimal(value: Decimal) -> Decimal:
     """XPath's fn:round: a half goes up."""
     return value.to_integral_value(ROUND_HALF_UP if value > 0 else ROUND_HALF_DOWN)
+
+
+def _round_float(value: float) -> int:
+    whole = floor(value)
+    return whole + (value - whole >= 0.5)  # the difference is exact, a sum might not be
 
 
 # ---------------------------------------------------------------- dates and times
@@ -303,7 +314,7 @@ FUNCTIONS: dict[str, Function] = {
     "ABS": Function(absolute, 1, 1),
     "CEIL": Function(partial(_rounding, partial(Decimal.to_integral_value, rounding=ROUND_CEILING), ceil), 1, 1),
     "FLOOR": Function(partial(_rounding, partial(Decimal.to_integral_value, rounding=ROUND_FLOOR), floor), 1, 1),
-    "ROUND": Function(partial(_rounding, _round_decimal, lambda value: floor(value + 0.5)), 1, 1),
+    "ROUND": Function(partial(_rounding, _round_decimal, _round_float), 1, 1),
     "YEAR": Function(partial(_field, lambda local: times.civil_from_days(local // times.DAY)[0]), 1, 1),
     "MONTH": Function(partial(_field, lambda local: times.civil_from_days(local // times.DAY)[1]), 1, 1),
     "DAY": Function(partial(_field, lambda local: times.civil_from_days(local // times.DAY)[2]), 1, 1),

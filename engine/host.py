@@ -4,16 +4,18 @@ import hashlib
 from collections.abc import Sequence
 
 from engine.expressions import ExpressionError, evaluate, truth
+from engine.identity import Identity
 from engine.kernel import columns as c
 from engine.program import Inquiry
 from engine.terms import TermTable
 from epsparql.terms import BlankNode, Term, Variable
 
 
-def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str) -> int:
+def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str, now: int) -> int:
     """A verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
 
-    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed; `name` is the query's.
+    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed; `name` is the query's;
+    `now` is the instant at which it is asked, where a timeless solution stands.
     """
     n = len(inquiry.variables)
     bound = dict(zip(inquiry.variables, arguments[:n], strict=True))
@@ -26,11 +28,14 @@ def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: s
 
     if inquiry.fresh is not None:
         return terms.intern(str(fresh_node(inquiry.fresh, name, [terms.texts[k] for k in bound.values()], start, end)))
+    identity = None
+    if inquiry.site or (inquiry.timed and end is None):
+        identity = Identity(name, inquiry.site, (*(terms.texts[bound[v]] for v in inquiry.solution), str(start), str(end)), now)
     try:
         if inquiry.condition is not None:
-            return c.TRUE if truth(inquiry.condition, lookup, start, end) else c.FALSE
+            return c.TRUE if truth(inquiry.condition, lookup, start, end, identity) else c.FALSE
         assert inquiry.expression is not None
-        return terms.intern(str(evaluate(inquiry.expression, lookup, start, end)))
+        return terms.intern(str(evaluate(inquiry.expression, lookup, start, end, identity)))
     except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
         return c.UNBOUND if inquiry.condition is None else c.FALSE
 

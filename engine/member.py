@@ -24,8 +24,9 @@ class Member:
     def rules(self) -> list[a.Construct]:
         return [p.query for p in self.network.planned.values() if isinstance(p.query, a.Construct)]
 
-    def feed(self, entries: Sequence[Entry], time: Ints, new: Mapping[str, Arrivals], latest: int) -> Ints:
-        """What the kernel is to take in over these entries, whose times are `time`; `latest` is the latest end of all streams that it rests on.
+    def feed(self, entries: Sequence[Entry], time: Ints, new: Mapping[str, Arrivals], latest: Ints) -> Ints:
+        """What the kernel is to take in over these entries, whose times are `time`; `latest` are the latest ends so far of all streams that
+        it rests on.
 
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
         """
@@ -42,12 +43,12 @@ class Member:
         if not in_order(release, waiting.end):
             order = np.lexsort((waiting.end, release))
             waiting, release = waiting.where(order), release[order]
-        marks = self._marks(entries, time, release, waiting.end, openings)
+        marks = [*self._last(entries, time, release, latest), *self._marks(entries, time, release, waiting.end, openings)]
         self.time = int(time[-1])
         return columns(waiting, release + first, marks)
 
     def _openings(
-        self, entries: Sequence[Entry], time: Ints, latest: int, waiting: Arrivals, accepted: Ints, release: Ints
+        self, entries: Sequence[Entry], time: Ints, latest: Ints, waiting: Arrivals, accepted: Ints, release: Ints
     ) -> dict[int, list[tuple[int, int]]]:
         """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
@@ -55,9 +56,9 @@ class Member:
         found: dict[int, list[tuple[int, int]]] = {}
         for k in silent if unopened else ():
             before = self.time if k == 0 else int(time[k - 1])
-            if time[k] <= before or (isinstance(entries[k], Finish) and time[k] < END_OF_TIME):
+            if time[k] < END_OF_TIME and (time[k] <= before or isinstance(entries[k], Finish)):
                 continue
-            t0 = int(time[k]) if time[k] < END_OF_TIME else max(before, latest, 0 if latest == NO_TIME else NO_TIME)
+            t0 = int(time[k]) if time[k] < END_OF_TIME else last_instant(before, int(latest[k]))
             here = (accepted <= k) & (release > k)
             for planned in unopened:
                 streams = [self.network.streams[name] for name in planned.query.streams]
@@ -71,8 +72,16 @@ class Member:
         for name in sorted(self.network.reads & new.keys()):
             part = new[name]
             number = np.full(len(part), self.network.streams[name], np.int64)
-            parts.append(Arrivals(number, part.s, part.p, part.o, part.start, part.end, part.entry))
+            parts.append(Arrivals(number, part.s, part.p, part.o, part.g, part.start, part.end, part.entry))
         return together(parts) if parts else NO_ARRIVALS
+
+    def _last(self, entries: Sequence[Entry], time: Ints, release: Ints, latest: Ints) -> list[tuple[int, int, int, int, int]]:
+        """The mark of the last instant, before what the entry releases that finishes the last of the streams."""
+        if time[-1] < END_OF_TIME or self.network.net.at[c.HORIZON] < c.FOREVER:
+            return []
+        k = int(np.searchsorted(time, END_OF_TIME))
+        before = self.time if k == 0 else int(time[k - 1])
+        return [(int(np.searchsorted(release, k)), c.LAST, 0, last_instant(before, int(latest[k])), entries[k].offset)]
 
     def _marks(
         self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]
@@ -84,12 +93,17 @@ class Member:
         last_row = np.searchsorted(release, np.arange(len(entries)), "right") - 1
         last_end = np.where(last_row >= 0, end[np.maximum(last_row, 0)], NO_TIME) if len(end) else np.full(len(entries), NO_TIME)
         marks = []
-        for k in np.flatnonzero((time > before) & (time > last_end)).tolist():
+        for k in sorted({*np.flatnonzero((time > before) & (time > last_end)).tolist(), *openings}):
             place, offset = int(last_row[k]) + 1, entries[k].offset
             for number, t0 in openings.get(k, ()):
                 marks.append((place, c.OPENING, number, max(t0, int(last_end[k]), int(self.network.net.at[c.NOW])), offset))
             marks.append((place, c.TICK, 0, int(time[k]), offset))
         return marks
+
+
+def last_instant(before: int, latest: int) -> int:
+    """Of streams that have finished: the time they had reached, or their latest end; 1970 if there was none."""
+    return max(before if before < END_OF_TIME else NO_TIME, latest, 0 if latest == NO_TIME else NO_TIME)
 
 
 def in_order(release: Ints, end: Ints) -> bool:
@@ -101,7 +115,7 @@ def columns(arrivals: Arrivals, entry: Ints, marks: Sequence[tuple[int, int, int
     """The kernel's feed: arrivals in order with the marks at their places."""
     rows = np.empty((c.FEED_HEIGHT, len(arrivals)), np.int64)
     rows[c.IN_KIND] = c.OCCURRENCE
-    rows[c.IN_STREAM], rows[c.IN_S], rows[c.IN_P], rows[c.IN_O] = arrivals.stream, arrivals.s, arrivals.p, arrivals.o
+    rows[c.IN_STREAM], rows[c.IN_S], rows[c.IN_P], rows[c.IN_O], rows[c.IN_G] = arrivals.stream, arrivals.s, arrivals.p, arrivals.o, arrivals.g
     rows[c.IN_START], rows[c.IN_END], rows[c.IN_ENTRY], rows[c.IN_SINCE] = arrivals.start, arrivals.end, entry, arrivals.entry
     if not marks:
         return rows

@@ -1,27 +1,32 @@
 """One kernel with its queries: they share a clock, because they reach the same streams."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine import host
+from engine.collect import Collector, Rows
+from engine.entries import UNRESTRICTED
+from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.kernel.filters import spread_questions
 from engine.kernel.goals import clear_stores, spread, spread_seen
 from engine.kernel.instants import run
 from engine.kernel.state import KEPT, WORDS, Net, new_net, with_room, with_width
-from engine.plan import Names, plan
-from engine.program import Fragment, Inquiry, Place, end_of, place, placed_nodes, with_alpha
-from engine.strata import Cycle, Wire, on_cycles, strata
+from engine.literals import FALSE, TRUE
+from engine.operators import OPERATORS
+from engine.planned import Planned, alpha_of, placed_alpha, planned_from, scans_of
+from engine.planning import Names, plan
+from engine.program import Fact, Fragment, Inquiry, end_of, place, placed_nodes, with_alpha
+from engine.strata import NEGATIVE, Cycle, Wire, on_cycles, strata
 from engine.terms import TermTable
 from epsparql import algebra as a
-from epsparql.terms import Term, Variable
+from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]
-Triple = tuple[Term, Term, Term]
 
 
 SPREADERS: dict[str, tuple[Callable[[int, Ints], None], int]] = {
@@ -33,38 +38,33 @@ SPREADERS: dict[str, tuple[Callable[[int, Ints], None], int]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
-    """A query in its network. `number` is its row in `queries`; `registered` the offset of its registration."""
-
-    registered: int
-    name: str
-    query: a.Query
-    number: int
-    at: Place
-    after: Place
-    columns: dict[Variable, int]
-    inquiries: tuple[Inquiry, ...]
-    strict: frozenset[tuple[int, int]]
-    scans: tuple[tuple[int, int, int], ...]  # (node, side, predicate) of each, 0 for a predicate variable
-    max_derivations: int
-
-    @property
-    def out(self) -> int:
-        """The node that its solutions reach."""
-        return self.at.node
-
-    @property
-    def writes(self) -> str | None:
-        return self.query.into if isinstance(self.query, a.Construct) else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Failure:
     """A query stopped at an entry because it derived without end."""
 
     planned: Planned
     entry: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """A query that has said all that it ever will, at an entry."""
+
+    planned: Planned
+    entry: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collecting:
+    """A collector at its node, with the columns that it reads and writes."""
+
+    node: int
+    collector: Collector
+    registered: int  # of its query
+    timer: int  # its row of `timers`
+    reads: Ints
+    writes: Ints
 
 
 @dataclass(slots=True)
@@ -75,12 +75,17 @@ class Network:
     planned: dict[int, Planned] = field(default_factory=dict)  # by `registered`
     streams: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    completions: list[Completion] = field(default_factory=list)
+    collecting: dict[int, Collecting] = field(default_factory=dict)  # by node
+    known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
+    completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
     net: Net = field(init=False)
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`; its own address is the kernel's handle
     _inquiries: list[tuple[Inquiry, str]] = field(default_factory=list)  # by number of the question, with its query's name
 
     def __post_init__(self) -> None:
-        self._hold(new_net(3))
+        self._hold(new_net(4))
+        self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
 
     def _hold(self, net: Net) -> None:
         """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
@@ -105,13 +110,17 @@ class Network:
     def reads(self) -> set[str]:
         return {stream for planned in self.planned.values() for stream in planned.query.streams}
 
-    def names(self, facts: Iterable[Triple]) -> Names:
-        known = tuple(facts)
+    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED) -> Names:
+        from engine.solver import Solver  # which has a network inside
 
-        def matching(pattern: a.TriplePattern) -> Iterable[Triple]:
-            return (fact for fact in known if matches(pattern, fact))
+        solvers: list[Solver] = []
 
-        return Names(self.terms.intern, self._stream, matching)
+        def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
+            if not solvers or solvers[-1].known is not self.known:
+                solvers[:] = [Solver(self.terms, inner, self.known, policy)]
+            return solvers[-1].solve(contents, now)
+
+        return Names(self.terms.intern, self._stream, facts.matching, facts.schema, query, policy, once)
 
     def _stream(self, name: str) -> int:
         if name not in self.streams:
@@ -120,13 +129,14 @@ class Network:
             self._hold(self.net._replace(streams=np.concatenate([self.net.streams, row])))
         return self.streams[name]
 
-    def add(self, registered: int, name: str, query: a.Query, facts: Iterable[Triple], max_derivations: int = 0) -> None:
-        """Plans a query and puts it behind the others. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
-        fragment = plan(query, self.names(facts))
+    def add(self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED) -> None:
+        """Plans a rewritten query and puts it behind the others. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+        self.known = facts
+        fragment = plan(query, self.names(facts, name, policy))
         at, number = end_of(self.net), len(self.net.queries)
         net = self.net._replace(at=self.net.at.copy(), streams=self.net.streams.copy())
         net = place(with_width(net, len(fragment.columns)), fragment, at, number)
-        planned = planned_from(registered, name, query, number, fragment, at, end_of(net), max_derivations)
+        planned = planned_from(registered, name, query, number, fragment, at, end_of(net), max_derivations, policy)
         self.planned[registered] = planned
         try:
             net = self._with_readers(net, planned, fragment)
@@ -136,14 +146,39 @@ class Network:
             raise
         self._inquiries += [(inquiry, name) for inquiry in fragment.inquiries]
         self._hold(net)
+        self._collect_with(planned, fragment)
+
+    def _collect_with(self, planned: Planned, fragment: Fragment) -> None:
+        """Takes up the collectors of a query that stands at its place."""
+        timers = {int(node): k for k, node in enumerate(self.net.timers[:, c.T_NODE])}
+        for node, collector in fragment.collectors.items():
+            reads, writes = (np.array([fragment.columns[v] for v in part], np.int64) for part in (collector.reads, collector.writes))
+            self.collecting[planned.at.node + node] = Collecting(
+                planned.at.node + node, collector, planned.registered, timers[planned.at.node + node], reads, writes
+            )
 
     def _rank(self, net: Net) -> None:
         """Strata of the nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs."""
         wires = [wire for planned in self.planned.values() for wire in self._wires(net, planned)]
-        net.nodes[:, c.STRATUM] = strata(net.nodes[:, c.KIND].tolist(), wires)
+        try:
+            net.nodes[:, c.STRATUM] = strata(net.nodes[:, c.KIND].tolist(), wires)
+        except Cycle as cycle:
+            raise Cycle(cycle.nodes, self._way(net, cycle.nodes)) from None
         circling = on_cycles(len(net.nodes), wires) if any(planned.writes for planned in self.planned.values()) else set()
         for planned in self.planned.values():
             net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if planned.out in circling else c.FOREVER
+
+    def _way(self, net: Net, nodes: Sequence[int]) -> str:
+        """A cycle for its reader: queries, with their negative parts and the streams they write."""
+        steps: list[str] = []
+        for node in nodes:
+            planned = next(p for p in self.planned.values() if p.at.node <= node < p.after.node)
+            kind = int(net.nodes[node, c.KIND])
+            if kind in NEGATIVE:
+                steps.append(f"{OPERATORS[kind]} of {planned.name}")
+            elif node == planned.out and planned.writes is not None:
+                steps.append(f"the triples that {planned.name} writes to the stream {planned.writes}")
+        return " -> ".join([*steps, steps[0]])
 
     def _wires(self, net: Net, planned: Planned) -> Iterable[Wire]:
         """How solutions of one query go on: along its edges, and from its templates to the scans of others."""
@@ -151,6 +186,9 @@ class Network:
             first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
             for reader, side in net.edges[first : first + n].tolist():
                 yield Wire(node, reader, (reader - planned.at.node, side) in planned.strict)
+            first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
+            for mark in net.edges[first : first + n, 0].tolist():
+                yield Wire(mark, node, strict=False)
         if isinstance(planned.query, a.Construct):
             for other in self.planned.values():
                 if planned.query.into in other.query.streams:
@@ -167,9 +205,8 @@ class Network:
 
     def _with_readers(self, net: Net, planned: Planned, fragment: Fragment) -> Net:
         """Scans, reads and facts of a query that has just been placed."""
-        alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
-        alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = planned.number, alpha[:, c.A_NODE] + planned.at.node
-        row = np.array([[0, planned.registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0]], np.int64)
+        alpha = placed_alpha(fragment, planned.at, planned.number)
+        row = np.array([[0, planned.registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0]], np.int64)
         net = net._replace(queries=np.concatenate([net.queries, row]))
         net = with_alpha(net, np.concatenate([alpha_of(net), alpha]))
         reads = [[planned.number, int(net.streams[self.streams[s], c.S_READS])] for s in dict.fromkeys(planned.query.streams)]
@@ -179,10 +216,16 @@ class Network:
         net = net._replace(reads=np.concatenate([net.reads, np.array(reads, np.int64).reshape(-1, c.READ_WIDTH)]))
         return self._with_facts(net, planned, fragment.facts)
 
-    def _with_facts(self, net: Net, planned: Planned, facts: list[list[int]]) -> Net:
+    def _with_facts(self, net: Net, planned: Planned, facts: list[Fact]) -> Net:
         """Facts that a query takes in when it opens, or at its next instant."""
-        rows = np.array(facts, np.int64).reshape(-1, c.FACT_WIDTH)
-        rows[:, c.F_NODE] += planned.at.node
+        rows = np.zeros((len(facts), net.facts.shape[1]), np.int64)
+        for row, fact in zip(rows, facts, strict=True):
+            row[: c.F_VAR] = planned.at.node + fact.node, fact.side, fact.triple
+            for column, term in fact.cells.items():
+                row[c.F_VAR + column - c.VAR] = term
+        return self._with_fact_rows(net, planned, rows)
+
+    def _with_fact_rows(self, net: Net, planned: Planned, rows: Ints) -> Net:
         net.queries[planned.number, c.Q_FACTS_AT], net.queries[planned.number, c.Q_FACTS_N] = len(net.facts), len(rows)
         net = net._replace(facts=np.concatenate([net.facts, rows]))
         net.at[c.MARGIN] = self._margin(net)
@@ -196,24 +239,40 @@ class Network:
         awaited = int(net.queries[:, c.Q_FACTS_N].sum())
         return int(fan[0] + (fan[1:].max() if len(fan) > 1 else 0)) + awaited + 8
 
-    def learn(self, added: Iterable[Triple], known: Iterable[Triple]) -> None:
-        """Background facts were added: readers take them in at their next instant. Raises Cycle if they close one; then nothing has changed."""
-        everything, news = tuple(known), self.names(added)
-        before = self.net.nodes.copy()
-        for planned in self.planned.values():
-            fragment = plan(planned.query, self.names(everything))
-            self.net.nodes[planned.at.node : planned.after.node] = placed_nodes(fragment, planned.at, planned.number)
+    def try_to_learn(self, known: FactIndex) -> None:
+        """Raises Cycle if the background `known` would close one; nothing has changed then."""
+        net, planned, nodes = self.net, dict(self.planned), self.net.nodes.copy()
         try:
+            self._replan(known)
             self._rank(self.net)
-        except Cycle:
-            self.net.nodes[:] = before
-            raise
-        for planned in self.planned.values():
-            self._learn(planned, plan(planned.query, news).facts)
+        finally:
+            net.nodes[:] = nodes
+            self._hold(net)
+            self.planned = planned
 
-    def _learn(self, planned: Planned, facts: list[list[int]]) -> None:
+    def learn(self, added: FactIndex, known: FactIndex) -> None:
+        """Background facts were added, which close no cycle: readers take them in at their next instant."""
+        self.known = known
+        self._replan(known)
+        self._rank(self.net)
+        for planned in self.planned.values():
+            self._learn(planned, plan(planned.query, self.names(added, policy=planned.policy)).facts)
+
+    def _replan(self, known: FactIndex) -> None:
+        """The same nodes, with what changes in them when timeless solutions become possible."""
+        for registered, planned in self.planned.items():
+            fragment = plan(planned.query, self.names(known, planned.name, planned.policy))
+            nodes = placed_nodes(fragment, planned.at, planned.number)
+            assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
+            self.net.nodes[planned.at.node : planned.after.node] = nodes
+            alpha = alpha_of(self.net)
+            others = alpha[alpha[:, c.A_QUERY] != planned.number]
+            self._hold(with_alpha(self.net, np.concatenate([others, placed_alpha(fragment, planned.at, planned.number)])))
+            self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment))
+
+    def _learn(self, planned: Planned, facts: list[Fact]) -> None:
         net, number = self.net, planned.number
-        facts = [row for row in facts if row[c.F_COLUMN0] != c.EMPTY_GROUP]
+        facts = [fact for fact in facts if fact.triple]
         first, n = int(net.queries[number, c.Q_FACTS_AT]), int(net.queries[number, c.Q_FACTS_N])
         if not facts:
             return
@@ -222,12 +281,14 @@ class Network:
             for stream in dict.fromkeys(planned.query.streams):
                 net.streams[self.streams[stream], c.S_PENDING] += 1
         waiting = net.facts[first : first + n].copy()
-        waiting[:, c.F_NODE] -= planned.at.node
-        self._hold(self._with_facts(net, planned, waiting.tolist() + facts))
+        net = self._with_facts(net, planned, facts)
+        added = net.facts[int(net.queries[number, c.Q_FACTS_AT]) :]
+        self._hold(self._with_fact_rows(net, planned, np.concatenate([waiting, added])))
 
     def drop(self, registered: int) -> None:
         """Takes a query out, with its goals; no other is touched."""
         planned = self.planned.pop(registered)
+        self.collecting = {node: collecting for node, collecting in self.collecting.items() if collecting.registered != registered}
         net = self.net
         net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
         clear_stores(self.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)
@@ -275,6 +336,8 @@ class Network:
             self._spread_heads()
         elif code == c.EXCEEDED:
             self._fail(int(self.net.at[c.ENDLESS]))
+        elif code == c.COLLECTION:
+            self._collect()
         else:
             self._answer()
 
@@ -295,13 +358,65 @@ class Network:
         self.net.at[c.ENDLESS] = c.NONE
         self.drop(planned.registered)
 
+    # ------------------------------------------------------------ collectors
+    def _collect(self) -> None:
+        """Hands what has been gathered to the collectors, and what they give to their nodes' readers."""
+        net = self.net
+        gathered = net.gathered[: net.at[c.GATHERED]].copy()
+        net.at[c.GATHERED] = 0
+        for node in np.unique(gathered[:, c.FRAME_NODE]).tolist():
+            frames = gathered[gathered[:, c.FRAME_NODE] == node]
+            if node in self.collecting:
+                self._emit(node, self._decided(self.collecting[node], frames))
+            self._release(frames[:, c.FRAME_ROW])
+        self._hold(self._with_terms(self.net))
+
+    def _decided(self, collecting: Collecting, frames: Ints) -> Rows:
+        at, collector = self.net.at, collecting.collector
+        rows, wakes = (self._rows(frames[frames[:, c.FRAME_SIDE] == side, c.FRAME_ROW], collecting.reads) for side in (c.LEFT, c.BLOCKER))
+        horizon = int(at[c.HORIZON]) if at[c.HORIZON] < c.FOREVER else None
+        given = collector.decide(int(at[c.NOW]), rows, wakes, horizon, self.terms)
+        self.net.timers[collecting.timer, c.T_DUE] = collector.due()
+        planned = self.planned[collecting.registered]
+        if collector.done and collecting.node == planned.last and collecting.node not in self.completed:
+            self.completed.add(collecting.node)
+            reason = "ASK is answered" if isinstance(planned.query, a.Ask) else "LIMIT is reached"
+            self.completions.append(Completion(planned, int(at[c.ENTRY]), reason))
+        return given
+
+    def _rows(self, numbers: Ints, columns: Ints) -> Rows:
+        rows = self.net.rows[numbers]
+        return Rows(rows[:, c.START], rows[:, c.END], rows[:, columns])
+
+    def _emit(self, node: int, given: Rows) -> None:
+        """The collector's rows, on the stack as the node's own."""
+        n, at = len(given), self.net.at
+        if not n:
+            return
+        at[c.NEED] = n + 1
+        self._hold(with_room(self.net))
+        net, depth, free = self.net, int(at[c.DEPTH]), int(at[c.FREE])
+        numbers = net.free[free - n : free].copy()
+        at[c.FREE] = free - n
+        net.rows[numbers] = 0
+        net.rows[numbers, c.START], net.rows[numbers, c.END] = given.start, given.end
+        net.rows[np.ix_(numbers, self.collecting[node].writes)] = given.cells
+        frames = net.stack[depth : depth + n]
+        frames[:, c.FRAME_NODE], frames[:, c.FRAME_SIDE], frames[:, c.FRAME_ROW] = node, c.EMIT, numbers[::-1]
+        at[c.DEPTH] = depth + n
+
+    def _release(self, numbers: Ints) -> None:
+        at, n = self.net.at, len(numbers)
+        self.net.free[at[c.FREE] : at[c.FREE] + n] = numbers
+        at[c.FREE] += n
+
     def _answer(self) -> None:
         """Answers the kernel's open questions and hands the parked work back."""
         at, questions = self.net.at, self.net.questions
         for q in range(int(at[c.ANSWERED]), int(at[c.ASKED])):
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
             inquiry, name = self._inquiries[who]
-            questions[q, c.ASK_ANSWER] = host.answer(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], self.terms, name)
+            questions[q, c.ASK_ANSWER] = host.answer(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], self.terms, name, int(at[c.NOW]))
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
         at[c.NEED] = n
@@ -314,7 +429,8 @@ class Network:
         """What the kernel needs to know of terms: values if it has filters, kinds if it has rules."""
         if len(net.code):
             net = net._replace(numbers=self.terms.numbers)
-        return net._replace(kinds=self.terms.kinds) if len(net.templates) else net
+        entails = bool(net.alpha[:, c.A_SWAPPED].any())
+        return net._replace(kinds=self.terms.kinds) if len(net.templates) or entails else net
 
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -324,8 +440,13 @@ class Network:
         assert not net.at[c.PARKED]
         return {name: getattr(net, name) for name in KEPT} | {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
 
-    def restore(self, arrays: dict[str, NDArray[Any]], planned: Iterable[Planned]) -> None:
-        """Takes over what `arrays` gave, with the queries planned anew at their places."""
+    def collected(self) -> dict[str, object]:
+        """The collectors' states, by node."""
+        return {str(node): [node in self.completed, collecting.collector.state()] for node, collecting in self.collecting.items()}
+
+    def restore(self, arrays: dict[str, NDArray[Any]], fragments: Sequence[tuple[Planned, Fragment]], collected: Mapping[str, Any]) -> None:
+        """Takes over what `arrays` and `collected` gave, with the queries planned anew at their places."""
+        planned = [p for p, _ in fragments]
         width = arrays["rows"].shape[1] - c.VAR
         self._hold(with_width(self.net, width)._replace(**arrays))
         self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
@@ -333,29 +454,8 @@ class Network:
         self._inquiries = [(Inquiry((), False), "")] * len(self.net.asks)
         for p in self.planned.values():
             self._inquiries[p.at.ask : p.after.ask] = [(inquiry, p.name) for inquiry in p.inquiries]
-
-
-def planned_from(
-    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, after: Place, max_derivations: int
-) -> Planned:
-    scans = tuple((row[c.A_NODE], row[c.A_SIDE], row[-1]) for row in fragment.alpha)
-    questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
-    return Planned(registered, name, query, number, at, after, dict(fragment.columns), questions, strict, scans, max_derivations)
-
-
-def alpha_of(net: Net) -> Ints:
-    """The scans with their predicates as last column."""
-    predicates = np.repeat(np.arange(len(net.alpha_at) - 1), np.diff(net.alpha_at))
-    return np.column_stack([net.alpha, predicates]).astype(np.int64)
-
-
-def matches(pattern: a.TriplePattern, triple: Triple) -> bool:
-    """Whether a triple is an instance of a pattern."""
-    bound: dict[Variable, Term] = {}
-    for part, term in zip((pattern.subject, pattern.predicate, pattern.object), triple, strict=True):
-        if isinstance(part, Variable):
-            if bound.setdefault(part, term) != term:
-                return False
-        elif part != term:
-            return False
-    return True
+        for p, fragment in fragments:
+            self._collect_with(p, fragment)
+        self.completed = {int(node) for node, (completed, _) in collected.items() if completed}
+        for node, (_, state) in collected.items():
+            self.collecting[int(node)].collector.restore(state)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, DivisionByZero, Inexact, InvalidOperation, Overflow, Underflow
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -32,6 +32,7 @@ _BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "unsignedShort": (0, (1 << 16) - 1),
     "unsignedByte": (0, 255),
 }
+_INFINITIES = (float("inf"), float("-inf"))
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
@@ -57,7 +58,11 @@ def double(lexical: str) -> Number | None:
 
 
 def single(lexical: str) -> Number | None:
-    return Number(Kind.FLOAT, to_single(float(lexical))) if _DOUBLE.fullmatch(lexical) else None
+    if not _DOUBLE.fullmatch(lexical):
+        return None
+    double = float(lexical)
+    inexact = double - double == 0 and to_single(double) != double
+    return Number(Kind.FLOAT, nearest_single(Decimal(lexical)) if inexact else to_single(double))
 
 
 PARSERS: dict[str, Callable[[str], Number | None]] = {
@@ -77,6 +82,18 @@ def to_single(value: float) -> float:
         return float(np.float32(value))
 
 
+def nearest_single(value: int | Decimal | float) -> float:
+    """The 32-bit float nearest to the value itself: by way of the nearest double, unless that lies just between two of them."""
+    double = to_float(value)
+    single = to_single(double)
+    if isinstance(value, float) or double == single or single in _INFINITIES:
+        return single
+    other = to_single(2 * double - single)
+    if double - single == other - double and value != double:  # Python compares int and Decimal with float exactly
+        return max(single, other) if value > double else min(single, other)
+    return single
+
+
 def to_float(value: int | Decimal | float) -> float:
     """The nearest double; beyond their range, an infinity."""
     try:
@@ -94,7 +111,7 @@ def promoted(number: Number, kind: Kind) -> Number:
         case Kind.DECIMAL:
             return Number(kind, Decimal(value))
         case Kind.FLOAT:
-            return Number(kind, to_single(to_float(value)))
+            return Number(kind, nearest_single(value))
         case Kind.DOUBLE:
             return Number(kind, to_float(value))
 
@@ -158,12 +175,17 @@ def divide(left: Number, right: Number) -> Number:
 
 
 def _quotient(dividend: Decimal, divisor: Decimal) -> Decimal:
-    precision = max(QUOTIENT_DIGITS, len(dividend.as_tuple().digits))
-    traps = [DivisionByZero, InvalidOperation, Overflow, Underflow]
+    digits = len(dividend.as_tuple().digits)
     try:
-        return Context(prec=precision, rounding=ROUND_HALF_EVEN, Emax=DIGITS, Emin=-DIGITS, traps=traps).divide(dividend, divisor)
+        return _dividing(max(QUOTIENT_DIGITS, digits)).divide(dividend, divisor)
     except DecimalException as error:
         raise ExpressionError from error
+
+
+@lru_cache(maxsize=64)
+def _dividing(digits: int) -> Context:
+    traps = [DivisionByZero, InvalidOperation, Overflow, Underflow]
+    return Context(prec=digits, rounding=ROUND_HALF_EVEN, Emax=DIGITS, Emin=-DIGITS, traps=traps)
 
 
 def _float_quotient(dividend: float, divisor: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.collect.collector import Collector
 from engine.kernel import columns as c
 from engine.kernel.state import Net
 from epsparql.algebra import Expression
@@ -27,6 +28,18 @@ class Inquiry:
     condition: Expression | None = None
     expression: Expression | None = None
     fresh: str | None = None  # label of a template's blank node, a new one for each solution
+    site: str = ""  # where the query asks; which functions such as RAND depend on
+    solution: tuple[Variable, ...] = ()  # of `variables`, those of the solution as a whole, which they depend on too
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A timeless row for a side of a node: the terms of its columns. One that is no `triple` of the background comes only when the query opens."""
+
+    node: int
+    side: int
+    triple: bool
+    cells: Mapping[int, int]  # column -> term
 
 
 @dataclass(slots=True)
@@ -40,14 +53,17 @@ class Fragment:
     edges: list[tuple[int, int]] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     alpha: list[list[int]] = field(default_factory=list)  # ALPHA_WIDTH columns, then the predicate (0 for a variable)
+    moves: list[tuple[int, int]] = field(default_factory=list)
+    collectors: dict[int, Collector] = field(default_factory=dict)  # by node
     code: list[tuple[int, int]] = field(default_factory=list)
     consts: list[tuple[float, float]] = field(default_factory=list)
     asks: list[tuple[int, int]] = field(default_factory=list)
     templates: list[list[int]] = field(default_factory=list)
-    facts: list[list[int]] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
+    last: int | None = None  # the collector that may end the whole query
 
     @property
     def out(self) -> int:
@@ -66,6 +82,7 @@ class Place:
     const: int
     ask: int
     template: int
+    move: int
 
 
 SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT)
@@ -74,7 +91,7 @@ CODE_COLUMNS = (c.FILTER, c.CONDITION)
 
 def end_of(net: Net) -> Place:
     """The place behind all that the program holds."""
-    return Place(len(net.nodes), len(net.edges), len(net.slots), len(net.code), len(net.consts), len(net.asks), len(net.templates))
+    return Place(len(net.nodes), len(net.edges), len(net.slots), len(net.code), len(net.consts), len(net.asks), len(net.templates), len(net.moves))
 
 
 def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -88,6 +105,8 @@ def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
     for column in CODE_COLUMNS:
         nodes[nodes[:, column] >= 0, column] += at.code
     nodes[:, c.EDGE_AT] += at.edge
+    nodes[:, c.MARK_AT] += at.edge
+    nodes[:, c.MOVE_AT] += at.move
     nodes[:, c.TEMPLATE_AT] += at.template
     nodes[:, c.ASK] += at.ask
     nodes[:, c.QUERY] = query
@@ -107,7 +126,9 @@ def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
     asks[:, c.ASK_SLOT] += at.slot
     stores = np.full((c.SIDES * len(nodes), c.STORE_WIDTH), c.NONE, np.int64)
     stores[:, c.COUNT] = 0
-    timers = at.node + np.flatnonzero(nodes[:, c.KIND] == c.WITHOUTFOR)
+    timers = [
+        [at.node + node, collector_due(fragment, node)] for node in np.flatnonzero(np.isin(nodes[:, c.KIND], (c.WITHOUTFOR, c.COLLECT))).tolist()
+    ]
     added: Mapping[str, NDArray[Any]] = {
         "nodes": nodes,
         "edges": edges,
@@ -117,10 +138,15 @@ def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
         "asks": asks,
         "templates": table(fragment.templates, c.TEMPLATE_WIDTH),
         "stores": stores,
-        "timers": timers,
+        "moves": table(fragment.moves, c.MOVE_WIDTH),
+        "timers": table(timers, c.TIMER_WIDTH),
     }
     net.at[c.TIMER_NODES] += len(timers)
     return net._replace(**{name: np.concatenate([getattr(net, name), rows]) for name, rows in added.items()})
+
+
+def collector_due(fragment: Fragment, node: int) -> int:
+    return fragment.collectors[node].due() if node in fragment.collectors else c.FOREVER
 
 
 def code_constants(code: Ints, heads: list[int]) -> Ints:

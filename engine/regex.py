@@ -1,6 +1,6 @@
 """REGEX and REPLACE by RE2, which takes time linear in the text: no pattern can hold the engine up.
 
-What XPath has and RE2 lacks (back-references, character class subtraction, \\i and \\c) is an error.
+What XPath has and RE2 lacks (back-references, character class subtraction) is an error. Source: XPath functions, 5.6.1; XML Schema 2, F.
 """
 
 import re
@@ -9,11 +9,26 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.values import ExpressionError
+from engine.values import MAX_TEXT, ExpressionError
 
 _FLAGS = frozenset("smixq")
 _GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|(\((?!\?))", re.DOTALL)
 _SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])|[\t\n\r ]+", re.DOTALL)
+_PIECE = re.compile(r"\\(.)|(-?)(\[\^?\]?)|(\])", re.DOTALL)
+_NAME_START = (
+    r":A-Z_a-z\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{2ff}\x{370}-\x{37d}\x{37f}-\x{1fff}\x{200c}-\x{200d}\x{2070}-\x{218f}\x{2c00}-\x{2fef}"
+    r"\x{3001}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{fffd}\x{10000}-\x{effff}"
+)
+_CLASSES = {
+    "d": r"\p{Nd}",
+    "w": r"\p{L}\p{M}\p{N}\p{S}",
+    "s": r" \t\n\r",
+    "i": _NAME_START,
+    "c": _NAME_START + r"\-.0-9\x{b7}\x{300}-\x{36f}\x{203f}-\x{2040}",
+}
+"""The multi-character escapes of XML Schema, as the inside of a character class; RE2's own know ASCII only."""
+_OPPOSITES = {"D": r"\P{Nd}", "W": r"\p{P}\p{Z}\p{C}", "S": r"\x00-\x08\x0b\x0c\x0e-\x1f!-\x{10ffff}"}
+"""Inside a class, where ^ cannot help."""
 _REPLACEMENT = re.compile(r"\\[\\$]|\$[0-9]+|[^\\$]", re.DOTALL)
 
 
@@ -32,6 +47,9 @@ def replaced(text: str, pattern: str, replacement: str, flags: str) -> str:
     groups = 0 if "q" in flags else sum(1 for found in _GROUP.finditer(pattern) if found[1])
     rewrite = replacement.replace("\\", "\\\\") if "q" in flags else _rewrite(replacement, groups)
     try:
+        count = pc.count_substring_regex(pa.scalar(text), pattern=compiled).as_py()
+        if len(text) + count * len(rewrite) > MAX_TEXT:
+            raise ExpressionError
         result: str = pc.replace_substring_regex(pa.scalar(text), pattern=compiled, replacement=rewrite).as_py()
     except pa.ArrowInvalid as error:
         raise ExpressionError from error
@@ -53,9 +71,42 @@ def _pattern(pattern: str, flags: str) -> str:
     inner = "".join(flag for flag in "smi" if flag in flags)
     if "q" in flags:
         pattern = re.sub(r"([\\.^$*+?()\[\]{}|])", r"\\\1", pattern)
-    elif "x" in flags:
-        pattern = _SPACE.sub(lambda found: found[1] or "", pattern)
+    else:
+        if "x" in flags:
+            pattern = _SPACE.sub(lambda found: found[1] or "", pattern)
+        pattern = _translated(pattern)
     return f"(?{inner}:{pattern})" if inner else pattern
+
+
+def _translated(pattern: str) -> str:
+    """With XML Schema's character classes written out."""
+    inside = False
+
+    def piece(found: re.Match[str]) -> str:
+        nonlocal inside
+        escaped, minus, opening, closing = found.groups()
+        if escaped is not None:
+            return _class_of(escaped, inside) or found[0]
+        if inside and minus:
+            raise ExpressionError  # [a-z-[aeiou]]
+        ends = closing is not None or opening.endswith("]")  # a ] closes a class unless it is the first in it
+        inside = not ends if inside else opening is not None
+        return found[0]
+
+    return _PIECE.sub(piece, pattern)
+
+
+def _class_of(letter: str, inside: bool) -> str | None:
+    """What a multi-character escape stands for; None if it is none."""
+    if letter.lower() not in _CLASSES:
+        return None
+    if not inside:
+        return f"[{'^' if letter.isupper() else ''}{_CLASSES[letter.lower()]}]"
+    if letter.islower():
+        return _CLASSES[letter]
+    if letter not in _OPPOSITES:
+        raise ExpressionError
+    return _OPPOSITES[letter]
 
 
 def _rewrite(replacement: str, groups: int) -> str:

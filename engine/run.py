@@ -1,6 +1,6 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -10,20 +10,26 @@ import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
-from engine.clock import COLUMNS, NO_TIME, Arrivals, Stream, advance, note_latest, time_of, together
+from engine.clock import COLUMNS, NO_TIME, Arrivals, Span, Stream, advance, latest_ends, latest_of, time_of, together
 from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Outcome, Register, StateChange
-from engine.errors import LogGap
+from engine.errors import LogGap, Refusal
 from engine.expressions import parse_term
+from engine.facts import FactIndex
 from engine.kernel import columns as c
+from engine.knowledge import closure
 from engine.member import Member, in_order_of_rules, reached
-from engine.network import Network, Planned, Triple, planned_from
-from engine.plan import Refusal, plan
+from engine.network import Network
+from engine.planned import Planned, planned_from
+from engine.planning import plan
 from engine.program import Place
+from engine.quads import Quad, graph_named, name_of
+from engine.rewrite import rewritten
 from engine.snapshot import pack, unpack
 from engine.strata import Cycle
 from engine.terms import IRI, LITERAL, TermTable
 from epsparql import QueryError, parse
 from epsparql import algebra as a
+from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 
@@ -44,11 +50,16 @@ class Engine:
         """The offset of the next entry."""
         self.terms = TermTable()
         self.streams: dict[str, Stream] = {}
-        self.facts: dict[Triple, None] = {}
+        self.facts: dict[Quad, None] = {}
+        """The background as it was given; `known` is what follows from it."""
+        self.known = FactIndex()
         self.registered: dict[int, Register] = {}
         """Queries that run, by the offset of their registration."""
+        self.fallen: dict[int, Register] = {}
+        """Rules that have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
         self.members: list[Member] = []
         self._layout: Layout | None = None
+        self._ends: dict[int, int] = {}  # of the block that is being fed
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
@@ -58,7 +69,7 @@ class Engine:
         found: list[Found] = []
         changes: list[StateChange] = []
         late = block.rows.column("late").to_numpy(zero_copy_only=False)
-        note_latest(self.streams, block.entries, np.where(late, NO_TIME, block.rows.column("end").view(pa.int64()).to_numpy()))
+        self._ends = latest_ends(block.entries, np.where(late, NO_TIME, block.rows.column("end").view(pa.int64()).to_numpy()))
         arrivals = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
@@ -82,9 +93,9 @@ class Engine:
         offsets = np.repeat(np.array([e.offset for e in events], np.int64), counts)
         names = list(dict.fromkeys(e.stream for e in events))
         which = np.repeat(np.array([names.index(e.stream) for e in events], np.int64), counts)
-        s, p, o = (self.terms.map_dictionary(rows.column(name)) for name in ("s", "p", "o"))
+        s, p, o, g = (self.terms.map_dictionary(rows.column(name)) for name in ("s", "p", "o", "g"))
         start, end = (rows.column(name).view(pa.int64()).to_numpy() for name in ("start", "end"))
-        everything = Arrivals(which, s, p, o, start, end, offsets)
+        everything = Arrivals(which, s, p, o, g, start, end, offsets)
         late = rows.column("late").to_numpy(zero_copy_only=False)
         if len(names) == 1:
             return {names[0]: everything.where(~late) if late.any() else everything}
@@ -97,6 +108,7 @@ class Engine:
                 self._register(entry, changes)
             case Drop():
                 self.registered.pop(entry.registered, None)
+                self.fallen.pop(entry.registered, None)
                 for member in self.members:
                     if entry.registered in member.network.planned:
                         member.network.drop(entry.registered)
@@ -120,7 +132,7 @@ class Engine:
         members = list(self.members)
         try:
             network = self._member_for(query).network
-            network.add(entry.offset, entry.name, query, self.facts, entry.max_derivations)
+            network.add(entry.offset, entry.name, rewritten(query, entry.default_graph), self.known, entry.max_derivations, entry.policy)
         except BaseException:
             self.members = members
             raise
@@ -128,7 +140,8 @@ class Engine:
         return network
 
     def _rules(self) -> list[a.Construct]:
-        return [rule for member in self.members for rule in member.rules]
+        fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
+        return [*(rule for member in self.members for rule in member.rules), *fallen]
 
     def _member_for(self, query: a.Query) -> Member:
         """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams, else a new one.
@@ -149,43 +162,69 @@ class Engine:
         for member in self.members:
             if reached(member.network.reads, rules) == gate:
                 return member
-        self.members.append(Member(Network(self.terms)))
-        return self.members[-1]
+        member = Member(Network(self.terms))
+        member.time = self._time_at(gate, rules)
+        self.members.append(member)
+        return member
+
+    def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
+        """The time that a new network finds: a query registered into one that is there finds the same."""
+        return int(time_of(sorted(gate), sources_of(rules), self.streams, Span({}, {}, {}, 1), NO_TIME)[0])
 
     def _learn(self, entry: Facts) -> None:
-        added = [t for t in triples_of(entry.triples) if t not in self.facts]
-        self.facts |= dict.fromkeys(added)
+        graph = graph_named(entry.graph)
+        facts = self.facts | dict.fromkeys((*triple, graph) for triple in triples_of(entry.triples))
+        known = known_from(facts)
+        try:
+            for member in self.members:
+                member.network.try_to_learn(known)
+        except Cycle:
+            return  # refused: the log is read again at every start, so it may not stop the queries
+        before = set(self.known)
+        added = FactIndex(quad for quad in known if quad not in before)
+        self.facts, self.known = facts, known
         for member in self.members:
-            member.network.learn(added, self.facts)
+            member.network.learn(added, known)
 
     # ------------------------------------------------------------ time
     def _pass(self, entries: Sequence[Entry], arrivals: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
         """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
         if not entries:
             return
-        span = advance(self.streams, entries)
+        span = advance(self.streams, entries, self._ends)
         first, last = entries[0].offset, entries[-1].offset
         whole = all(part.entry[0] >= first and part.entry[-1] <= last for part in arrivals.values() if len(part))
         new = dict(arrivals) if whole else {s: part.where((part.entry >= first) & (part.entry <= last)) for s, part in arrivals.items()}
         layout = self._layout = self._layout or self._laid_out()
         for member, gate in layout.order:
             time = time_of(gate, layout.sources, self.streams, span, member.time)
-            rows = member.network.feed(
-                member.feed(entries, time, new, max((self.streams[name].latest for name in gate if name in self.streams), default=NO_TIME))
-            )
+            rows = member.network.feed(member.feed(entries, time, new, latest_of(gate, self.streams, span)))
             self._collect(member, rows, new, found)
-            for failure in member.network.failures:
-                del self.registered[failure.planned.registered]
-                self._layout = None
-                changes.append(StateChange(failure.planned.registered, failure.planned.name, failure.entry, "failed", failure.reason))
-            member.network.failures.clear()
+            self._note_ends(member.network, changes)
+
+    def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
+        """Queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
+        for failure in network.failures:
+            entry = self.registered.pop(failure.planned.registered)
+            self.fallen[entry.offset] = entry
+            self._layout = None
+            changes.append(StateChange(failure.planned.registered, failure.planned.name, failure.entry, "failed", failure.reason))
+        for completion in network.completions:
+            planned = completion.planned
+            changes.append(StateChange(planned.registered, planned.name, completion.entry, "completed", completion.reason))
+            if planned.writes is None and planned.registered in network.planned:
+                del self.registered[planned.registered]
+                network.drop(planned.registered)
+        if network.completions:
+            self._layout = None
+            self.members = [member for member in self.members if member.network.planned]
+        network.failures.clear()
+        network.completions.clear()
 
     def _laid_out(self) -> "Layout":
         rules = self._rules()
         order = tuple((member, tuple(sorted(reached(member.network.reads, rules)))) for member in in_order_of_rules(self.members))
-        written = {rule.into for rule in rules}
-        sources = {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}
-        return Layout(order, sources)
+        return Layout(order, sources_of(rules))
 
     def _collect(self, member: Member, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
         """Sorts a network's rows to its queries, and hands what rules derived to the other networks that read it."""
@@ -197,7 +236,7 @@ class Engine:
         by_out = {planned.out: planned for planned in (*member.network.planned.values(), *(f.planned for f in member.network.failures))}
         for out, own in zip(outs.tolist(), np.split(rows, starts[1:]), strict=True):
             planned = by_out[out]
-            found.append(found_of(planned, own, self.terms))
+            found.append(found_of(planned, own, self.terms, self.known))
             if isinstance(planned.query, a.Construct) and any(planned.query.into in m.network.reads for m in self.members if m is not member):
                 into = planned.query.into
                 others = [new[into]] if into in new else []
@@ -210,7 +249,7 @@ class Engine:
             s, p, o = (row_part(planned, rows, part, self.terms) for part in parts_of(triple))
             good = (s > 0) & (p > 0) & (o > 0) & (self.terms.kinds[s] < LITERAL) & (self.terms.kinds[p] == IRI)
             zeros = np.zeros(len(rows), np.int64)
-            parts.append(Arrivals(zeros, s, p, o, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
+            parts.append(Arrivals(zeros, s, p, o, zeros, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
         return together(parts)
 
     # ------------------------------------------------------------ snapshots
@@ -222,12 +261,14 @@ class Engine:
             arrays |= {f"{k}.{name}": array for name, array in member.network.arrays().items()}
             arrays |= {f"{k}.pending.{name}": getattr(member.pending, name) for name in COLUMNS}
             planned = [[p.registered, p.number, astuple(p.at), astuple(p.after)] for p in member.network.planned.values()]
-            members.append({"time": member.time, "streams": member.network.streams, "planned": planned})
+            collected = member.network.collected()
+            members.append({"time": member.time, "streams": member.network.streams, "planned": planned, "collected": collected})
         meta = {
             "position": self.position,
             "streams": {name: astuple(stream) for name, stream in self.streams.items()},
-            "facts": [" ".join(map(str, fact)) + " ." for fact in self.facts],
+            "facts": [[" ".join(map(str, fact[:3])) + " .", name_of(fact[3])] for fact in self.facts],
             "registered": [astuple(entry) for entry in self.registered.values()],
+            "fallen": [astuple(entry) for entry in self.fallen.values()],
             "members": members,
         }
         return pack(meta, arrays)
@@ -240,28 +281,43 @@ class Engine:
         engine.position = meta["position"]
         engine.terms = TermTable.restored(arrays["terms"].tobytes().decode().split("\n") if len(arrays["terms"]) else ())
         engine.streams = {name: Stream(*values) for name, values in meta["streams"].items()}
-        engine.facts = dict.fromkeys(triples_of("\n".join(meta["facts"])))
+        triples = triples_of("\n".join(text for text, _ in meta["facts"]))
+        engine.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}
+        engine.known = known_from(engine.facts)
         engine.registered = {entry.offset: entry for entry in (Register(*values) for values in meta["registered"])}
+        engine.fallen = {entry.offset: entry for entry in (Register(*values) for values in meta["fallen"])}
         for k, member in enumerate(meta["members"]):
             engine.members.append(engine._restored(k, member, arrays))
         return engine
 
     def _restored(self, k: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
-        network = Network(self.terms)
+        network = Network(self.terms, known=self.known)
         own = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
         pending = Arrivals(*(own.pop(f"pending.{name}") for name in COLUMNS))
         network.streams = dict(meta["streams"])
         planned = []
         for registered, number, at, after in meta["planned"]:
             entry = self.registered[registered]
-            query = parse(entry.text).query
-            fragment = plan(query, network.names(self.facts))
-            planned.append(planned_from(registered, entry.name, query, number, fragment, Place(*at), Place(*after), entry.max_derivations))
-        network.restore(own, planned)
+            query = rewritten(parse(entry.text).query, entry.default_graph)
+            fragment = plan(query, network.names(self.known, entry.name, entry.policy))
+            place = planned_from(registered, entry.name, query, number, fragment, Place(*at), Place(*after), entry.max_derivations, entry.policy)
+            planned.append((place, fragment))
+        network.restore(own, planned, meta["collected"])
         return Member(network, meta["time"], pending)
 
 
-def triples_of(ntriples: str) -> list[Triple]:
+def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
+    """For each stream that rules write, the others that it rests on."""
+    written = {rule.into for rule in rules}
+    return {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}
+
+
+def known_from(facts: Iterable[Quad]) -> FactIndex:
+    """The background and what follows from it."""
+    return FactIndex(closure(facts))
+
+
+def triples_of(ntriples: str) -> list[tuple[Term, Term, Term]]:
     """The triples of an N-Triples text."""
     parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
     return [(parse_term(str(t.subject)), parse_term(str(t.predicate)), parse_term(str(t.object))) for t in parsed]

@@ -1,45 +1,70 @@
 """What a pattern binds: certainly, possibly; and whether a solution of it may be timeless."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.terms import Variable
+from epsparql.terms import TermOrVariable, Variable
 
 Variables = frozenset[Variable]
-Matches = Callable[[a.TriplePattern], bool]
-"""Whether a background triple matches a triple pattern."""
+Matches = Callable[[a.TriplePattern, a.Place], bool]
+"""Whether a background triple matches a triple pattern at its place."""
+ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`certain` variables are bound in every solution, `possible` ones in some; `timeless`: a solution may be."""
+    """`certain` variables are bound in every solution, `possible` ones in some; `timeless`, `timed`: a solution may be."""
 
     certain: Variables
     possible: Variables
     timeless: bool
+    timed: bool = True
+
+    def joined(self, other: "Scope") -> "Scope":
+        """The scope of joins with solutions of another."""
+        timed = self.timed or other.timed
+        return Scope(self.certain | other.certain, self.possible | other.possible, self.timeless and other.timeless, timed)
 
 
-EMPTY = Scope(frozenset(), frozenset(), True)
+EMPTY = Scope(frozenset(), frozenset(), True, timed=False)
 
 
 def scope(pattern: a.Pattern, matches: Matches) -> Scope:
     """The scope of a pattern's solutions."""
     match pattern:
-        case a.Bgp(triples):
-            bound = frozenset(t for triple in triples for t in (triple.subject, triple.predicate, triple.object) if isinstance(t, Variable))
-            return Scope(bound, bound, all(matches(triple) for triple in triples))
+        case a.Bgp(triples, place):
+            bound = _variables(t for triple in triples for t in (triple.subject, triple.predicate, triple.object)) | of_place(place)
+            return Scope(bound, bound, all(matches(triple, place) for triple in triples), timed=bool(triples))
+        case a.Path(subject, _, other, place):
+            bound = _variables((subject, other)) | of_place(place)
+            return Scope(bound, bound, not isinstance(subject, Variable) or not isinstance(other, Variable) or matches(ANY_TRIPLE, place))
+        case a.Values(variables, rows):
+            certain = frozenset(v for k, v in enumerate(variables) if all(row[k] is not None for row in rows))
+            return Scope(certain, frozenset(variables), True, timed=False)
+        case a.Graph(name, inner, place):
+            x = scope(inner, matches)
+            bound = _variables((name,))
+            return Scope(x.certain | bound, x.possible | bound, x.timeless and matches(ANY_TRIPLE, place))
+        case a.InWindow(_, inner):
+            return scope(inner, matches)
+        case a.Group(inner, keys, aggregates, _):
+            x = scope(inner, matches)
+            return Scope(x.certain & frozenset(keys), frozenset(keys) | {variable for variable, _ in aggregates}, False)
+        case a.SubSelect(inner, projection):
+            x = scope(inner, matches)
+            return Scope(x.certain & frozenset(projection), x.possible & frozenset(projection), x.timeless, x.timed)
         case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right) | a.SeqWithout(left, right, _, _):
-            return _joined(scope(left, matches), scope(right, matches))
+            return scope(left, matches).joined(scope(right, matches))
         case a.Union(left, right):
             x, y = scope(left, matches), scope(right, matches)
-            return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless)
+            return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed)
         case a.Filter(_, inner) | a.Within(inner, _) | a.Minus(inner, _):
             return scope(inner, matches)
         case a.Extend(inner, variable, _):
             x = scope(inner, matches)
-            return Scope(x.certain, x.possible | {variable}, x.timeless)
+            return Scope(x.certain, x.possible | {variable}, x.timeless, x.timed)
         case a.LeftJoin(kept, other, _) | a.EqLeftJoin(kept, other, _) | a.SeqRightJoin(other, kept, _):
             x, y = scope(kept, matches), scope(other, matches)
             return Scope(x.certain, x.possible | y.possible, x.timeless)
@@ -50,8 +75,12 @@ def scope(pattern: a.Pattern, matches: Matches) -> Scope:
             assert_never(pattern)
 
 
-def _joined(x: Scope, y: Scope) -> Scope:
-    return Scope(x.certain | y.certain, x.possible | y.possible, x.timeless and y.timeless)
+def of_place(place: a.Place) -> Variables:
+    return frozenset() if place.graph is None else frozenset({place.graph})
+
+
+def _variables(parts: Iterable[TermOrVariable]) -> Variables:
+    return frozenset(part for part in parts if isinstance(part, Variable))
 
 
 def variables_of(expression: a.Expression) -> Variables:
@@ -73,30 +102,6 @@ def variables_of(expression: a.Expression) -> Variables:
             return frozenset().union(*map(variables_of, operands))
         case _:
             assert_never(expression)
-
-
-def all_variables(pattern: a.Pattern) -> Variables:
-    """Every variable that occurs in a pattern, also where its solutions do not bind it."""
-    match pattern:
-        case a.Bgp(triples):
-            return frozenset(t for triple in triples for t in (triple.subject, triple.predicate, triple.object) if isinstance(t, Variable))
-        case a.Filter(condition, inner):
-            patterns = [part.pattern for part in parts(condition) if isinstance(part, a.Exists)]
-            return all_variables(inner).union(*map(all_variables, patterns))
-        case a.Within(inner, _):
-            return all_variables(inner)
-        case a.Extend(inner, variable, _):
-            return all_variables(inner) | {variable}
-        case (
-            a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right) | a.Union(left, right)
-            | a.Minus(left, right) | a.WithoutFor(left, right, _) | a.LeftJoin(left, right, _) | a.EqLeftJoin(left, right, _)
-            | a.SeqRightJoin(left, right, _)
-        ):  # fmt: skip
-            return all_variables(left) | all_variables(right)
-        case a.SeqWithout(left, right, absent, _):
-            return all_variables(left) | all_variables(right) | all_variables(absent)
-        case _:
-            assert_never(pattern)
 
 
 def looks_at_time(expression: a.Expression) -> bool:
@@ -133,3 +138,8 @@ def conjuncts(expression: a.Expression) -> list[a.Expression]:
             return conjuncts(left) + conjuncts(right)
         case _:
             return [expression]
+
+
+def asks(expression: a.Expression) -> bool:
+    """Whether EXISTS stands in an expression."""
+    return any(isinstance(part, a.Exists) for part in parts(expression))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from engine.kernel import columns as c
 
-NEGATIVE = frozenset({c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR})
+NEGATIVE = frozenset({c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +17,16 @@ class Wire:
 
 
 class Cycle(Exception):
-    """Recursion through a negative part without a strict step; `nodes` are on the cycle."""
+    """Recursion through a negative part without a strict step; `nodes` are the cycle in its order, `way` is what a reader is told of it."""
 
-    def __init__(self, nodes: list[int]) -> None:
-        super().__init__(nodes)
+    def __init__(self, nodes: list[int], way: str = "") -> None:
+        super().__init__(nodes, way)
         self.nodes = nodes
+        self.way = way
 
     def __str__(self) -> str:
-        return "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT) without a strict step in time"
+        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ORDER BY, LIMIT) without a strict step in time"
+        return f"{reason}: {self.way}" if self.way else reason
 
 
 def strata(kinds: list[int], wires: list[Wire]) -> list[int]:
@@ -45,7 +47,37 @@ def strata(kinds: list[int], wires: list[Wire]) -> list[int]:
         if not changed:
             return level
         pending = {wire.target for wire in wires if wire.source in changed and not wire.strict}
-    raise Cycle(sorted(changed))
+    raise Cycle(negative_cycle(kinds, wires))
+
+
+def negative_cycle(kinds: list[int], wires: list[Wire]) -> list[int]:
+    """A shortest cycle inside an instant through some negative part, from that part on; there is one."""
+    onwards: list[list[int]] = [[] for _ in kinds]
+    for wire in wires:
+        if not wire.strict:
+            onwards[wire.source].append(wire.target)
+    ways = (way for node, kind in enumerate(kinds) if kind in NEGATIVE and (way := _way_back(node, onwards)))
+    return min(ways, key=len)
+
+
+def _way_back(node: int, onwards: list[list[int]]) -> list[int] | None:
+    """The nodes of a shortest way from a node to itself."""
+    came_from: dict[int, int] = {}
+    edge = [node]
+    while edge and node not in came_from:
+        following: list[int] = []
+        for source in edge:
+            for target in onwards[source]:
+                if target not in came_from:
+                    came_from[target] = source
+                    following.append(target)
+        edge = following
+    if node not in came_from:
+        return None
+    way = [came_from[node]]
+    while way[-1] != node:
+        way.append(came_from[way[-1]])
+    return way[::-1]
 
 
 def on_cycles(n: int, wires: list[Wire]) -> set[int]:

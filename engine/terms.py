@@ -71,6 +71,8 @@ class TermTable:
 
     def map_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
         """Term numbers of a dictionary-encoded column; null gives 0."""
+        if column.null_count == len(column):
+            return np.zeros(len(column), np.int64)
         ids = self.intern_all(column.dictionary.to_pylist())
         if column.null_count == 0:
             found: NDArray[np.int64] = ids[column.indices.to_numpy()]

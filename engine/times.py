@@ -129,10 +129,11 @@ def duration_micros(lexical: str) -> Micros | None:
     return None if found is None or found.months else found.micros
 
 
-def format_instant(micros: Micros) -> str:
-    """The canonical xsd:dateTime of an instant: `2013-01-30T16:00:00Z`."""
-    days, rest = divmod(micros, DAY)
-    return f"{_format_days(days)}T{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}Z"
+def format_instant(micros: Micros, zone: int | None = 0) -> str:
+    """The xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
+    days, rest = divmod(micros + (zone or 0) * MINUTE, DAY)
+    text = f"{_format_days(days)}T{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}"
+    return text if zone is None else text + format_zone(zone)
 
 
 def format_day(value: Day) -> str:

@@ -9,6 +9,10 @@ from epsparql.terms import BlankNode, Iri, Literal
 Micros = int
 
 
+MAX_TEXT = 1 << 20
+"""Code points of a computed string: a longer one is an error, so that no query makes strings without bound."""
+
+
 class ExpressionError(Exception):
     """SPARQL's error value: what an expression gives when it has no value. Never shown to users."""
 

@@ -15,12 +15,16 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
 # nodes
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
-    KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN, NODE_WIDTH,
-) = range(29)  # fmt: skip
+    KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, NODE_WIDTH,
+) = range(35)  # fmt: skip
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
-) = range(13)  # fmt: skip
+    MOVE, FIRST, MARK, COLLECT,
+) = range(17)  # fmt: skip
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
+
+TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is bound
 
 # sides of a node; the last three are ways to take up a row again
 LEFT, RIGHT, BLOCKER, EMIT, FAN, DECIDE = range(6)
@@ -29,25 +33,34 @@ SIDES = 3  # stores of a node
 # frames: work on the stack, waiting for the close of the instant, or parked for the host
 FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_WIDTH = range(4)
 
-# alpha: which occurrences a scan reads; S, P, O a term or NONE; columns of the row or NONE
-A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, ALPHA_WIDTH = range(10)
+# alpha: which occurrences a scan reads: S, O a term or NONE; columns of the row or NONE; and what an occurrence entails: its object as subject
+# (SWAPPED), another predicate or object (AS_P, AS_O, NONE for its own)
+(
+    A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, A_GRAPH, A_GVAR, A_SWAPPED, A_AS_P, A_AS_O, ALPHA_WIDTH,
+) = range(15)  # fmt: skip
+NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUND those in no graph
+
+# moves: what a MOVE node does with columns, one after the other: source and target column; -term as source, or as what the source must be
+M_SOURCE, M_TARGET, MOVE_WIDTH = range(3)
 
 # templates: a CONSTRUCT triple; a term where >= 0, else -column of the row; and the stream it goes to
 T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
 
 # queries: where a query stands; facts are timeless rows that it takes in at its next instant; what it has derived at INSTANT
-Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, QUERY_WIDTH = range(9)
+Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, Q_T0, QUERY_WIDTH = range(10)
 # reads: which query reads which stream, chained by stream
 R_QUERY, R_NEXT, READ_WIDTH = range(3)
 # streams: how many readers have facts to take in, and the first of the stream's reads
 S_PENDING, S_READS, STREAM_WIDTH = range(3)
-# facts: a timeless row for a side of a node
-EMPTY_GROUP = -2  # in the first column of a fact: the solution of a group without triple patterns
-F_NODE, F_SIDE, F_COLUMN0, F_TERM0, F_COLUMN1, F_TERM1, F_COLUMN2, F_TERM2, FACT_WIDTH = range(9)
+# facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
+F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
+# timers: nodes that act at instants of their own; the instant at which a COLLECT is due
+T_NODE, T_DUE, TIMER_WIDTH = range(3)
+AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left
 
 # feed (column-wise): what the kernel is to take in, in order
-IN_KIND, IN_STREAM, IN_S, IN_P, IN_O, IN_START, IN_END, IN_ENTRY, IN_SINCE, FEED_HEIGHT = range(10)
-OCCURRENCE, TICK, OPENING = range(3)
+IN_KIND, IN_STREAM, IN_S, IN_P, IN_O, IN_G, IN_START, IN_END, IN_ENTRY, IN_SINCE, FEED_HEIGHT = range(11)
+OCCURRENCE, TICK, OPENING, LAST = range(4)  # LAST: the last instant of the streams, which have finished
 
 # out
 OUT_START, OUT_END, OUT_NODE, OUT_ENTRY, OUT_VAR = range(5)
@@ -64,11 +77,15 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 # at: where the run stands
 (
     NOW, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN, NEED,
-    FED_ALONE, ENDING, TIMER_NODES, MEMO_LIMIT, LATE, AT_WIDTH,
-) = range(22)  # fmt: skip
+    FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, AT_WIDTH,
+) = range(25)  # fmt: skip
+
+# nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
+N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)
+NEST_LEVELS = 128
 
 # why the kernel returned
-DONE, GROW, HOST, EXCEEDED = range(4)
+DONE, GROW, HOST, EXCEEDED, COLLECTION = range(5)
 
 # verdicts
 FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)

@@ -3,9 +3,10 @@
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
-from engine.kernel.goals import first_time, is_timeless, push, release, take
+from engine.kernel.goals import first_time, is_timeless, key_hash, push, release, store_goal, store_of, take, timeless_head
+from engine.kernel.relations import same_key
 
-IRI_KIND, BLANK_KIND = 1, 2  # of `kinds`; a literal is 3
+IRI_KIND, BLANK_KIND, LITERAL_KIND = 1, 2, 3  # of `kinds`
 
 
 @jit
@@ -41,7 +42,7 @@ def hand_on(net, node, z):
 def passes(net, node, z):
     """Whether z is to go on now; if not, it has been parked or freed."""
     filter_ = net.nodes[node, FILTER]
-    verdict = judge(net, filter_, z) if filter_ >= 0 else FALSE if is_timeless(net, z) else TRUE  # below 0: TIMED_ONLY
+    verdict = judge(net, filter_, z) if filter_ >= 0 else TRUE if is_timeless(net, z) == (filter_ == TIMELESS_ONLY) else FALSE
     if verdict == TRUE:
         return True
     if verdict == PENDING:
@@ -78,6 +79,72 @@ def fan_out(net, node, z):
     for e in range(net.nodes[node, EDGE_AT], net.nodes[node, EDGE_AT] + net.nodes[node, EDGE_N]):
         push(net, net.edges[e, 0], net.edges[e, 1], copied(net, z))
     release(net, z)
+
+
+@inlined
+def blank(net, x):
+    """A row on x's interval with nothing bound."""
+    y = take(net)
+    net.rows[y, START], net.rows[y, END] = net.rows[x, START], net.rows[x, END]
+    for v in range(VAR, net.rows.shape[1]):
+        net.rows[y, v] = UNBOUND
+    return y
+
+
+@jit
+def move(net, node, x):
+    """Hands on x with its columns moved, if they are what they must be; and, of equal ones of this instant, only the first where the node says so."""
+    nodes, moves, fits = net.nodes, net.moves, True
+    z = copied(net, x) if nodes[node, KEEP] != 0 else blank(net, x)
+    for m in range(nodes[node, MOVE_AT], nodes[node, MOVE_AT] + nodes[node, MOVE_N]):
+        source, target = moves[m, M_SOURCE], moves[m, M_TARGET]
+        term = net.rows[x, source] if source >= 0 else -source
+        if term == UNBOUND:
+            continue
+        if target < 0:
+            fits = fits and term == -target
+        elif net.rows[z, target] == UNBOUND:
+            net.rows[z, target] = term
+        else:
+            fits = fits and net.rows[z, target] == term
+    release(net, x)
+    if fits and (nodes[node, ONCE_ONLY] == 0 or first_time(net, node, z)):
+        hand_on(net, node, z)
+    else:
+        release(net, z)
+
+
+@jit
+def first(net, node, x):
+    """Hands on x, as a timeless row, if none with its key came before, at whatever instant."""
+    key_at, key_n = net.nodes[node, KEY_AT], net.nodes[node, KEY_N]
+    hash_ = key_hash(net, store_of(node, LEFT), x, key_at, key_n)
+    goal = net.heads[timeless_head(net, hash_)]
+    while goal != NONE:
+        if net.rows[goal, HASH] == hash_ and same_key(net, goal, x, key_at, key_n):
+            release(net, x)
+            return
+        goal = net.rows[goal, OLDER]
+    net.rows[x, START], net.rows[x, END] = BIG, -BIG
+    store_goal(net, store_of(node, LEFT), hash_, copied(net, x), FOREVER)
+    hand_on(net, node, x)
+
+
+@jit
+def arrive_collect(net, node, side, x):
+    """A solution, once for an instant, or a wake of a collector, which waits for the close of the instant."""
+    if side == LEFT and not first_time(net, node, x):
+        release(net, x)
+    else:
+        wait(net, node, side, x)
+
+
+@jit
+def gather(net, node, side, x):
+    """Sets x aside for the host's collector."""
+    n = net.at[GATHERED]
+    net.gathered[n, FRAME_NODE], net.gathered[n, FRAME_SIDE], net.gathered[n, FRAME_ROW] = node, side, x
+    net.at[GATHERED] = n + 1
 
 
 @jit
@@ -153,9 +220,9 @@ def derive(net, node, x):
             continue
         s, p, o = resolved(net, templates[t, T_S], x), resolved(net, templates[t, T_P], x), resolved(net, templates[t, T_O], x)
         stream, start, end = templates[t, T_STREAM], net.rows[x, START], net.rows[x, END]
-        if new_occurrence(net, stream, s, p, o, start, end):
+        if new_occurrence(net, stream, s, p, o, UNBOUND, start, end):
             count_derived(net, net.nodes[node, QUERY])
-            occur(net, stream, s, p, o, start, end, net.at[ENTRY])
+            occur(net, stream, s, p, o, UNBOUND, start, end, net.at[ENTRY])
 
 
 @inlined
@@ -170,50 +237,66 @@ def count_derived(net, query):
 
 
 @jit
-def new_occurrence(net, stream, s, p, o, start, end):
+def new_occurrence(net, stream, s, p, o, g, start, end):
     """A stream is a set: whether this instant has not had this occurrence yet."""
     row = take(net)
     net.rows[row, START], net.rows[row, END] = start, end
     for v in range(VAR, net.rows.shape[1]):
         net.rows[row, v] = UNBOUND
-    net.rows[row, VAR], net.rows[row, VAR + 1], net.rows[row, VAR + 2] = s, p, o  # a row has room for three variables at least
+    net.rows[row, VAR], net.rows[row, VAR + 1], net.rows[row, VAR + 2], net.rows[row, VAR + 3] = s, p, o, g  # a row has room for four at least
     is_new = first_time(net, -1 - stream, row)
     release(net, row)
     return is_new
 
 
 @inlined
-def occur(net, stream, s, p, o, start, end, since):
+def occur(net, stream, s, p, o, g, start, end, since):
     """Gives one occurrence to the scans that read it."""
     if net.streams[stream, S_PENDING] > 0:
         open_readers(net, stream, since)
-    scan(net, 0, stream, s, p, o, start, end, since)
+    scan(net, 0, stream, s, p, o, g, start, end, since)
     if p + 1 < len(net.alpha_at):
-        scan(net, p, stream, s, p, o, start, end, since)
+        scan(net, p, stream, s, p, o, g, start, end, since)
 
 
 @inlined
-def scan(net, which, stream, s, p, o, start, end, since):
+def in_graph(wanted, g):
+    return wanted == NONE or (g != UNBOUND if wanted == NAMED else g == wanted)
+
+
+@inlined
+def scan(net, which, stream, s, p, o, g, start, end, since):
     alpha, rows = net.alpha, net.rows
     for a in range(net.alpha_at[which], net.alpha_at[which + 1]):
         if alpha[a, A_STREAM] != stream or (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o):
             continue
         query = alpha[a, A_QUERY]
+        if not in_graph(alpha[a, A_GRAPH], g):
+            continue
         if net.queries[query, Q_OPEN] == 0 or since <= net.queries[query, Q_FROM]:
             continue
+        if alpha[a, A_SWAPPED] != 0 and net.kinds[o] == LITERAL_KIND:
+            continue
         s_var, p_var, o_var = alpha[a, A_SVAR], alpha[a, A_PVAR], alpha[a, A_OVAR]
-        if (s_var != NONE and ((s_var == o_var and s != o) or (s_var == p_var and s != p))) or (p_var != NONE and p_var == o_var and p != o):
+        subject = s if alpha[a, A_SWAPPED] == 0 else o
+        verb = p if alpha[a, A_AS_P] == NONE else alpha[a, A_AS_P]
+        value = o if alpha[a, A_AS_O] == NONE else alpha[a, A_AS_O]
+        if s_var != NONE and ((s_var == o_var and subject != value) or (s_var == p_var and subject != verb)):
+            continue
+        if p_var != NONE and p_var == o_var and verb != value:
             continue
         row = take(net)
         rows[row, START], rows[row, END] = start, end
         for v in range(VAR, rows.shape[1]):
             rows[row, v] = UNBOUND
         if s_var != NONE:
-            rows[row, s_var] = s
+            rows[row, s_var] = subject
         if p_var != NONE:
-            rows[row, p_var] = p
+            rows[row, p_var] = verb
         if o_var != NONE:
-            rows[row, o_var] = o
+            rows[row, o_var] = value
+        if alpha[a, A_GVAR] != NONE:
+            rows[row, alpha[a, A_GVAR]] = g
         push(net, alpha[a, A_NODE], alpha[a, A_SIDE], row)
 
 
@@ -240,14 +323,12 @@ def open_query(net, query):
             if net.reads[read, R_QUERY] == query:
                 net.streams[stream, S_PENDING] -= 1
             read = net.reads[read, R_NEXT]
-    queries[query, Q_OPEN] = 1
+    if queries[query, Q_OPEN] == 0:
+        queries[query, Q_OPEN], queries[query, Q_T0] = 1, net.at[NOW]
     for f in range(queries[query, Q_FACTS_AT], queries[query, Q_FACTS_AT] + queries[query, Q_FACTS_N]):
         row = take(net)
         net.rows[row, START], net.rows[row, END] = BIG, -BIG
         for v in range(VAR, net.rows.shape[1]):
-            net.rows[row, v] = UNBOUND
-        for k in range(F_COLUMN0, F_COLUMN0 + 6, 2):
-            if facts[f, k] >= 0:
-                net.rows[row, facts[f, k]] = facts[f, k + 1]
+            net.rows[row, v] = facts[f, F_VAR + v - VAR]
         push(net, facts[f, F_NODE], facts[f, F_SIDE], row)
     queries[query, Q_FACTS_N] = 0

@@ -2,10 +2,10 @@
 
 from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
-from engine.kernel.flow import extend, fan_out, hand_on, new_occurrence, occur, open_query, write
+from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, write
 from engine.kernel.goals import push, release, store_of
 from engine.kernel.joins import arrive_join
-from engine.kernel.negation import arrive_negative, call_timers, decide, next_due
+from engine.kernel.negation import MOST_ASKED, arrive_mark, arrive_negative, call_timer, decide, next_due
 from engine.kernel.net import as_net
 
 
@@ -21,6 +21,7 @@ def room(net, need):
         or at[ASKED] + need > len(net.questions)
         or at[PARKED] + need > len(net.parked)
         or at[WAITING] + need > len(net.waiting)
+        or at[GATHERED] + need > len(net.gathered)
     ):
         at[NEED] = need
         return False
@@ -35,9 +36,12 @@ def need_of(net, node, side):
         return net.stores[store_of(node, LEFT + RIGHT - side), COUNT] + 4 if side <= RIGHT else net.nodes[node, EDGE_N] + 4
     if kind == OUT:
         return net.at[MARGIN] * (1 + net.nodes[node, TEMPLATE_N])
-    if kind == PASS or kind == EXTEND:
+    if kind == PASS or kind == EXTEND or kind == MOVE or kind == FIRST or kind == COLLECT:
         return net.nodes[node, EDGE_N] + 4
-    return net.stores[store_of(node, LEFT), COUNT] + net.stores[store_of(node, RIGHT), COUNT] + net.nodes[node, EDGE_N] + 4
+    if kind == MARK or kind == EXISTS or kind == NOTEXISTS:
+        return net.nodes[node, EDGE_N] + MOST_ASKED
+    asking = MOST_ASKED if net.nodes[node, MARK_N] > 0 else 4
+    return net.stores[store_of(node, LEFT), COUNT] + net.stores[store_of(node, RIGHT), COUNT] + net.nodes[node, EDGE_N] + asking
 
 
 @jit
@@ -68,6 +72,14 @@ def arrive(net, node, side, x):
             hand_on(net, node, x)
     elif kind == EXTEND:
         extend(net, node, x)
+    elif kind == MOVE:
+        move(net, node, x)
+    elif kind == COLLECT:
+        arrive_collect(net, node, side, x)
+    elif kind == MARK:
+        arrive_mark(net, node, x)
+    elif kind == FIRST:
+        first(net, node, x)
     else:
         arrive_negative(net, node, side, x)
 
@@ -85,7 +97,9 @@ def settle(net):
             return EXCEEDED
         at[DEPTH] = top
         arrive(net, node, side, row)
-    return HOST if at[PARKED] > 0 else DONE
+    if at[PARKED] > 0:
+        return HOST
+    return COLLECTION if at[GATHERED] > 0 else DONE
 
 
 @jit
@@ -123,11 +137,10 @@ def close_part(net, until, entry):
     at = net.at
     due = next_due(net) if at[TIMER_NODES] > 0 else FOREVER
     if due < until and (due <= at[NOW] or at[WAITING] == 0):
-        if due > at[NOW]:
-            at[ENDING] = 1 if until == FOREVER else 0  # what timers bring after the streams' last instant sets no further ones
+        if due > at[NOW] and due != AT_END:
             open_instant(net, due)
         at[ENTRY] = entry
-        call_timers(net)
+        call_timer(net, due)
         return True
     if at[WAITING] > 0:
         at[ENTRY] = entry
@@ -147,10 +160,10 @@ def take_in(net, i):
     elif feed[IN_END, i] < at[NOW]:
         at[LATE] += 1  # a stream fed after its readers' time had passed without it
     else:
-        s, p, o, start, end = feed[IN_S, i], feed[IN_P, i], feed[IN_O, i], feed[IN_START, i], feed[IN_END, i]
+        s, p, o, g, start, end = feed[IN_S, i], feed[IN_P, i], feed[IN_O, i], feed[IN_G, i], feed[IN_START, i], feed[IN_END, i]
         alone = at[FED_ALONE] != 0 and 0 < i < at[EVENTS] - 1 and feed[IN_END, i + 1] != end and feed[IN_END, i - 1] != end
-        if alone or new_occurrence(net, feed[IN_STREAM, i], s, p, o, start, end):
-            occur(net, feed[IN_STREAM, i], s, p, o, start, end, feed[IN_SINCE, i])
+        if alone or new_occurrence(net, feed[IN_STREAM, i], s, p, o, g, start, end):
+            occur(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i])
 
 
 @inlined
@@ -167,10 +180,12 @@ def loop(net):
         if not room(net, at[MARGIN] + at[WAITING]):
             return GROW
         end, kind = feed[IN_END, i], feed[IN_KIND, i]
+        if kind == LAST:
+            at[HORIZON], at[EVENT] = end, i + 1
+            continue
         if end > at[NOW]:
             if at[NOW] > -BIG and close_part(net, end, feed[IN_ENTRY, i]):
                 continue
-            at[ENDING] = 0
             if kind != TICK:
                 open_instant(net, end)
         if kind == TICK:

@@ -24,7 +24,8 @@ class Net(NamedTuple):
     consts: Floats  # (value, slack)
     asks: Ints
     templates: Ints
-    timers: Ints  # nodes of kind WITHOUTFOR
+    moves: Ints
+    timers: Ints  # nodes of kind WITHOUTFOR and COLLECT
     reads: Ints
     facts: Ints
     # terms, by id
@@ -43,17 +44,19 @@ class Net(NamedTuple):
     stack: Ints
     waiting: Ints  # for the close of the instant
     parked: Ints  # for the host's answers
+    gathered: Ints  # for the host's collectors
     out: Ints
     seen: Ints
     seen_heads: Ints
     questions: Ints
     question_heads: Ints
+    nests: Ints  # levels of EXISTS in EXISTS
     scratch: Floats  # the filters' stack: (value, slack)
     shown: Ints  # row columns that a rule's triples show
 
 
 FLOATS = frozenset({"consts", "numbers", "scratch"})
-FLAT = frozenset({"slots", "alpha_at", "timers", "kinds", "at", "free", "shown", "heads", "seen_heads", "question_heads"})
+FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "seen_heads", "question_heads"})
 WORDS = 3
 """Of an array in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
@@ -71,9 +74,9 @@ def empty_program() -> dict[str, NDArray[Any]]:
         "consts": np.zeros((0, 2), np.float64),
         "asks": np.zeros((0, c.ASK_WIDTH), np.int64),
         "templates": np.zeros((0, c.TEMPLATE_WIDTH), np.int64),
-        "timers": np.zeros(0, np.int64),
+        "moves": np.zeros((0, c.MOVE_WIDTH), np.int64),
+        "timers": np.zeros((0, c.TIMER_WIDTH), np.int64),
         "reads": np.zeros((0, c.READ_WIDTH), np.int64),
-        "facts": np.zeros((0, c.FACT_WIDTH), np.int64),
     }
 
 
@@ -81,9 +84,11 @@ def new_net(width: int) -> Net:
     """A network without queries; `width`: variables of the widest solution."""
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.FREE], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.MARGIN] = -c.BIG, FIRST_ROWS, c.NONE, 1 << 17, 8
+    at[c.HORIZON] = c.FOREVER
     few = 1 << 8
     return Net(
         **empty_program(),
+        facts=np.zeros((0, c.F_VAR + width), np.int64),
         numbers=np.full((1, 2), np.nan),
         kinds=np.zeros(1, np.int64),
         feed=np.zeros((c.FEED_HEIGHT, 1), np.int64),
@@ -97,23 +102,25 @@ def new_net(width: int) -> Net:
         stack=np.zeros((few, c.FRAME_WIDTH), np.int64),
         waiting=np.zeros((few, c.FRAME_WIDTH), np.int64),
         parked=np.zeros((few, c.FRAME_WIDTH), np.int64),
+        gathered=np.zeros((few, c.FRAME_WIDTH), np.int64),
         out=np.zeros((few, c.OUT_VAR + width), np.int64),
         seen=np.zeros((few, c.SEEN_VAR + width), np.int64),
         seen_heads=np.full(few, c.NONE, np.int64),
         questions=np.zeros((few, c.ASK_ARG + width + 2), np.int64),
         question_heads=np.full(few, c.NONE, np.int64),
+        nests=np.zeros((c.NEST_LEVELS, c.NEST_WIDTH), np.int64),
         scratch=np.zeros((64, 2), np.float64),
         shown=np.zeros(c.VAR + width, np.int64),
     )
 
 
 KEPT = (
-    "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "timers", "reads", "facts",
+    "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
     "queries", "streams", "at", "rows", "free", "heads", "stores", "seen_heads",
 )  # fmt: skip
 """What a snapshot keeps whole: the program, and the state apart from pools."""
 
-POOLS = {"stack": c.DEPTH, "waiting": c.WAITING, "parked": c.PARKED, "out": c.FOUND, "seen": c.SEEN_N, "questions": c.ASKED}
+POOLS = {"stack": c.DEPTH, "waiting": c.WAITING, "parked": c.PARKED, "gathered": c.GATHERED, "out": c.FOUND, "seen": c.SEEN_N, "questions": c.ASKED}
 """Pools that fill from the front, with the cell of `at` that says how far."""
 
 
@@ -161,6 +168,7 @@ def with_width(net: Net, width: int) -> Net:
         return net
     return net._replace(
         rows=wider(net.rows, c.VAR + width),
+        facts=wider(net.facts, c.F_VAR + width),
         out=wider(net.out, c.OUT_VAR + width),
         seen=wider(net.seen, c.SEEN_VAR + width),
         questions=wider(net.questions, c.ASK_ARG + width + 2),

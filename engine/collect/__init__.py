@@ -1,0 +1,9 @@
+"""Operators that decide over all rows of an instant: groups, solution modifiers, ASK (semantics.md section 7)."""
+
+from engine.collect.ask import VERDICT, AskCollector
+from engine.collect.collector import Collector
+from engine.collect.group import GroupCollector
+from engine.collect.modifiers import ModifiersCollector
+from engine.collect.rows import Rows
+
+__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Rows"]

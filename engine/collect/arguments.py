@@ -1,0 +1,55 @@
+"""Expressions over rows: arguments of aggregates and comparators of ORDER BY."""
+
+from engine.collect.rows import Rows
+from engine.expressions import ExpressionError, evaluate
+from engine.identity import Identity, asks_identity
+from engine.kernel import columns as c
+from engine.scope import looks_at_time, variables_of
+from engine.terms import TermTable
+from epsparql import algebra as a
+from epsparql.terms import Term, Variable
+
+_KEPT = 1 << 14
+
+
+class Argument:
+    """One expression, and what it was worth for equal bindings."""
+
+    def __init__(self, expression: a.Expression, reads: tuple[Variable, ...], query: str, site: str) -> None:
+        self.expression = expression
+        self.columns = {v: k for k, v in enumerate(reads)}
+        self.query, self.site = query, site
+        self.looked_at = sorted(self.columns[v] for v in variables_of(expression) if v in self.columns)
+        self.alone, self.timed = asks_identity(expression), looks_at_time(expression)
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def numbers(self, rows: Rows, now: int, terms: TermTable) -> list[int]:
+        """Number of the value's term for each row; c.UNBOUND for an error. NOW() of a timeless solution is `now`."""
+        if isinstance(self.expression, a.Var):
+            column = self.columns.get(self.expression.variable)
+            return [c.UNBOUND] * len(rows) if column is None else rows.cells[:, column].tolist()
+        starts, ends = rows.start.tolist(), rows.end.tolist()
+        return [self._number(*row, now, terms) for row in zip(rows.cells.tolist(), starts, ends, strict=True)]
+
+    def _number(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
+        if self.alone:
+            return self._value(cells, start, end, now, terms)
+        asked = (*(cells[k] for k in self.looked_at), *((start, end) if self.timed else ()))
+        found = self._known.get(asked)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            found = self._known[asked] = self._value(cells, start, end, now, terms)
+        return found
+
+    def _value(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
+        def lookup(variable: Variable) -> Term | None:
+            column = self.columns.get(variable)
+            return None if column is None else terms.term(cells[column])
+
+        identity = Identity(self.query, self.site, (*(terms.texts[k] for k in cells), str(start), str(end)), now) if self.alone else None
+        timeless = start > end
+        try:
+            return terms.intern(str(evaluate(self.expression, lookup, None if timeless else start, None if timeless else end, identity)))
+        except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
+            return c.UNBOUND

@@ -1,0 +1,71 @@
+"""Solutions on their way through a collector, as columns of numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel import columns as c
+from engine.rewrite.hidden import seen_as
+from engine.terms import TermTable
+from epsparql.terms import Variable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """n solutions; times in µs, and a timeless one is [c.BIG, -c.BIG]."""
+
+    start: Ints
+    end: Ints
+    cells: Ints  # n x variables: term numbers, c.UNBOUND for unbound
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def where(self, chosen: NDArray[np.bool_] | Ints) -> "Rows":
+        return Rows(self.start[chosen], self.end[chosen], self.cells[chosen])
+
+    @property
+    def timeless(self) -> bool:
+        """Whether any of them is."""
+        return c.BIG in self.start.tolist()
+
+    def placed(self, now: int) -> "Rows":
+        """With timeless solutions at [now, now]: they are given at the instant at which they stand."""
+        if not self.timeless:
+            return self
+        timeless = self.start == c.BIG
+        return Rows(np.where(timeless, now, self.start), np.where(timeless, now, self.end), self.cells)
+
+    def standing(self, now: int) -> "Rows":
+        """Without the timeless solutions that equal one at [now, now]: where they stand, the two are one."""
+        if not self.timeless:
+            return self
+        timeless = self.start == c.BIG
+        there = {tuple(cells) for cells in self.cells[(self.start == now) & (self.end == now)].tolist()}
+        doubled = [k for k in np.flatnonzero(timeless).tolist() if tuple(self.cells[k].tolist()) in there] if there else []
+        return self.where(np.delete(np.arange(len(self)), doubled))
+
+
+def rows_of(start: Sequence[int], end: Sequence[int], cells: Sequence[Sequence[int]], width: int) -> Rows:
+    return Rows(np.array(start, np.int64), np.array(end, np.int64), np.array(cells, np.int64).reshape(len(start), width))
+
+
+def no_rows(width: int) -> Rows:
+    return rows_of([], [], [], width)
+
+
+def in_order(rows: Rows, reads: Sequence[Variable], terms: TermTable, first: Sequence[Variable] = ()) -> Ints:
+    """The order of solutions that nothing else orders: end, start, then terms in N-Triples text by variable name, unbound first.
+
+    Variables of `first` come before the others, and visible ones before hidden ones. No row may be timeless.
+    """
+    if len(rows) < 2:
+        return np.arange(len(rows))
+    names = [seen_as(variable) for variable in reads]
+    columns = sorted(range(len(reads)), key=lambda k: (reads[k] not in first, names[k] is None, names[k] or reads[k].name))
+    ranks = terms.in_order(rows.cells[:, columns])
+    return np.lexsort((*ranks.T[::-1], rows.start, rows.end))

@@ -1,0 +1,6 @@
+"""A query's plan for people: operators with their keys, windows, filters, what is stored and for how long, what the host is asked."""
+
+from engine.explain.drawing import document, mermaid, text
+from engine.explain.explanation import Explanation, explain
+
+__all__ = ["Explanation", "document", "explain", "mermaid", "text"]

@@ -1,0 +1,68 @@
+"""Queries at their places in a network."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel import columns as c
+from engine.kernel.state import Net
+from engine.program import Fragment, Inquiry, Place
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A query in its network. `number` is its row in `queries`; `registered` the offset of its registration."""
+
+    registered: int
+    name: str
+    query: a.Query
+    number: int
+    at: Place
+    after: Place
+    columns: dict[Variable, int]
+    inquiries: tuple[Inquiry, ...]
+    strict: frozenset[tuple[int, int]]
+    scans: tuple[tuple[int, int, int], ...]  # (node, side, predicate) of each, 0 for a predicate variable
+    max_derivations: int
+    last: int | None  # the node of the collector that may end the whole query
+    policy: str
+
+    @property
+    def out(self) -> int:
+        """The node that its solutions reach."""
+        return self.at.node
+
+    @property
+    def writes(self) -> str | None:
+        return self.query.into if isinstance(self.query, a.Construct) else None
+
+
+def planned_from(
+    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, after: Place, max_derivations: int, policy: str
+) -> Planned:
+    scans = scans_of(fragment)
+    questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
+    last = None if fragment.last is None else at.node + fragment.last
+    return Planned(registered, name, query, number, at, after, dict(fragment.columns), questions, strict, scans, max_derivations, last, policy)
+
+
+def scans_of(fragment: Fragment) -> tuple[tuple[int, int, int], ...]:
+    return tuple((row[c.A_NODE], row[c.A_SIDE], row[-1]) for row in fragment.alpha)
+
+
+def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
+    """The fragment's scans with their nodes moved, and their predicates as last column."""
+    alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
+    alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
+    return alpha
+
+
+def alpha_of(net: Net) -> Ints:
+    """The scans with their predicates as last column."""
+    predicates = np.repeat(np.arange(len(net.alpha_at) - 1), np.diff(net.alpha_at))
+    return np.column_stack([net.alpha, predicates]).astype(np.int64)

@@ -1,0 +1,67 @@
+"""Variables of a sub-SELECT that it does not project get names of their own, so that they meet no others."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
+
+from epsparql import algebra as a
+from epsparql.terms import BlankNode, Iri, Literal, Variable
+
+Names = Mapping[Variable, Variable]
+
+
+def hidden_apart(query: a.Query) -> a.Query:
+    """The query with every variable that a sub-SELECT hides renamed; what it means is the same."""
+    return cast(a.Query, _Apart().renamed(query, {}))
+
+
+class _Apart:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def renamed(self, node: Any, names: Names) -> Any:
+        match node:
+            case Variable():
+                return names.get(node, node)
+            case Iri() | Literal() | BlankNode() | str():
+                return node
+            case a.SubSelect():
+                return self._select(node, names)
+            case tuple():
+                return tuple(self.renamed(part, names) for part in node)
+            case _ if is_dataclass(node) and not isinstance(node, type):
+                return replace(node, **{field.name: self.renamed(getattr(node, field.name), names) for field in fields(node)})
+            case _:
+                return node
+
+    def _select(self, select: a.SubSelect, names: Names) -> a.SubSelect:
+        self._count += 1
+        hidden = variables_below(select) - set(select.projection)
+        inner = {v: names.get(v, v) for v in select.projection} | {v: self._hidden(v) for v in hidden}
+        return a.SubSelect(*(self.renamed(getattr(select, field.name), inner) for field in fields(select)))
+
+    def _hidden(self, variable: Variable) -> Variable:
+        """A `?` keeps variables apart from blank nodes, and says that the sub-SELECT itself sees this one."""
+        return Variable(f"_:{variable.name.removeprefix('_:') if variable.hidden else '?' + variable.name}#{self._count}")
+
+
+def seen_as(variable: Variable) -> str | None:
+    """The name by which its own SELECT sees a variable, also where others do not; None for blank nodes and the like."""
+    if not variable.hidden:
+        return variable.name
+    return variable.name[3:].partition("#")[0] if variable.name.startswith("_:?") else None
+
+
+def variables_below(node: Any) -> set[Variable]:
+    """Every variable that a node holds, wherever."""
+    found: set[Variable] = set()
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Variable):
+            found.add(part)
+        elif isinstance(part, tuple):
+            pending += part
+        elif is_dataclass(part) and not isinstance(part, type | Iri | Literal | BlankNode):
+            pending += [getattr(part, field.name) for field in fields(part)]
+    return found
