@@ -1,7 +1,7 @@
 """The engine and the reference evaluator behind one interface, so that a test can run either."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,14 +11,15 @@ import epsparql
 from engine.entries import END_OF_TIME, OCCURRENCES, Block, Entry, Events, Facts, Finish, Register
 from engine.run import Engine
 from epsparql import algebra
-from epsparql.terms import Variable
+from epsparql.terms import Iri, Variable
 from tests import oracle
 from tests.feeds import Body
-from tests.oracle import ConstructRow, Occurrence, SelectRow, Triple
+from tests.oracle import ASKED, Fact, Occurrence, Rows, Settings, Triple
 from tests.oracle_terms import parse_statement, parse_term
 
-Rows = Counter[SelectRow] | set[ConstructRow]
 Results = dict[str, Rows]
+Background = Sequence[Triple | Fact]
+Runner = Callable[..., Results]
 Emitted = tuple[str, int, int, int, tuple[str | None, ...]]
 """One solution as emitted: query, entry, start, end, values."""
 
@@ -31,28 +32,50 @@ def in_order(streams: Mapping[str, Sequence[Occurrence]]) -> list[Body]:
 
 
 def entries(
-    queries: Mapping[str, str], streams: Iterable[str], bodies: Sequence[Body], background: Sequence[Triple], max_delay: int = 0
+    queries: Mapping[str, str],
+    streams: Iterable[str],
+    bodies: Sequence[Body],
+    background: Background,
+    max_delay: int = 0,
+    settings: Mapping[str, Settings] | None = None,
 ) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of `streams` and of those that nothing feeds."""
-    facts = "".join(f"{s} {p} {o} .\n" for s, p, o in background)
-    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(0, "", facts), ())]
-    log += [(Register(1 + number, name, text), ()) for number, (name, text) in enumerate(queries.items())]
+    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of all streams."""
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(number, graph, text), ()) for number, (graph, text) in enumerate(_facts(background))]
+    for name, text in queries.items():
+        chosen = (settings or {}).get(name, Settings())
+        log.append((Register(len(log), name, text, chosen.policy, chosen.default_graph), ()))
     latest: dict[str, int] = {}
     for body in bodies:
         latest[body.stream] = max(latest.get(body.stream, -END_OF_TIME), *(o.end for o in body.occurrences))
         log.append((Events(len(log), body.stream, len(body.occurrences), latest[body.stream] - max_delay), body.occurrences))
-    parsed = [epsparql.parse(text).query for text in queries.values()]
-    derived = {query.into for query in parsed if isinstance(query, algebra.Construct)}
-    read = {name for query in parsed for name in query.streams}
-    for name in sorted((read - derived) | set(streams)):
+    read = {name for text in queries.values() for name in epsparql.parse(text).query.streams}
+    for name in sorted(read | set(streams)):  # derived ones too: their rules may be refused, and then nothing feeds them
         log.append((Finish(len(log), name), ()))
     return log
+
+
+def _facts(background: Background) -> list[tuple[str, str]]:
+    """Each graph's name ("" for none) with its triples as N-Triples; the one for none is always there."""
+    graphs: dict[str, str] = {"": ""}
+    for fact in background:
+        stated = fact if isinstance(fact, Fact) else Fact(fact)
+        name = stated.graph.value if isinstance(stated.graph, Iri) else ""
+        graphs[name] = graphs.get(name, "") + "{} {} {} .\n".format(*stated.triple)
+    return list(graphs.items())
 
 
 def block(part: Iterable[tuple[Entry, tuple[Occurrence, ...]]]) -> Block:
     log = list(part)
     rows = [
-        {"s": str(o.triple[0]), "p": str(o.triple[1]), "o": str(o.triple[2]), "g": None, "start": o.start, "end": o.end, "late": False}
+        {
+            "s": str(o.triple[0]),
+            "p": str(o.triple[1]),
+            "o": str(o.triple[2]),
+            "g": None if o.graph is None else str(o.graph),
+            "start": o.start,
+            "end": o.end,
+            "late": False,
+        }
         for _, occurrences in log
         for o in occurrences
     ]
@@ -67,26 +90,31 @@ def blocks(log: Sequence[tuple[Entry, tuple[Occurrence, ...]]], cuts: Iterable[i
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What an engine gave: its solutions in order, and the queries that it refused to register."""
+    """What an engine gave: its solutions in order, the queries that it refused to register, and those that it completed with their entries."""
 
     emitted: list[Emitted]
     refused: frozenset[str]
+    completed: frozenset[tuple[str, int]] = frozenset()
 
 
 def run(log: Sequence[Block], *, restore_before: Iterable[int] = ()) -> Run:
     """An engine over the blocks; it is saved and restored before the blocks of these numbers."""
     engine, found, restores = Engine(), [], set(restore_before)
     refused: set[str] = set()
+    completed: set[tuple[str, int]] = set()
     for number, part in enumerate(log):
         if number in restores:
             engine = Engine.restore(engine.snapshot())
         outcome = engine.feed(part)
         for change in outcome.changes:
-            assert (change.state, change.entry) == ("failed", change.registered), change
-            refused.add(change.name)
+            if change.state == "completed":
+                completed.add((change.name, change.entry))
+            else:
+                assert (change.state, change.entry) == ("failed", change.registered), change
+                refused.add(change.name)
         assert engine.position == part.after
         found += _emitted(outcome.solutions)
-    return Run(found, frozenset(refused))
+    return Run(found, frozenset(refused), frozenset(completed))
 
 
 def _emitted(solutions: pa.RecordBatch) -> list[Emitted]:
@@ -97,30 +125,49 @@ def _emitted(solutions: pa.RecordBatch) -> list[Emitted]:
 def results(queries: Mapping[str, str], found: Iterable[Emitted]) -> Results:
     """Emitted solutions as the reference evaluator gives them."""
     parsed = {name: epsparql.parse(text).query for name, text in queries.items()}
-    gathered: Results = {name: Counter() if isinstance(query, algebra.Select) else set() for name, query in parsed.items()}
-    for name, _, start, end, values in found:
-        query, rows = parsed[name], gathered[name]
-        if isinstance(query, algebra.Select) and isinstance(rows, Counter):
-            rows[_bindings(query.projection, values), (start, end)] += 1
-        elif isinstance(rows, set):
+    emitted: dict[str, list[Emitted]] = {name: [] for name in parsed}
+    for solution in found:
+        emitted[solution[0]].append(solution)
+    return {name: _rows(query, emitted[name]) for name, query in parsed.items()}
+
+
+def _rows(query: algebra.Query, emitted: Sequence[Emitted]) -> Rows:
+    match query:
+        case algebra.Select():
+            rows = [(_bindings(query.projection, values), (start, end)) for _, _, start, end, values in emitted]
+            return rows if query.modifiers.order else Counter(rows)
+        case algebra.Ask():
+            return Counter((_bindings((ASKED,), values), (start, end)) for _, _, start, end, values in emitted)
+        case algebra.Construct() | algebra.Describe():
             # a rule's solutions are told apart by the bindings that its triples show, so a symmetric template may give a set of triples twice
-            rows.add((frozenset(parse_statement(value) for value in values if value is not None), (start, end)))
-    return gathered
+            return {
+                (frozenset(parse_statement(value) for value in values if value is not None), (start, end)) for _, _, start, end, values in emitted
+            }
 
 
 def _bindings(projection: Sequence[Variable], values: Sequence[str | None]) -> oracle.Bindings:
     return frozenset((variable, parse_term(value)) for variable, value in zip(projection, values, strict=True) if value is not None)
 
 
-def run_engine(queries: Mapping[str, str], streams: Mapping[str, Sequence[Occurrence]], background: Sequence[Triple] = ()) -> Results:
+def run_engine(
+    queries: Mapping[str, str],
+    streams: Mapping[str, Sequence[Occurrence]],
+    background: Background = (),
+    settings: Mapping[str, Settings] | None = None,
+) -> Results:
     """The engine's solutions over finished streams that arrive in order, as one block; without the queries that it refuses."""
-    ran = run([block(entries(queries, streams, in_order(streams), background))])
+    ran = run([block(entries(queries, streams, in_order(streams), background, settings=settings))])
     return results(without(queries, ran.refused), ran.emitted)
 
 
-def run_oracle(queries: Mapping[str, str], streams: Mapping[str, Sequence[Occurrence]], background: Sequence[Triple] = ()) -> Results:
+def run_oracle(
+    queries: Mapping[str, str],
+    streams: Mapping[str, Sequence[Occurrence]],
+    background: Background = (),
+    settings: Mapping[str, Settings] | None = None,
+) -> Results:
     parsed = {name: epsparql.parse(text).query for name, text in queries.items()}
-    return oracle.solutions(parsed, streams, background)
+    return oracle.solutions(parsed, streams, background, settings)
 
 
 def without(queries: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:

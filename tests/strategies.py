@@ -8,22 +8,65 @@ from hypothesis import strategies as st
 
 from tests.feeds import EXAMPLE, SECOND, Body
 from tests.feeds import term as parse_shorthand
-from tests.oracle import Occurrence, Triple
+from tests.oracle import Fact, Occurrence, Settings, Triple
 
 PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 OTHER = "urn:other"
 """The second stream."""
 
 CHAIN_OPERATORS = ("SEQ", "EQUALS", "UNION", "AND", "OPTIONALSEQ", "EQUALSOPTIONAL", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR")
-SHAPES = (
+OPERATORS = (
     *(f"G {operator} G" for operator in CHAIN_OPERATORS),
     "G SEQ G SEQ G", "G SEQ G UNION G", "G EQUALS G OPTIONALSEQ G", "G OPTIONALSEQ G EQUALSOPTIONAL G", "G G", "G OPTIONAL G", "G MINUS G", "G MINUS { :a :q ?z }",
     "G FILTER(C)", "G OPTIONAL { G FILTER(C) }", "{ G FILTER(C) } OPTIONALSEQ G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
-    "G FILTER(EXISTS G || C)", "G WITHIN D", "G SEQ G WITHIN D", "G SEQ G WITHOUT G", "G SEQ G WITHIN D WITHOUT G", "G SEQ G WITHOUT G SEQ G",
-    "G WITHOUT G FOR T",
+    "G WITHIN D", "G SEQ G WITHIN D", "G SEQ G WITHOUT G", "G SEQ G WITHIN D WITHOUT G", "G SEQ G WITHOUT G SEQ G", "G WITHOUT G FOR T",
 )  # fmt: skip
 """Group graph patterns: G is a group, C a condition, D a duration, T a timer's duration."""
-BINDINGS = ("G BIND(X AS ?x@)", "G BIND(EXISTS G AS ?x@)")
+WITHIN_EXPRESSIONS = ("G FILTER(EXISTS G || C)", "G OPTIONAL { G FILTER(NOT EXISTS G && C) }", "{ G FILTER(EXISTS G || C) } OPTIONALSEQ G")
+PATHS = (
+    "{ P }",
+    "G { P }",
+    "G SEQ { P }",
+    "{ P } SEQ G",
+    "G OPTIONAL { P }",
+    "G MINUS { P }",
+    "G FILTER EXISTS { P }",
+    "{ P } EQUALS { P }",
+    "{ P } WITHOUT G FOR T",
+)
+"""P is a property path between two nodes."""
+TABLES = (
+    "V",
+    "G V",
+    "{ V } SEQ G",
+    "G OPTIONAL { V }",
+    "G MINUS { V }",
+    "{ V } OPTIONAL G",
+    "{ V } UNION G",
+    "G FILTER EXISTS { V }",
+    "{ V } WITHOUT G FOR T",
+)
+"""V is a VALUES."""
+GRAPHS = (
+    "GRAPH N G", "GRAPH N { G SEQ G }", "GRAPH N { G OPTIONAL G }", "GRAPH N { G MINUS G }", "GRAPH N { P }", "GRAPH N { V }", "GRAPH N { }", "GRAPH N G GRAPH N G",
+    "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G FILTER EXISTS { GRAPH N G }", "GRAPH N { G FILTER NOT EXISTS G }",
+)  # fmt: skip
+"""N is a graph's name or a variable for it."""
+SELECTS = (
+    "{ S }",
+    "G { S }",
+    "{ S } SEQ G",
+    "G SEQ { S }",
+    "G OPTIONAL { S }",
+    "G MINUS { S }",
+    "{ S } UNION G",
+    "{ S } { S }",
+    "GRAPH N { S }",
+    "{ S } WITHIN D",
+)
+"""S is a sub-SELECT."""
+SHAPES = (*OPERATORS, *WITHIN_EXPRESSIONS, *PATHS, *TABLES, *GRAPHS, *SELECTS)
+BINDINGS = ("G BIND(X AS ?x@)", "G BIND(EXISTS G AS ?x@)", "G BIND(IF(NOT EXISTS G, X, X) AS ?x@)")
 """X is an expression; `?x@` becomes a variable that no inner group has."""
 VARIABLES = ("?s", "?t", "?v", "?w", "?u")
 SECONDS = st.integers(0, 5)
@@ -94,18 +137,97 @@ def shared() -> st.SearchStrategy[str]:
     return st.tuples(st.sampled_from((":p", ":p", ":q", ":r", "?p")), objects).map(lambda parts: f"{{ ?s {' '.join(parts)} }}")
 
 
+def paths() -> st.SearchStrategy[str]:
+    """A path of a few steps between two nodes."""
+    steps = st.recursive(
+        st.sampled_from((":p", ":p", ":q", ":k", "!:p", "!(:p|^:q)", "!^:p")),
+        lambda inner: st.one_of(
+            st.tuples(inner, st.sampled_from("+*?")).map(lambda parts: f"({parts[0]}){parts[1]}"),
+            st.tuples(inner, st.sampled_from("/|"), inner).map(lambda parts: f"({''.join(parts)})"),
+            inner.map("^({})".format),
+        ),
+        max_leaves=3,
+    )
+    closed = st.tuples(steps, st.sampled_from("+*?")).map(lambda parts: f"({parts[0]}){parts[1]}")
+    ends = st.sampled_from(("?s", "?s", "?s", "?t", ":a")), st.sampled_from(("?v", "?v", "?t", "?s", ":a", ":b", "1"))
+    return st.tuples(ends[0], steps | closed, ends[1]).map(" ".join)
+
+
+def tables() -> st.SearchStrategy[str]:
+    """VALUES of one column or two."""
+    cells = {"?v": ("1", "2", "1.0", "UNDEF"), "?s": (":a", ":b", ":a", "UNDEF"), "?w": ("1", "2")}
+    one = st.sampled_from(tuple(cells)).flatmap(
+        lambda name: st.lists(st.sampled_from(cells[name]), min_size=1, max_size=3).map(lambda rows: f"VALUES {name} {{ {' '.join(rows)} }}")
+    )
+    row = st.tuples(st.sampled_from(cells["?s"]), st.sampled_from(cells["?v"])).map("({0[0]} {0[1]})".format)
+    two = st.lists(row, max_size=3).map(lambda rows: f"VALUES (?s ?v) {{ {' '.join(rows)} }}")
+    return st.one_of(one, one, two)
+
+
 def shaped(shape: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """The shape with its letters filled in, as a group."""
     timers = st.integers(1, 4).map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
-    fillings = {"G": groups, "C": conditions(), "D": _durations(), "T": timers, "X": computed()}
-    parts = re.split(r"\b([GCDTX])\b", shape)
+    names = st.sampled_from(("?g", "?g", "?g", ":g", ":h"))
+    fillings = {"G": groups, "C": conditions(), "D": _durations(), "T": timers, "X": computed(), "P": paths(), "V": tables(), "N": names}
+    if "S" in shape:
+        fillings["S"] = sub_selects(groups)
+    parts = re.split(r"\b([GCDTXPVNS])\b", shape)
     return st.tuples(*(fillings.get(part, st.just(part)) for part in parts)).map(lambda drawn: f"{{ {''.join(drawn)} }}")
 
 
+# ---------------------------------------------------------------- SELECT: groups, windows, modifiers
+AGGREGATES = (
+    "COUNT(*)", "COUNT(*)", "COUNT(DISTINCT *)", "COUNT(?v)", "COUNT(DISTINCT ?v)", "SUM(?v)", "SUM(?v + 1)", "SUM(DISTINCT ?v)", "AVG(?v)", "MIN(?v)", "MAX(?v)", "MAX(?w)",
+    "SAMPLE(?v)", "GROUP_CONCAT(?v)", "GROUP_CONCAT(DISTINCT ?v; SEPARATOR=',')", "SUM(IF(BOUND(?w), 1, 0.5))",
+)  # fmt: skip
+WINDOWS = (
+    '[RANGE "PT1S"]',
+    '[RANGE "PT3S"]',
+    "[ROWS 1]",
+    "[ROWS 2]",
+    '[RANGE "PT2S" STEP "PT2S"]',
+    '[RANGE "PT4S" STEP "PT3S"]',
+    '[RANGE "PT1S" STEP "PT2S"]',
+)
+
+
+@st.composite
+def aggregations(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
+    """A SELECT of groups, from SELECT to LIMIT."""
+    body = draw(groups)
+    new = 1 + max(map(int, re.findall(r"\?[nmk](\d)", body)), default=0)  # names that no inner SELECT has
+    keys = draw(st.sampled_from((None, None, ("?s", "?s"), ("?s", "?s"), ("?v", "?v"), ("?s ?v", "?s ?v"), (f"?k{new}", f"(?v > 1 AS ?k{new})"))))
+    first, second = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from((*AGGREGATES, "(COUNT(*) + 1)")))
+    made = draw(st.sampled_from((f"({first} AS ?n{new})", f"({first} AS ?n{new}) ({second} AS ?m{new})")))
+    head, grouping = (made, "") if keys is None else (f"{keys[0]} {made}", f" GROUP BY {keys[1]}")
+    having = draw(st.sampled_from(("", "", "", f" HAVING ({second} > 1)", " HAVING (getDURATION() < 'PT2S'^^xsd:duration)")))
+    window = draw(st.one_of(st.just(""), st.sampled_from(WINDOWS).map(" WINDOW {}".format)))
+    order = draw(
+        st.sampled_from(("", "", f" ORDER BY DESC({first})", f" ORDER BY {second} LIMIT 1", " LIMIT 2", f" ORDER BY DESC({second}) LIMIT 1 OFFSET 1"))
+    )
+    return f"SELECT {head} WHERE {body}{grouping}{having}{window}{order}"
+
+
+def modifiers() -> st.SearchStrategy[str]:
+    comparators = st.sampled_from(("?v", "DESC(?v)", "?s", "DESC(?w)", "(?v + 1)", "DESC(getSTARTTIME())", "(!BOUND(?w))"))
+    order = st.lists(comparators, min_size=1, max_size=2).map(lambda keys: f" ORDER BY {' '.join(keys)}")
+    slices = st.sampled_from(("", " LIMIT 1", " LIMIT 2", " LIMIT 3 OFFSET 1", " OFFSET 1", " LIMIT 0", " LIMIT 5"))
+    return st.one_of(st.just(""), order, slices, st.tuples(order, slices).map("".join))
+
+
+@st.composite
+def sub_selects(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
+    if draw(st.booleans()):
+        return draw(aggregations(groups))
+    head = draw(st.lists(st.sampled_from(VARIABLES), min_size=1, max_size=2, unique=True).map(" ".join) | st.just("*"))
+    return f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}{head} WHERE {draw(groups)}{draw(modifiers())}"
+
+
 def nested(*, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:
-    """Shapes in shapes."""
-    shapes = (*SHAPES, *BINDINGS) if arithmetic else SHAPES
-    return st.recursive(basic(anonymous), lambda inner: st.sampled_from(shapes).flatmap(lambda shape: shaped(shape, inner)), max_leaves=leaves)
+    """Shapes in shapes, half of them of the operators."""
+    shapes = (*OPERATORS, *OPERATORS, *SHAPES, *BINDINGS) if arithmetic else (*OPERATORS, *WITHIN_EXPRESSIONS, *PATHS, *GRAPHS)
+    leaf = basic(anonymous) | shared()
+    return st.recursive(leaf, lambda inner: st.sampled_from(shapes).flatmap(lambda shape: shaped(shape, inner)), max_leaves=leaves)
 
 
 def _numbered(text: str) -> str:
@@ -117,12 +239,67 @@ def _numbered(text: str) -> str:
 
 # ---------------------------------------------------------------- queries
 def _streams() -> st.SearchStrategy[str]:
-    return st.sampled_from(("", "", "", f"FROM STREAM <{OTHER}> ", f"FROM STREAM <default> FROM STREAM <{OTHER}> "))
+    datasets = (*[""] * 9, "FROM :g ", "FROM NAMED :g FROM :h ", "FROM NAMED :g FROM NAMED :h ")
+    streams = ("", "", "", f"FROM STREAM <{OTHER}> ", f"FROM STREAM <default> FROM STREAM <{OTHER}> ")
+    return st.tuples(st.sampled_from(streams), st.sampled_from(datasets)).map("".join)
 
 
 def of_shape(shape: str) -> st.SearchStrategy[str]:
     """Queries for everything that one shape of groups finds."""
     return shaped(shape, shared()).map(lambda body: PROLOGUE + _numbered(f"SELECT * WHERE {body}"))
+
+
+def groupings() -> st.SearchStrategy[str]:
+    """Aggregates and windows over groups that often match."""
+    bodies = st.one_of(
+        shared(),
+        st.sampled_from(("G OPTIONAL G", "G UNION G", "G SEQ G", "G G", "V", "GRAPH N G", "G WITHOUT G FOR T")).flatmap(
+            lambda s: shaped(s, shared())
+        ),
+    )
+    return aggregations(bodies).map(lambda text: PROLOGUE + _numbered(text))
+
+
+@st.composite
+def orderings(draw: st.DrawFn) -> str:
+    """ORDER BY, LIMIT and OFFSET over groups that often match."""
+    body = draw(
+        st.one_of(shared(), st.sampled_from(("G OPTIONAL G", "G UNION G", "G SEQ G", "V", "G BIND(X AS ?x@)")).flatmap(lambda s: shaped(s, shared())))
+    )
+    head = draw(st.sampled_from(("*", "*", "?v", "?s ?v", "DISTINCT ?s", "DISTINCT ?s ?v", "?s (?v + 1 AS ?y@)")))
+    return PROLOGUE + _numbered(f"SELECT {head} WHERE {body}{draw(modifiers())}")
+
+
+@st.composite
+def forms(draw: st.DrawFn) -> str:
+    """ASK and DESCRIBE."""
+    body = draw(st.one_of(shared(), nested(leaves=2)))
+    head = draw(st.sampled_from(("ASK", "ASK", "DESCRIBE ?s ?v", "DESCRIBE :a ?t", "DESCRIBE *")))
+    return PROLOGUE + _numbered(f"{head} {draw(_streams())}WHERE {body}{draw(st.sampled_from(('', '', '', ' OFFSET 1', ' ORDER BY ?v LIMIT 1')))}")
+
+
+@st.composite
+def window_queries(draw: st.DrawFn) -> str:
+    """RSP-QL."""
+    sizes = st.tuples(st.integers(1, 4), st.integers(1, 3)).map("[RANGE PT{0[0]}S STEP PT{0[1]}S]".format)
+    shapes = st.sampled_from(("G", "G G", "G OPTIONAL G", "G MINUS G", "G FILTER(C)", "P", "G FILTER NOT EXISTS G", "G V"))
+    one, other = (draw(shapes.flatmap(lambda shape: shaped(shape, shared()))) for _ in range(2))
+    windows = f"FROM NAMED WINDOW :w ON <default> {draw(sizes)} "
+    body = draw(
+        st.sampled_from(
+            (
+                f"WINDOW :w {one}",
+                f"WINDOW :w {one} {other}",
+                f"WINDOW :w {one} WINDOW :x {other}",
+                f"WINDOW :w {one} OPTIONAL {{ WINDOW :x {other} }}",
+            )
+        )
+    )
+    if ":x" in body:
+        windows += f"FROM NAMED WINDOW :x ON <{draw(st.sampled_from(('default', OTHER)))}> {draw(sizes)} "
+    head = draw(st.sampled_from(("*", "?s ?v", "DISTINCT ?s", "(COUNT(*) AS ?n)", "(SUM(?v) AS ?n)")))
+    report = draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
+    return PROLOGUE + _numbered(f"REGISTER {report} <urn:out> AS SELECT {head} {windows}WHERE {{ {body} }}")
 
 
 @st.composite
@@ -137,29 +314,33 @@ def selects(draw: st.DrawFn) -> str:
             st.tuples(st.sampled_from(VARIABLES), computed()).map(lambda parts: f"{parts[0]} ({parts[1]} AS ?y)"),
         )
     )
-    return PROLOGUE + _numbered(f"SELECT {distinct}{head} {draw(_streams())}WHERE {body}")
+    return PROLOGUE + _numbered(f"SELECT {distinct}{head} {draw(_streams())}WHERE {body}{draw(st.just('') | modifiers())}")
 
 
 def queries() -> st.SearchStrategy[str]:
-    """Any of the two: shapes that often match, and shapes in shapes."""
-    return st.one_of(st.sampled_from((*SHAPES, *BINDINGS)).flatmap(of_shape), selects())
+    """Any: shapes that often match, shapes in shapes, groups, ordered ones, ASK and DESCRIBE."""
+    shapes = st.sampled_from((*SHAPES, *BINDINGS)).flatmap(of_shape)
+    return st.one_of(shapes, shapes, selects(), groupings(), orderings(), forms())
 
 
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """Rules whose terms come from the data alone, so that the fixpoint is finite."""
-    body = draw(nested(anonymous=False, arithmetic=False, leaves=2))
+    counted = aggregations(shared()).map(lambda text: f"{{ {{ {text} }} {{ ?s ?p ?v }} }}")
+    body = draw(st.one_of(*[nested(anonymous=False, arithmetic=False, leaves=2)] * 4, counted, sub_selects(shared()).map("{{ {} }}".format)))
+    negative = re.search("SELECT|WITHOUT|OPTIONAL|MINUS|EXISTS", body)  # then a rule that reads what it writes is mostly refused
     used = st.sampled_from([*sorted(set(re.findall(r"\?[stuvw]\b", body))) * 3, "?unbound"])
     predicates = [":p", ":p", ":r", ":d", ":k", *(["?p"] if "?p" in body else [])]
     parts = st.tuples(used | st.just(":a"), st.sampled_from(predicates), used | st.just("1")).map(" ".join)
     template = draw(st.lists(parts, min_size=1, max_size=2, unique=True))
-    into = draw(st.sampled_from(("", "", f"INTO STREAM <{OTHER}> ")))
+    into = draw(st.sampled_from(("", f"INTO STREAM <{OTHER}> ", f"INTO STREAM <{OTHER}> ") if negative else ("", "", f"INTO STREAM <{OTHER}> ")))
     return PROLOGUE + f"CONSTRUCT {{ {' . '.join(template)} }} {into}{draw(_streams())}WHERE {body}"
 
 
 # ---------------------------------------------------------------- streams and facts
 TERMS = tuple(map(parse_shorthand, ("a", "a", "b")))
-OBJECTS = tuple(map(parse_shorthand, ("1", "1", "2", "a", "1.0")))
+OBJECTS = tuple(map(parse_shorthand, ("1", "1", "2", "a", "b", "1.0")))
+GRAPH_NAMES = (*[None] * 6, *map(parse_shorthand, ("g", "g", "h")))
 PREDICATES = tuple(map(parse_shorthand, ("p", "p", "q", "q", "r")))
 MAX_DELAY = 3 * SECOND
 
@@ -171,10 +352,11 @@ def triples() -> st.SearchStrategy[Triple]:
 def occurrences() -> st.SearchStrategy[Occurrence]:
     """Ends meet often; half of the occurrences are points."""
     return st.builds(
-        lambda triple, end, length: Occurrence(triple, (end - length) * SECOND, end * SECOND),
+        lambda triple, end, length, graph: Occurrence(triple, (end - length) * SECOND, end * SECOND, graph),
         triples(),
         st.integers(0, 5),
         st.sampled_from((0, 0, 0, 0, 1, 2, 4)),
+        st.sampled_from(GRAPH_NAMES),
     )
 
 
@@ -184,9 +366,13 @@ def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:
     return st.one_of(full, full, full, st.lists(occurrences(), max_size=2))
 
 
-def facts() -> st.SearchStrategy[list[Triple]]:
+def facts() -> st.SearchStrategy[list[Fact]]:
     known = st.tuples(st.sampled_from(TERMS), st.just(parse_shorthand("k")), st.sampled_from(OBJECTS))
-    return st.lists(st.one_of(known, known, triples()), max_size=3, unique=True)
+    return st.lists(st.builds(Fact, st.one_of(known, known, triples()), st.sampled_from(GRAPH_NAMES)), max_size=3, unique=True)
+
+
+def settings() -> st.SearchStrategy[Settings]:
+    return st.builds(Settings, default_graph=st.sampled_from(("all", "all", "all", "unnamed")))
 
 
 @dataclass(frozen=True, slots=True)

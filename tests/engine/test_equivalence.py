@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 import epsparql
 from engine.check import check
+from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from tests import strategies
 from tests.feeds import parse_facts, parse_feed, show
-from tests.oracle import Occurrence, Triple
+from tests.oracle import Fact, Occurrence, Settings
 from tests.running import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
+USUAL = Settings()
 SCALE = int(os.environ.get("EQUIVALENCE_SCALE", "1"))
 """How many times the usual number of examples: 20 for a night's run."""
 RANDOM = settings(max_examples=100 * SCALE, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
@@ -32,7 +34,7 @@ def accepted(queries: Mapping[str, str]) -> bool:
     """Whether the engine evaluates each of them; it may refuse only what it names as unsupported."""
     try:
         for text in queries.values():
-            check(epsparql.parse(text).query, text)
+            check(epsparql.parse(text))
     except epsparql.QueryError as fault:
         if fault.code not in ("unsupported", "cyclic-negation"):
             raise
@@ -40,46 +42,80 @@ def accepted(queries: Mapping[str, str]) -> bool:
     return True
 
 
-def explain(queries: Mapping[str, str], fed: Streams, background: list[Triple]) -> None:
+def explain(queries: Mapping[str, str], fed: Streams, background: list[Fact]) -> None:
     for name, text in queries.items():
         note(f"{name}: {text}")
     for name, stream in fed.items():
         note(f"{name}: {show(stream)}")
-    note(f"background: {' '.join(map(str, background))}")
+    note(f"background: {show(background)}")
 
 
-REFUSED = ("G FILTER(EXISTS G || C)", "G BIND(EXISTS G AS ?x@)")
-"""Shapes that the engine does not evaluate in this version."""
-
-
-@pytest.mark.parametrize("shape", REFUSED)
-@settings(RANDOM, max_examples=5)
-@given(data=st.data())
-def test_refused_shapes(shape: str, data: st.DataObject) -> None:
-    text = data.draw(strategies.of_shape(shape))
-    with pytest.raises(epsparql.QueryError, match="EXISTS inside a larger expression is not evaluated"):
-        check(epsparql.parse(text).query, text)
-
-
-@pytest.mark.parametrize("shape", [shape for shape in (*strategies.SHAPES, *strategies.BINDINGS) if shape not in REFUSED])
-@settings(RANDOM, max_examples=8 * SCALE)
-@given(fed=strategies.feeds(), background=strategies.facts(), data=st.data())
-def test_shapes(shape: str, fed: list[Occurrence], background: list[Triple], data: st.DataObject) -> None:
-    """Each operator on groups that often match."""
-    queries = {"q": data.draw(strategies.of_shape(shape))}
-    assume(accepted(queries))
-    streams = {DEFAULT_STREAM: fed}
-    explain(queries, streams, background)
-    assert run_engine(queries, streams, background) == run_oracle(queries, streams, background)
-
-
-@RANDOM
-@given(query=strategies.selects(), fed=streams(), background=strategies.facts())
-def test_queries(query: str, fed: Streams, background: list[Triple]) -> None:
+def agree(query: str, fed: Streams, background: list[Fact], chosen: Settings = USUAL) -> None:
     queries = {"q": query}
     assume(accepted(queries))
     explain(queries, fed, background)
-    assert run_engine(queries, fed, background) == run_oracle(queries, fed, background)
+    note(str(chosen))
+    assert run_engine(queries, fed, background, {"q": chosen}) == run_oracle(queries, fed, background, {"q": chosen})
+
+
+def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], arrival: strategies.Arrival) -> None:
+    """Any order within the delay gives the same solutions; cuts and restores do not even change the order of emission."""
+    queries = {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    whole = run([block(log)])
+    assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
+    assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
+    assert in_emission_order(query, whole.emitted)
+
+
+def in_emission_order(query: str, found: list[Emitted]) -> bool:
+    """By entry and end, so ends never fall; then by start where the query gives no order."""
+    parsed = epsparql.parse(query).query
+    own = isinstance(parsed, algebra.Select) and parsed.modifiers.order
+    keys = [(entry, end, 0 if own else start) for _, entry, start, end, _ in found]
+    return keys == sorted(keys) and [end for _, end, _ in keys] == sorted(end for _, end, _ in keys)
+
+
+@pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
+@settings(RANDOM, max_examples=20 * SCALE)
+@given(fed=strategies.feeds(12), background=strategies.facts(), data=st.data())
+def test_shapes(shape: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
+    """Each operator on groups that often match, shuffled within the delay, cut and restored."""
+    sent = {DEFAULT_STREAM: fed}
+    agree_however_it_arrives(data.draw(strategies.of_shape(shape)), sent, background, data.draw(strategies.arrivals(sent)))
+
+
+@RANDOM
+@given(query=strategies.groupings(), fed=streams(), background=strategies.facts())
+def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.orderings(), fed=streams(), background=strategies.facts())
+def test_orderings(query: str, fed: Streams, background: list[Fact]) -> None:
+    """With ORDER BY the order of emission is compared too."""
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.forms(), fed=streams(), background=strategies.facts())
+def test_forms(query: str, fed: Streams, background: list[Fact]) -> None:
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.window_queries(), fed=streams(), background=strategies.facts())
+def test_named_windows(query: str, fed: Streams, background: list[Fact]) -> None:
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.selects(), fed=streams(), background=strategies.facts(), chosen=strategies.settings())
+def test_queries(query: str, fed: Streams, background: list[Fact], chosen: Settings) -> None:
+    agree(query, fed, background, chosen)
 
 
 @RANDOM
@@ -89,7 +125,7 @@ def test_queries(query: str, fed: Streams, background: list[Triple]) -> None:
     fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(2)}),
     background=strategies.facts(),
 )
-def test_rules(texts: list[str], query: str, fed: Streams, background: list[Triple]) -> None:
+def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact]) -> None:
     queries = {f"rule{number}": text for number, text in enumerate(texts)} | {"q": query}
     assume(accepted(queries))
     explain(queries, fed, background)
@@ -98,29 +134,20 @@ def test_rules(texts: list[str], query: str, fed: Streams, background: list[Trip
 
 
 @RANDOM
-@given(query=strategies.queries(), fed=streams(), background=strategies.facts(), data=st.data())
-def test_arrivals(query: str, fed: Streams, background: list[Triple], data: st.DataObject) -> None:
-    """Any order within the delay gives the same solutions; cuts and restores do not even change the order of emission."""
-    queries = {"q": query}
-    assume(accepted(queries))
-    explain(queries, fed, background)
-    arrival = data.draw(strategies.arrivals(fed))
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
-    whole = run([block(log)])
-    assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
-    assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
-    assert ordered(whole.emitted)
+@given(query=st.one_of(strategies.queries(), strategies.window_queries()), fed=streams(), background=strategies.facts(), data=st.data())
+def test_arrivals(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
+    agree_however_it_arrives(query, fed, background, data.draw(strategies.arrivals(fed)))
 
 
 @RANDOM
 @given(
     rules=st.lists(strategies.rules(), min_size=2, max_size=4),
-    selects=st.lists(strategies.selects(), min_size=1, max_size=3),
+    selects=st.lists(st.one_of(strategies.queries(), strategies.window_queries()), min_size=1, max_size=3),
     fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(4)}),
     background=strategies.facts(),
     data=st.data(),
 )
-def test_many_together(rules: list[str], selects: list[str], fed: Streams, background: list[Triple], data: st.DataObject) -> None:
+def test_many_together(rules: list[str], selects: list[str], fed: Streams, background: list[Fact], data: st.DataObject) -> None:
     """Several rules and queries over two streams, in networks of their own or together, cut and restored."""
     texts = {f"rule{number}": text for number, text in enumerate(rules)} | {f"q{number}": text for number, text in enumerate(selects)}
     queries = {name: text for name, text in texts.items() if accepted({name: text})}
@@ -132,12 +159,6 @@ def test_many_together(rules: list[str], selects: list[str], fed: Streams, backg
     kept = without(queries, whole.refused)
     assert results(kept, whole.emitted) == run_oracle(kept, fed, background)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
-
-
-def ordered(found: list[Emitted]) -> bool:
-    """By entry, end, start; so ends never fall."""
-    keys = [(entry, end, start) for _, entry, start, end, _ in found]
-    return keys == sorted(keys) and [end for _, end, _ in keys] == sorted(end for _, end, _ in keys)
 
 
 TOGETHER = [

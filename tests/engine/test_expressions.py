@@ -281,7 +281,7 @@ CALLS = [
     ("LANG", "a@en", "en"), ("LANG", "a", ""), ("LANG", "<x>", None),
     ("DATATYPE", "1^i", f"<{XSD}integer>"), ("DATATYPE", "a@en", f"<{RDF_LANG_STRING}>"),
     ("IRI", "urn:x", "<urn:x>"), ("URI", "<x>", "<x>"), ("IRI", "a b", None), ("IRI", "1^i", None), ("IRI", "b <http://x/a>", "<http://x/b>"),
-    ("IRI", "//[ <http://x/a>", None), ("IRI", "b <http://[x/a>", None),
+    ("IRI", "../c <ex:a/b/d>", "<ex:a/c>"), ("IRI", "//[ <http://x/a>", None), ("IRI", "b <http://[x/a>", None),
     ("STRDT", "1 <http://www.w3.org/2001/XMLSchema#integer>", "1^i"), ("STRDT", "1^i <x>", None), ("STRLANG", "a en-GB", "a@en-gb"), ("STRLANG", "a !", None),
     ("STRLANG", "a abcdefgh-12345678", "a@abcdefgh-12345678"), *(("STRLANG", f"a {tag}", None) for tag in ("abcdefghi", "en-abcdefghi", "e1", "en-", "en--ltr")),
     ("SAMETERM", "1^i 01^i", "false^b"), ("SAMETERM", "<x> <x>", "true^b"), ("SAMETERM", "a@en a@EN", "true^b"),
@@ -298,6 +298,10 @@ CALLS = [
     ("ENCODE_FOR_URI", "Los~Ängeles/", "Los~%C3%84ngeles%2F"),
     ("REGEX", "Alice (?:a)li i", "true^b"), ("REGEX", "Alice al", "false^b"), ("REGEX", "a.c . q", "true^b"), ("REGEX", "a (", None), ("REGEX", "a (a)\\1", None),
     ("REGEX", "a a z", None), ("REGEX", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab (a*)*c", "false^b"),
+    ("REGEX", "é \\A\\w$", "true^b"), ("REGEX", "é \\W", "false^b"), ("REGEX", "a-b \\W", "true^b"), ("REGEX", "٣ \\A\\d[\\d]*$", "true^b"), ("REGEX", "٣ [\\D]", "false^b"),
+    ("REGEX", "ab \\A[\\S]+$", "true^b"), ("REGEX", "a- \\A[\\w]+$", "false^b"), ("REGEX", "a- \\A[\\w\\W]+$", "true^b"), ("REGEX", "é-1 \\A\\i\\c+$", "true^b"),
+    ("REGEX", "1 \\A\\i", "false^b"), ("REGEX", "1 [\\I]", None), ("REGEX", "e [a-z-[aeiou]]", None), ("REGEX", "-[ -\\[", "true^b"), ("REGEX", "a]d []\\d]d", "true^b"),
+    ("REGEX", "b-e a-[]e]", "false^b"), ("REGEX", "[é [[]\\w", "true^b"), ("REGEX", "a-] a-[]e]", "true^b"),
     ("REPLACE", "abcb b Z", "aZcZ"), ("REPLACE", "abab B Z i", "aZaZ"), ("REPLACE", "abab@en (b) [$1]", "a[b]a[b]@en"), ("REPLACE", "abc b $2", "ac"),
     ("REPLACE", "abc b $", None), ("REPLACE", "abc x* -", None), ("REPLACE", "abc (b) $12", "ab2c"), ("REPLACE", "abc b \\$", "a$c"), ("REPLACE", "abc b $0$0", "abbc"),
     ("REPLACE", "a.c . $1 q", "a$1c"), ("REPLACE", "abc (b) \\\\", "a\\c"),
@@ -305,6 +309,7 @@ CALLS = [
     ("ABS", "-1.5^d", "1.5^d"), ("ABS", "-1^i", "1^i"), ("ABS", "-INF^e", "INF^e"), ("ABS", "x", None),
     ("CEIL", "2.5^d", "3.0^d"), ("CEIL", "-1.6^d", "-1.0^d"), ("CEIL", "1.2^e", "2.0E0^e"), ("CEIL", "NaN^e", "NaN^e"), ("FLOOR", "-2.5^d", "-3.0^d"),
     ("FLOOR", "7^i", "7^i"), ("ROUND", "2.5^d", "3.0^d"), ("ROUND", "-2.5^d", "-2.0^d"), ("ROUND", "2.4^d", "2.0^d"), ("ROUND", "-2.51^d", "-3.0^d"), ("ROUND", "2.5^e", "3.0E0^e"),
+    ("ROUND", "0.49999999999999994^e", "0.0E0^e"), ("ROUND", "-0.3^e", "-0.0E0^e"), ("ROUND", "4503599627370497^e", "4.503599627370497E15^e"), ("CEIL", "-0.5^f", "-0.0E0^f"),
     ("ROUND", "1" * 40 + ".5^d", "1" * 39 + "2.0^d"),
     ("YEAR", "2011-01-10T14:45:13.815-05:00^t", "2011^i"), ("MONTH", "2011-01-10T14:45:13.815-05:00^t", "1^i"), ("DAY", "2011-01-10T23:45:13.815-05:00^t", "10^i"),
     ("HOURS", "2011-01-10T14:45:13.815-05:00^t", "14^i"), ("MINUTES", "2011-01-10T14:45:13.815-05:00^t", "45^i"), ("SECONDS", "2011-01-10T14:45:13.815-05:00^t", "13.815^d"),
@@ -327,6 +332,9 @@ CASTS = [
     ("boolean", "1", "true^b"), ("boolean", "0.0^d", "false^b"), ("boolean", "NaN^e", "false^b"), ("boolean", "x", None), ("boolean", "<x>", None),
     ("double", "1.5^d", "1.5E0^e"), ("double", "true^b", "1.0E0^e"), ("double", "-10.2E3", "-1.02E4^e"), ("double", "1^e", "1^e"),
     ("float", "0.1^d", "1.0E-1^f"), ("float", "1e60^e", "INF^f"),
+    ("string", "2013-01-30T16:00:00.50-05:00^t", "2013-01-30T16:00:00.5-05:00"), ("string", "2013-01-30T16:00:00^t", "2013-01-30T16:00:00"),
+    ("boolean", "0^b", "false^b"), ("boolean", "1^b", "true^b"), ("boolean", "x^b", None),
+    ("float", "1.00000005960464477539062500000000000001^d", "1.0000001E0^f"), ("float", "1.000000059604644775390625^d", "1.0E0^f"), ("float", "16777217^i", "1.6777216E7^f"),
     ("decimal", "+33.3300", "33.33^d"), ("decimal", "0.5^e", "0.5^d"), ("decimal", "INF^e", None), ("decimal", "1E0", None), ("decimal", "true^b", "1.0^d"),
     ("integer", "-1.9^d", "-1^i"), ("integer", "2.9^e", "2^i"), ("integer", "NaN^e", None), ("integer", "1.5", None), ("integer", "007^i", "007^i"), ("integer", "x^i", None),
     ("integer", "1e300^e", f"{int(1e300)}^i"), ("integer", "300^by", None), ("integer", "12^by", "12^i"),
@@ -344,7 +352,7 @@ def test_casts(datatype: str, argument: str, expected: str | None) -> None:
 def test_supported_functions_are_those_of_the_table() -> None:
     assert supported("STR")
     assert supported(f"<{XSD}integer>")
-    assert not supported("NOW")
+    assert all(supported(name) for name in ("NOW", "BNODE", "RAND", "STRUUID", "UUID"))
     assert not supported("str")
     assert len(FUNCTIONS) == 53
 

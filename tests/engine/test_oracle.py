@@ -5,9 +5,12 @@ from collections import Counter
 import pytest
 
 import epsparql
-from epsparql.terms import Variable
+from epsparql.terms import RDF, Iri, Variable
 from tests import oracle
-from tests.feeds import PREFIXES, SECOND, intervals, parse_facts, parse_feed, select, term
+from tests.feeds import PREFIXES, SECOND, intervals, parse_facts, parse_feed, select, show, term
+from tests.oracle_describe import description
+from tests.oracle_rdfs import RDFS, closed
+from tests.oracle_terms import parse_statements
 
 
 def found(query: str, feed: str, facts: str = "") -> list[tuple[float, float]]:
@@ -116,3 +119,65 @@ def test_a_derived_stream_has_its_own_first_instant() -> None:
     queries = {name: epsparql.parse(PREFIXES + text).query for name, text in texts.items()}
     results = oracle.solutions(queries, {"default": parse_feed("A@1 B@2")}, parse_facts("K"))
     assert intervals(results["q"]) == [(2, 2)]
+
+
+def test_rules_count_what_rules_derive_at_the_same_instant() -> None:
+    """An aggregate is a negative part: it reports once, over all that the instant brings."""
+    texts = {
+        "copy": "CONSTRUCT { ?s :P ?a } WHERE { ?s :A ?a }",
+        "count": "CONSTRUCT { ?s :N ?n } WHERE { SELECT ?s (COUNT(*) AS ?n) { ?s :P ?a } GROUP BY ?s }",
+        "last": "SELECT ?n WHERE { ?s :N ?n }",
+    }
+    queries = {name: epsparql.parse(PREFIXES + text).query for name, text in texts.items()}
+    results = oracle.solutions(queries, {"default": parse_feed("A(1)@1 A(2)@1 A(3)@2")})["last"]
+    assert results == Counter(
+        {(frozenset({(Variable("n"), term("2"))}), (SECOND, SECOND)): 1, (frozenset({(Variable("n"), term("3"))}), (SECOND, 2 * SECOND)): 1}
+    )
+
+
+def test_rules_whose_windows_report_when_nothing_happens() -> None:
+    texts = {
+        "count": "CONSTRUCT { :all :N ?n } WHERE { SELECT (COUNT(*) AS ?n) { ?s :A ?a } WINDOW [RANGE 'PT4S' STEP 'PT4S'] }",
+        "q": "SELECT ?n WHERE { ?s :N ?n }",
+    }
+    queries = {name: epsparql.parse(PREFIXES + text).query for name, text in texts.items()}
+    assert intervals(oracle.solutions(queries, {"default": parse_feed("A(1)@1 A(2)@5")})["q"]) == [(0, 4), (4, 8)]
+
+
+SCHEMA = f"<{RDFS}subClassOf> <{RDFS}subPropertyOf> <{RDFS}domain> <{RDFS}range>".split()
+
+
+def test_rdfs_closes_the_background() -> None:
+    below, under, domain, range_ = SCHEMA
+    type_ = f"<{RDF}type>"
+    text = f"<x:a> <x:p> <x:b> .\n<x:p> {under} <x:q> .\n<x:q> {domain} <x:C> .\n<x:q> {range_} <x:E> .\n<x:C> {below} <x:D> ."
+    found = {fact.triple for fact in closed(map(oracle.Fact, parse_statements(text)))}
+    entailed = f"""<x:a> <x:q> <x:b>\n<x:a> {type_} <x:C>\n<x:a> {type_} <x:D>\n<x:b> {type_} <x:E>\n<x:C> {below} <x:C>\n<x:D> {below} <x:D>
+        <x:p> {under} <x:p>\n<x:p> {type_} <{RDF}Property>\n<x:E> {below} <x:E>"""
+    assert found >= set(parse_statements(entailed))
+    assert not found & set(parse_statements(f"<x:a> {type_} <x:E>\n<x:D> {below} <x:C>\n<x:C> {type_} <x:C>"))
+
+
+def test_rdfs_gives_stream_triples_their_types_on_their_intervals() -> None:
+    facts = parse_statements(f"<http://example.org/A> <{RDFS}domain> <http://example.org/C> .")
+    query = epsparql.parse(PREFIXES + "SELECT ?s WHERE { ?s a :C }").query
+    assert intervals(oracle.solutions({"q": query}, {"default": parse_feed("A@1-2 B@3")}, facts)["q"]) == [(1, 2)]
+
+
+def test_descriptions_follow_blank_nodes_and_reifications() -> None:
+    facts = frozenset(
+        parse_statements(
+            f"""<x:a> <x:p> _:b
+            _:b <x:q> <x:c>
+            <x:c> <x:q> <x:d>
+            <x:r> <{RDF}subject> <x:a>
+            <x:r> <{RDF}predicate> <x:p>
+            <x:r> <{RDF}object> _:b
+            <x:r> <x:said> <x:e>"""
+        )
+    )
+    assert description([Iri("x:a")], facts) == {fact for fact in facts if fact[0] != Iri("x:c")}
+
+
+def test_shorthand_of_graphs() -> None:
+    assert show([*parse_feed("g/A(x,1)@1-2"), *parse_facts("g/A(x,1) A")]) == "g/A(x,1)@1-2 g/A(x,1) A(s,o)"

@@ -205,10 +205,10 @@ def test_what_waits_for_time_still_gives_the_first_instant(log: Log) -> None:
 
 def test_recursion_over_separate_streams_is_refused_before_it_is_registered(log: Log) -> None:
     texts = [f"CONSTRUCT {{ ?s :A ?x }} INTO STREAM <{into}> FROM STREAM <{read}> WHERE {{ ?s :A ?x }}" for read, into in ("ab", "bc", "ca")]
-    first, second, third = (epsparql.parse(PREFIXES + text).query for text in texts)
-    check(second, PREFIXES + texts[1], [first])
+    first, second, third = (epsparql.parse(PREFIXES + text) for text in texts)
+    check(second, {"first": first.query})
     with pytest.raises(QueryError, match="one stream") as fault:
-        check(third, PREFIXES + texts[2], [first, second])
+        check(third, {"first": first.query, "second": second.query})
     assert fault.value.line == 3
 
 
@@ -219,3 +219,65 @@ def test_an_unforeseen_fault_at_a_registration_fails_that_query_alone(log: Log, 
         log.register("wrong", "SELECT * WHERE { ?s :A ?x }")
     assert "internal error" in log.failed["wrong"]
     assert log.send("A@1") == [("right", 2, 1, 1)]
+
+
+def test_a_query_new_to_a_network_finds_the_time_that_it_would_find_alone(log: Log) -> None:
+    alone = Log(Engine())
+    log.register("other", "SELECT * WHERE { ?s :A ?a }")
+    for each in (log, alone):
+        each.send("A@1")
+        each.finish()
+        each.register("asks", "ASK { ?s :A ?a }")
+    assert [row[0] for row in log.put(Tick(0, None, None))] == [row[0] for row in alone.put(Tick(0, None, None))] == ["asks"]
+    assert log.failed["asks"] == "ASK is answered"
+
+
+def test_a_background_graph_that_comes_while_graph_patterns_run(log: Log) -> None:
+    log.register("graphs", "SELECT * WHERE { GRAPH ?g { ?s :A ?a } }")
+    assert log.send("h/A(1)@1") == [("graphs", 1, 1, 1)]
+    log.put(Facts(0, "http://example.org/g", "<http://example.org/s> <http://example.org/A> <http://example.org/o> .\n"))
+    log.engine = Engine.restore(log.engine.snapshot())
+    assert sorted(log.send("h/A(2)@2")) == [("graphs", 3, 2, 2), ("graphs", 3, 2, 2)]
+
+
+def test_background_that_would_close_a_negative_cycle_is_not_taken_in(log: Log) -> None:
+    log.register("rule", "CONSTRUCT { ?s :A ?a } WHERE { { ?s :C ?a FILTER NOT EXISTS { ?s :A ?z } } SEQ { ?s :B ?b } }")
+    log.put(Facts(0, "", "<http://example.org/s> <http://example.org/B> <http://example.org/o> .\n"))
+    log.send("C(2)@2")
+    assert not log.engine.facts
+    assert [row[0] for row in log.send("B(3)@3")] == ["rule"], "the rule goes on"
+
+
+def test_limit_completes_a_query(log: Log) -> None:
+    log.register("none", "SELECT * WHERE { ?s :A ?a } LIMIT 0")
+    log.register("two", "SELECT * WHERE { ?s :A ?a } LIMIT 2")
+    log.send("A(1)@1 A(2)@2 A(3)@3")
+    assert log.finish() == []
+    assert log.failed == {"none": "LIMIT is reached", "two": "LIMIT is reached"}
+    assert not log.engine.registered
+
+
+def test_what_rests_on_a_failed_rule_goes_on_however_the_log_is_cut() -> None:
+    endless = "CONSTRUCT { ?s :X ?b } INTO STREAM :x FROM STREAM :x FROM STREAM <default> WHERE { { ?s :A ?b } UNION { ?s :X ?a BIND(?a + 1 AS ?b) FILTER(?a >= 5) } }"
+    reader = "SELECT * FROM STREAM :x FROM STREAM :y WHERE { ?s :X ?x FILTER NOT EXISTS { ?s :Y ?y } }"
+    events = [
+        ("A(1)@1", "default", 1),
+        ("A(2)@2", "default", 2),
+        ("A(6)@3", "default", 3),
+        ("A(1)@4", "default", 4),
+        ("Y(t,1)@8", ":y", 8),
+        ("A(9)@5", "default", 5),
+    ]
+    entries: list[tuple[Entry, tuple[Occurrence, ...]]] = [
+        (Register(0, "endless", PREFIXES + endless, max_derivations=20), ()),
+        (Register(1, "reader", PREFIXES + reader), ()),
+    ]
+    for feed, stream, end in events:
+        occurrences = tuple(parse_feed(feed))
+        name = stream.replace(":", "http://example.org/")
+        entries.append((Events(len(entries), name, len(occurrences), end * SECOND), occurrences))
+    whole, cut = Engine(), Engine()
+    found = whole.feed(block(entries)).solutions.to_pylist()
+    pieces = [row for entry in entries for row in cut.feed(block([entry])).solutions.to_pylist()]
+    assert [row["query"] for row in found] == [row["query"] for row in pieces]
+    assert "reader" in {row["query"] for row in found}
