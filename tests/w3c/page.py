@@ -1,0 +1,64 @@
+"""docs/w3c.md, made from the suites and the list of tests passed over: `python -m tests.w3c.page`."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from tests.w3c.passed_over import BY_VALUE, PASSED_OVER
+from tests.w3c.suite import Case, Kind, cases
+
+PAGE = Path(__file__).parents[2] / "docs" / "w3c.md"
+
+HEAD = """# The W3C's SPARQL test suites
+
+The query tests of the SPARQL 1.0 and 1.1 suites run through the engine: `python -m pytest tests/w3c`. A plain SPARQL query, registered with
+`default_graph: unnamed` over a stream of one message whose triples all carry one instant *t*, has SPARQL's solutions, each on [*t*, *t*].
+
+- **Evaluation.** The default graph and the named graphs are one message at one instant; solutions, their multiplicity, their order where the query has
+  ORDER BY, and their interval are compared, blank nodes up to one renaming of the whole answer. A CONSTRUCT query writes into a stream that it does
+  not read. `test_replay.py` gives some of the tests to `epsparql replay`, in the result formats that they are about.
+- **Entailment.** Tests for the RDF and RDFS regimes have their data as background knowledge; tests for other regimes alone are no part of the suite here.
+- **Syntax.** What is positive parses, what is negative is refused; every query that parses is the same again after it has been rendered.
+  `syntax-fed`'s queries parse in full and are then refused by name, since SERVICE is.
+- **Left out**: groups about updates, SERVICE's evaluation, the protocols and the service description.
+
+This page is made by `python -m tests.w3c.page`; a test fails when it is not current, when a listed test passes, or when another one fails.
+"""
+
+
+def page(tests: Sequence[Case]) -> str:
+    return "\n".join([HEAD, *_table(tests), "", *_passed_over(), "", *_by_value(), ""])
+
+
+def _table(tests: Sequence[Case]) -> list[str]:
+    rows = ["| suite | group | tests | passed | passed over |", "|---|---|---:|---:|---:|"]
+    rows += [_row(suite, group, list(own)) for (suite, group), own in groupby(tests, key=lambda case: (case.suite, case.group))]
+    evaluated = [case for case in tests if case.kind is Kind.EVALUATION]
+    syntax = [case for case in tests if case.kind is not Kind.EVALUATION]
+    return [*rows, _row("both", "evaluation", evaluated), _row("both", "syntax", syntax), _row("both", "all", tests)]
+
+
+def _row(suite: str, group: str, tests: Sequence[Case]) -> str:
+    left_out = sum(case.id in PASSED_OVER for case in tests)
+    return f"| {suite} | {group} | {len(tests)} | {len(tests) - left_out} | {left_out or ''} |"
+
+
+def _passed_over() -> list[str]:
+    rows = [f"| `{name}` | {reason} |" for name, reason in sorted(PASSED_OVER.items())]
+    return ["## Tests passed over", "", "| test | reason |", "|---|---|", *rows]
+
+
+def _by_value() -> list[str]:
+    text = (
+        "A computed number is printed in the canonical form of XML Schema 1.0 (`6.0`, `6.0E0`), and one that is passed on as it stands in the data. These tests\n"
+        "print the same number in another form, so here numbers are compared by value and datatype; in all others they are compared as they are written."
+    )
+    return ["## Numbers compared by value", "", text, "", *_bullets(BY_VALUE)]
+
+
+def _bullets(names: Iterable[str]) -> list[str]:
+    return [f"- `{name}`" for name in sorted(names)]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(cases()))
