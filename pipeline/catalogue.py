@@ -49,7 +49,10 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, completed or failed."""
+    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, completed or failed.
+
+    A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it.
+    """
 
     registered: int
     name: str
@@ -58,6 +61,10 @@ class Registration:
     default_graph: str = "all"
     state: str = "running"
     reason: str = ""
+
+    @property
+    def stands(self) -> bool:
+        return self.state != "failed"
 
 
 @dataclass(slots=True)

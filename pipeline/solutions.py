@@ -27,7 +27,7 @@ _KEPT_FRAMES = 16
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`values`: SELECT: a term (N-Triples text) per projected variable, None if unbound; CONSTRUCT: N-Triples statements."""
+    """`values`: SELECT: a term (N-Triples text) per projected variable, None if unbound; CONSTRUCT, DESCRIBE: N-Triples statements; ASK: a boolean."""
 
     id: str
     query: str

@@ -8,14 +8,15 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from server import health, problems, queries, sockets, solutions, streams
+from server import health, plans, problems, queries, sockets, solutions, streams
 from server.names import RawPath
+from server.plans import PlanDocument
 from server.problems import LastResort, ProblemDocument
 from server.queries import QueryWish
 from server.service import Service
 from server.streams import StreamSettings
 
-_REFERRED: tuple[type[BaseModel], ...] = (ProblemDocument, QueryWish, StreamSettings)  # named in routes, used by none as a parameter
+_REFERRED: tuple[type[BaseModel], ...] = (PlanDocument, ProblemDocument, QueryWish, StreamSettings)  # named in routes, used by none as a parameter
 
 
 def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> FastAPI:
@@ -37,7 +38,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (streams, queries, solutions, sockets, health):
+    for part in (streams, queries, plans, solutions, sockets, health):
         app.include_router(part.router)
     problems.install(app)
     app.add_middleware(RawPath)
@@ -52,7 +53,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         made = FastAPI.openapi(app)
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
         for model in _REFERRED:
-            schemas[model.__name__] = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            described = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= described.pop("$defs", {})
+            if "$ref" not in described:
+                schemas[model.__name__] = described
         made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         made["security"] = [{"token": []}, {}]
         app.openapi_schema = made

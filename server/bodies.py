@@ -8,6 +8,7 @@ from fastapi import Request
 
 from engine.entries import Micros
 from engine.times import duration
+from server.encoding import undecodable
 from server.problems import Fault, Problem, bad_request, malformed_json, too_large
 
 
@@ -35,9 +36,8 @@ def text_of(body: bytes) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = body[: error.start].decode("utf-8")
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise Fault(Problem(bad_request("", "").problem.status, "bad-encoding", "the body is not UTF-8", line, column, "UTF-8 text")) from None
+        place = undecodable(error)
+        raise Fault(Problem(bad_request("", "").problem.status, "bad-encoding", "the body is not UTF-8", *place, "UTF-8 text")) from None
 
 
 def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:

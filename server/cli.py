@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
+_POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
+_COUNTS = {"engine": 1_000_000, "latency": 200, "fuzz": 100_000}
+"""What each bench takes, unless told otherwise."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,19 +84,26 @@ def _add_replay(commands: Commands) -> None:
         "--stream", action="extend", nargs="+", default=[], metavar="[NAME=]FILE", help="repeatable; files of one stream are merged by end"
     )
     parser.add_argument("--background", action="extend", nargs="+", default=[], metavar="[GRAPH=]FILE", help="facts that always hold; repeatable")
-    parser.add_argument("--policy", action="append", default=[], metavar="[QUERY=]POLICY", help="unrestricted, recent or chronological")
-    parser.add_argument("--default-graph", choices=("all", "unnamed"), default="all")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="[QUERY=]POLICY",
+        help="unrestricted (default), recent or chronological; without a name, of all queries",
+    )
+    parser.add_argument(
+        "--default-graph",
+        choices=("all", "unnamed"),
+        default="all",
+        help="what patterns outside GRAPH match: all triples (default), or those in no graph",
+    )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
     parser.add_argument("--master", default="local[*,4]", help="Spark's master")
     parser.add_argument("--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson")
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    refused = [policy for policy in arguments.policy if policy.rpartition("=")[2] != "unrestricted"]
-    if refused or arguments.default_graph != "all":
-        what = f"--policy {refused[0]}" if refused else "--default-graph unnamed"
-        return _fail(f"{what} is not evaluated by this version; leave it out")
-    from server.replay import Replay, RunnerFailed, run
+    from server.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.serve import clock
     from server.sources import SourceFault, named_file, read_query
 
@@ -101,8 +111,12 @@ def _replay(arguments: argparse.Namespace) -> int:
     try:
         queries = [read_query(path) for path in arguments.query]
         streams, background = [named_file(each) for each in arguments.stream], [named_file(each) for each in arguments.background]
+        policies = policies_of(arguments.policy, queries)
+        replay = Replay(queries, streams, background, arguments.runner, arguments.master, arguments.default_graph, policies)
         with _progress() as tell:
-            summary = run(Replay(queries, streams, background, arguments.runner, arguments.master), arguments.format, sys.stdout, clock, tell)
+            summary = run(replay, arguments.format, sys.stdout, clock, tell)
+    except PolicyFault as fault:
+        return _fail(f"--policy: {fault}")
     except SourceFault as fault:
         return _fail(fault)
     except RunnerFailed as failure:
@@ -138,19 +152,18 @@ def _summarise(summary: "Summary", seconds: float) -> None:
 def _add_explain(commands: Commands) -> None:
     parser = _command(commands, "explain", _explain, "Show a query's algebra and plan.")
     parser.add_argument("query", type=Path, metavar="Q.rq")
-    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="json as in openapi.yaml, PlanDocument")
+    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    if arguments.format != "text":
-        return _fail(f"--format {arguments.format} is not offered by this version; use text")
     import epsparql
     from server.compiled import explained
     from server.sources import SourceFault, query_fault, read_query
 
     try:
         query = read_query(arguments.query)
-        print(explained(query.text))
+        print(explained(query.text, arguments.format, policy=arguments.policy))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
@@ -181,7 +194,7 @@ def _check_one(path: Path) -> int:
         return _fail(query_fault(path, error))
     for warning in warnings:
         line, column = warning.span.place(query.text) if warning.span else (1, 1)
-        print(f"{path}:{line}:{column}: warning: {warning.message}")
+        print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
     return OK
 
 
@@ -225,9 +238,9 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _add_bench(commands: Commands) -> None:
     parser = _command(commands, "bench", _bench, "Measure; one JSON line per measurement.")
-    parser.add_argument("bench", choices=("engine", "latency"))
+    parser.add_argument("bench", choices=tuple(_COUNTS))
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1")
-    parser.add_argument("--n", type=int, default=1_000_000, help="events; of latency 200")
+    parser.add_argument("--n", type=int, help="events (default 1,000,000; of latency 200), or texts of fuzz (default 100,000)")
     parser.add_argument("--k", type=int, default=1_000, help="keys")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append the line to a file")
@@ -243,13 +256,20 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _measure(arguments: argparse.Namespace) -> str:
-    if arguments.bench == "engine":
-        from bench.engine import measure
+    n = _COUNTS[arguments.bench] if arguments.n is None else arguments.n
+    match arguments.bench:
+        case "engine":
+            from bench.engine import measure
 
-        return measure(arguments.workload, arguments.n, arguments.k)
-    from bench.latency import measure as measure_latency
+            return measure(arguments.workload, n, arguments.k)
+        case "latency":
+            from bench.latency import measure as measure_latency
 
-    return measure_latency(arguments.runner, min(arguments.n, 200))
+            return measure_latency(arguments.runner, n)
+        case _:
+            from bench.fuzz import measure as measure_fuzz
+
+            return measure_fuzz(n)
 
 
 def run() -> None:

@@ -1,18 +1,23 @@
 """Query texts as the server needs them: checked at registration, and what their solutions look like."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import assert_never
 
 import epsparql
-from epsparql.algebra import Construct, Query, Select
+from engine.entries import UNRESTRICTED
+from epsparql.algebra import Ask, Construct, Describe, Query, Select
 from epsparql.errors import Warning_
+from pipeline.results import Bindings, Form, Triples, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`variables` of a SELECT, in order; None for a CONSTRUCT. `into` is the stream that a CONSTRUCT writes."""
+    """What the solutions are, the streams that are read, and the one that a CONSTRUCT writes."""
 
-    variables: tuple[str, ...] | None
+    form: Form
     streams: tuple[str, ...]
     into: str | None
 
@@ -24,22 +29,40 @@ class Shape:
 _shapes: dict[str, Shape] = {}  # by text; a server asks for those of all its queries again and again, however many they are
 
 
-def check(text: str, others: Iterable[str] = ()) -> tuple[Warning_, ...]:
-    """The warnings of a query that can be registered beside `others`. Raises: QueryError."""
+def check(
+    text: str,
+    others: Mapping[str, str] = MappingProxyType({}),
+    name: str = "this query",
+    policies: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Warning_, ...]:
+    """The warnings of a query that can be registered beside `others` (texts by name). Raises: QueryError.
+
+    `policies`, by name, are those of all of them; where there is none, it is `unrestricted`.
+    """
     from engine.check import check as check_plan  # loads the kernel, so only where a query is planned
 
     parsed = epsparql.parse(text)
     is_rule = isinstance(parsed.query, Construct)
-    rules = [epsparql.parse(other).query for other in others if shape(other).into is not None] if is_rule else ()  # only rules can close a cycle
-    return (*parsed.warnings, *check_plan(parsed.query, text, rules))
+    rules = {known: other for known, other in others.items() if shape(other).into is not None} if is_rule else {}  # only rules can close a cycle
+    return (
+        *parsed.warnings,
+        *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies),
+    )
 
 
-def explained(text: str) -> str:
-    """The plan as text. Raises: QueryError."""
-    from engine.explain import explain  # as above
+def explained(text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED) -> str:
+    """The plan as `text`, `json` or `mermaid`. Raises: QueryError."""
+    from engine import explain  # as above
 
     check(text)
-    return explain(epsparql.parse(text).query)
+    found = explain.explain(epsparql.parse(text).query, default_graph, policy)
+    match form:
+        case "json":
+            return json.dumps(explain.document(found), ensure_ascii=False, indent=2)
+        case "mermaid":
+            return explain.mermaid(found)
+        case _:
+            return explain.text(found)
 
 
 def shape(text: str) -> Shape:
@@ -58,6 +81,12 @@ def forget(text: str) -> None:
 def shape_of(query: Query) -> Shape:
     match query:
         case Select():
-            return Shape(tuple(variable.name for variable in query.projection), query.streams, None)
+            return Shape(Bindings(tuple(variable.name for variable in query.projection)), query.streams, None)
         case Construct():
-            return Shape(None, query.streams, query.into)
+            return Shape(Triples(), query.streams, query.into)
+        case Describe():
+            return Shape(Triples(), query.streams, None)
+        case Ask():
+            return Shape(Verdict(), query.streams, None)
+        case _:
+            assert_never(query)

@@ -67,7 +67,7 @@ class Timeline:
         """Of a query, when the entries before the log position `solved` have been applied; None while nothing can be said."""
         for sample in reversed(self._samples):
             if registration.registered < sample.seen and sample.bound <= solved:
-                rules = [found for query in queries if query.state == "running" and (found := shape(query.text)).into is not None]
+                rules = [found for query in queries if query.stands and (found := shape(query.text)).into is not None]
                 return _progress(shape(registration.text).streams, rules, sample.streams)
         return None
 

@@ -1,32 +1,30 @@
-"""Queries: registered, described, explained, dropped."""
+"""Queries: registered, described, dropped."""
 
 import asyncio
 import hashlib
 from concurrent.futures import Future
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
-from engine.entries import Drop, Register
+from engine.entries import POLICIES, UNRESTRICTED, Drop, Register
 from epsparql.errors import Warning_
 from pipeline.catalogue import Registration
 from pipeline.log import Ack
 from server.access import ADMIN, READ, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
-from server.compiled import check, explained, shape
+from server.compiled import check, shape
 from server.names import Name, decoded, encoded
-from server.negotiation import choose
 from server.problems import Fault, Problem, bad_request, described, of_exception, unsupported
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
 SPARQL = "application/sparql-query"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
-_POLICIES = ("unrestricted", "recent", "chronological")
 _DEFAULT_GRAPHS = ("all", "unnamed")
 _NO_QUERY = described(HTTPStatus.NOT_FOUND)
 
@@ -56,8 +54,11 @@ class QueryLinks(BaseModel):
     events: str
 
 
-class QueryDocument(BaseModel):
-    """`registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id."""
+class QuerySummary(BaseModel):
+    """`state` is running, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+
+    `registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id.
+    """
 
     name: str
     query: str
@@ -69,20 +70,27 @@ class QueryDocument(BaseModel):
     solutions: int
     last: str | None
     lag: int
-    warnings: list[WarningDocument]
     links: QueryLinks
 
 
+class QueryDocument(QuerySummary):
+    """A query with the warnings of its text; to find them it is planned anew."""
+
+    warnings: list[WarningDocument]
+
+
 class QueryList(BaseModel):
-    queries: list[QueryDocument]
+    """All queries, without their warnings: these are in the document of each."""
+
+    queries: list[QuerySummary]
 
 
 class QueryWish(BaseModel):
     """A query to register; `name` is for POST alone."""
 
     query: str
-    policy: str = "unrestricted"
-    default_graph: str = "all"
+    policy: str = UNRESTRICTED
+    default_graph: Literal["all", "unnamed"] = "all"
     from_: str | int = Field(default="now", alias="from")
     name: str | None = None
 
@@ -120,7 +128,7 @@ async def put_query(
     request: Request,
     response: Response,
     service: Shared,
-    policy: str = _POLICIES[0],
+    policy: str = UNRESTRICTED,
     default_graph: str = _DEFAULT_GRAPHS[0],
     from_: Annotated[str, Query(alias="from")] = "now",
     replace: Annotated[bool, Query(description="Drop a different query of this name and start a new solution log")] = False,
@@ -144,7 +152,7 @@ async def post_query(
     response: Response,
     service: Shared,
     name: str | None = None,
-    policy: str = _POLICIES[0],
+    policy: str = UNRESTRICTED,
     default_graph: str = _DEFAULT_GRAPHS[0],
     from_: Annotated[str, Query(alias="from")] = "now",
 ) -> QueryDocument:
@@ -173,13 +181,9 @@ async def _wish(request: Request, service: Service, options: dict[str, str], nam
             )
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
-    policy = _one_of("policy", text_member(found, "policy", options["policy"]), _POLICIES, name)
+    policy = _one_of("policy", text_member(found, "policy", options["policy"]), POLICIES, name)
     default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), _DEFAULT_GRAPHS, name)
     start = found.get("from", options["from"])
-    if policy != "unrestricted":
-        raise unsupported(f"the policy {policy!r} is not evaluated by this version; leave it out", query=name)
-    if default_graph != "all":
-        raise unsupported("default_graph 'unnamed' is not evaluated by this version; leave it out", query=name)
     if start != "now":
         raise unsupported(f"from {start!r} is not offered by this version: a query reads from 'now'", query=name)
     named = text_member(found, "name", "") or None
@@ -212,13 +216,14 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     service.notify()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
-    return _document(service, service.query(name), (*warnings, *_unfed(service, wish.text)))
+    registration = service.query(name)
+    return _document(service, registration, (*warnings, *_unfed(service, registration)))
 
 
-def _unfed(service: Service, text: str) -> list[Warning_]:
+def _unfed(service: Service, registration: Registration) -> list[Warning_]:
     """Of several streams, those that hold the query back because nothing was ever sent to them, and no rule writes them."""
-    streams = shape(text).streams
-    derived = {shape(query.text).into for query in service.queries() if query.state == "running"}
+    streams = shape(registration.text).streams if registration.state == "running" else ()
+    derived = {shape(query.text).into for query in service.queries() if query.stands}
     known = service.log.catalogue.streams
     unfed = [name for name in streams if name not in derived and (name not in known or (known[name].latest is None and not known[name].finished))]
     return [
@@ -229,9 +234,10 @@ def _unfed(service: Service, text: str) -> list[Warning_]:
 
 
 async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
-    others = [query.text for query in service.queries() if query.state == "running" and query.name != name]
+    others = [query for query in service.queries() if query.stands and query.name != name]
+    policies = {query.name: query.policy for query in others} | {name: wish.policy}
     try:
-        return await asyncio.to_thread(check, wish.text, others)
+        return await asyncio.to_thread(check, wish.text, {query.name: query.text for query in others}, name, policies)
     except epsparql.QueryError as error:
         raise Fault(of_exception(error, query=name)) from None
 
@@ -240,10 +246,10 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
     return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
 
 
-def _document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+def _summary(service: Service, registration: Registration) -> QuerySummary:
     path = f"/queries/{encoded(registration.name)}"
     tally = service.solutions.tally(registration.registered)
-    return QueryDocument(
+    return QuerySummary(
         name=registration.name,
         query=registration.text,
         policy=registration.policy,
@@ -254,9 +260,13 @@ def _document(service: Service, registration: Registration, warnings: tuple[Warn
         solutions=tally.count,
         last=tally.last,
         lag=max(service.log.head() - service.solutions.position, 0),
-        warnings=[_warning(warning, registration.text) for warning in warnings],
         links=QueryLinks(plan=f"{path}/plan", solutions=f"{path}/solutions", events=f"{path}/events"),
     )
+
+
+def _document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+    shown = [_warning(warning, registration.text) for warning in warnings]
+    return QueryDocument(**dict(_summary(service, registration)), warnings=shown)
 
 
 def _warning(warning: Warning_, text: str) -> WarningDocument:
@@ -267,14 +277,16 @@ def _warning(warning: Warning_, text: str) -> WarningDocument:
 # ---------------------------------------------------------------- what is registered
 @router.get("/queries", dependencies=[ADMIN], summary="All queries")
 async def list_queries(service: Shared) -> QueryList:
-    return QueryList(queries=[_document(service, registration, ()) for registration in service.queries()])
+    return QueryList(queries=[_summary(service, registration) for registration in service.queries()])
 
 
 @router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)
 async def get_query(name: Name, service: Shared) -> QueryDocument:
     registration = service.query(name)
-    warnings = await asyncio.to_thread(check, registration.text) if registration.state == "running" else ()
-    return _document(service, registration, (*warnings, *_unfed(service, registration.text)))
+    warnings: tuple[Warning_, ...] = ()
+    if registration.state == "running":
+        warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
+    return _document(service, registration, (*warnings, *_unfed(service, registration)))
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
@@ -284,15 +296,3 @@ async def delete_query(name: Name, service: Shared) -> None:
         await asyncio.wrap_future(_submit_drop(service, registration))
         service.forget(registration)
     service.notify()
-
-
-@router.get(
-    "/queries/{name}/plan",
-    dependencies=[READ],
-    summary="How the query is evaluated",
-    responses=described(HTTPStatus.NOT_FOUND, success={200: {"description": "The plan", "content": {"text/plain": {"schema": {"type": "string"}}}}}),
-    response_class=Response,
-)
-async def get_plan(name: Name, request: Request, service: Shared) -> Response:
-    choose(request.headers.get("accept"), ("text/plain",))
-    return Response(await asyncio.to_thread(explained, service.query(name).text), media_type="text/plain")

@@ -4,15 +4,16 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import TextIO
 
 import epsparql
-from engine.entries import Facts, Finish, Micros, Register, SetStream
+from engine.entries import POLICIES, UNRESTRICTED, Facts, Finish, Micros, Register, SetStream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
+from pipeline.results import Triples
 from pipeline.solutions import Solution, SolutionReader
 from server.compiled import Shape, check, shape
 from server.service import Runner
@@ -22,6 +23,10 @@ from server.sources import Message, NamedFile, QueryFile, SourceFault, facts_of,
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
 _LOOK_S = 0.2
+
+
+class PolicyFault(Exception):
+    """A wish for a policy, or for the policy of a query, that there is not."""
 
 
 class RunnerFailed(Exception):
@@ -37,6 +42,8 @@ class Replay:
     background: Sequence[NamedFile]
     runner: str = "inprocess"
     master: str = "local[*,4]"
+    default_graph: str = "all"
+    policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Summary:
 def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None]) -> Summary:
     """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
-    shapes = {query.name: _checked(query, replay.queries[:before]) for before, query in enumerate(replay.queries)}
+    shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     _check_format(fmt, replay.queries, shapes)
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
         fed = write_log(log, replay, shapes)
@@ -68,9 +75,26 @@ def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell
 
 
 # ---------------------------------------------------------------- what goes in
-def _checked(query: QueryFile, before: Sequence[QueryFile]) -> Shape:
+def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str, str]:
+    """The policies by query: `NAME=POLICY` is of one, `POLICY` of all that have none of their own. Raises: PolicyFault."""
+    names = [query.name for query in queries]
+    common, own = dict[str, str](), dict[str, str]()
+    for wish in wishes:
+        name, named, policy = wish.rpartition("=")
+        if policy not in POLICIES:
+            raise PolicyFault(f"{policy!r} is no policy; expected {', '.join(POLICIES[:-1])} or {POLICIES[-1]}")
+        if not named:
+            common = dict.fromkeys(names, policy)
+        elif name in names:
+            own[name] = policy
+        else:
+            raise PolicyFault(f"there is no query {name!r} to give a policy to; there is {', '.join(names)}")
+    return common | own
+
+
+def _checked(query: QueryFile, before: Sequence[QueryFile], policies: Mapping[str, str]) -> Shape:
     try:
-        check(query.text, [other.text for other in before])
+        check(query.text, {other.name: other.text for other in before}, query.name, policies)
         return shape(query.text)
     except epsparql.QueryError as error:
         raise query_fault(query.path, error) from None
@@ -85,16 +109,16 @@ def _check_names(queries: Sequence[QueryFile]) -> None:
 
 
 def _check_format(fmt: str, queries: Sequence[QueryFile], shapes: dict[str, Shape]) -> None:
-    """`json` and `csv` hold SELECTs, `turtle` holds CONSTRUCTs; each needs one at least."""
+    """`json` and `csv` hold what SELECT and ASK give, `turtle` what CONSTRUCT and DESCRIBE do; each needs one of them at least."""
     if fmt == "ndjson":
         return
-    wanted = "CONSTRUCT" if fmt == "turtle" else "SELECT"
+    wanted = "CONSTRUCT and DESCRIBE" if fmt == "turtle" else "SELECT and ASK"
     if not any(_fits(fmt, found) for found in shapes.values()):
         raise SourceFault(queries[0].path, f"--format {fmt} writes solutions of {wanted} queries, and none is given", expected="--format ndjson")
 
 
 def _fits(fmt: str, found: Shape) -> bool:
-    return (found.variables is None) == (fmt == "turtle")
+    return isinstance(found.form, Triples) == (fmt == "turtle")
 
 
 def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
@@ -111,7 +135,11 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
     for graph, triples in facts:
         log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), timeout=None)  # type: ignore[misc]
     for query in replay.queries:
-        log.submit_entry(lambda offset, query=query: Register(offset, query.name, query.text), timeout=None)  # type: ignore[misc]
+        policy = replay.policies.get(query.name, UNRESTRICTED)
+        log.submit_entry(
+            lambda offset, query=query, policy=policy: Register(offset, query.name, query.text, policy, replay.default_graph),  # type: ignore[misc]
+            timeout=None,
+        )
     derived = {found.into for found in shapes.values()}
     read = {stream for found in shapes.values() for stream in found.streams} - derived
     streams = dict.fromkeys(message.stream for message in fed) | dict.fromkeys(sorted(read))
@@ -169,16 +197,16 @@ def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: 
         for solution in page:
             counts[solution.query] += 1
             if fmt == "ndjson":
-                out.write(written(NDJSON, (solution,), shapes[solution.query].variables))
+                out.write(written(NDJSON, (solution,), shapes[solution.query].form))
             elif solution.query in kept:
                 kept[solution.query].append(solution)
     if fmt == "turtle":
-        out.write(written(TURTLE, [solution for found in kept.values() for solution in found], None))
+        out.write(written(TURTLE, [solution for found in kept.values() for solution in found], Triples()))
     elif fmt == "json" and len(kept) > 1:
-        documents = {name: json.loads(written(SPARQL_JSON, found, shapes[name].variables)) for name, found in kept.items()}
+        documents = {name: json.loads(written(SPARQL_JSON, found, shapes[name].form)) for name, found in kept.items()}
         out.write(json.dumps(documents, ensure_ascii=False) + "\n")
     else:
         for name, found in kept.items():
-            out.write(written(FORMATS[fmt], found, shapes[name].variables).rstrip("\n") + "\n")
+            out.write(written(FORMATS[fmt], found, shapes[name].form).rstrip("\n") + "\n")
     out.flush()
     return counts

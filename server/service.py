@@ -121,7 +121,7 @@ class Service:
         """Shared by all who follow the query."""
         number = registration.registered
         if number not in self._pages:
-            self._pages[number] = Pages(partial(self.solutions.read, number), partial(json_line, variables=shape(registration.text).variables))
+            self._pages[number] = Pages(partial(self.solutions.read, number), partial(json_line, form=shape(registration.text).form))
         return self._pages[number]
 
     def forget(self, registration: Registration) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, assert_never
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from pipeline import results
 from pipeline.catalogue import Registration
+from pipeline.results import Bindings, Form, Triples, Verdict
 from pipeline.solutions import Solution
 from server.access import READ, Shared
 from server.compiled import shape
@@ -30,29 +31,30 @@ NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
     "application/trig",
     "application/n-quads",
 )
-OF_SELECT = (SPARQL_JSON, CSV, NDJSON)
-OF_CONSTRUCT = (TURTLE, TRIG, N_QUADS, NDJSON)
+_TABLES = (SPARQL_JSON, CSV, NDJSON)
+_GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON)
 _EVENT_STREAM = "text/event-stream"
 _RETRY = "retry: 1000\n\n"
 
 
-def written(media_type: str, solutions: Sequence[Solution], variables: Sequence[str] | None) -> str:
-    """A page of solutions as `media_type`, one of OF_SELECT or OF_CONSTRUCT."""
-    names = () if variables is None else variables
-    match media_type:
-        case "application/x-ndjson":
-            return "".join(results.json_line(solution, variables) + "\n" for solution in solutions)
-        case "application/sparql-results+json":
-            return results.sparql_json(solutions, names)
-        case "text/csv":
-            return results.csv(solutions, names)
-        case "text/turtle":
-            return results.turtle(solutions)
-        case "application/trig":
-            return results.quads(solutions, "trig")
+def offered(form: Form) -> tuple[str, ...]:
+    """The media types of such solutions; the first is the default."""
+    return _GRAPHS if isinstance(form, Triples) else _TABLES
+
+
+def written(media_type: str, solutions: Sequence[Solution], form: Form) -> str:
+    """A page of solutions as `media_type`, one of those that are `offered`."""
+    if media_type == NDJSON:
+        return "".join(results.json_line(solution, form) + "\n" for solution in solutions)
+    match form:
+        case Bindings(variables):
+            return results.csv(solutions, variables) if media_type == CSV else results.sparql_json(solutions, variables)
+        case Verdict():
+            return results.csv_verdict(solutions) if media_type == CSV else results.sparql_json_verdict(solutions)
+        case Triples():
+            return results.turtle(solutions) if media_type == TURTLE else results.quads(solutions, "trig" if media_type == TRIG else "n-quads")
         case _:
-            assert media_type == N_QUADS
-            return results.quads(solutions, "n-quads")
+            assert_never(form)
 
 
 @router.get(
@@ -63,7 +65,7 @@ def written(media_type: str, solutions: Sequence[Solution], variables: Sequence[
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
-        success={200: {"description": "Solutions in order of emission", "content": {media: {} for media in dict.fromkeys(OF_SELECT + OF_CONSTRUCT)}}},
+        success={200: {"description": "Solutions in order of emission", "content": {media: {} for media in dict.fromkeys(_TABLES + _GRAPHS)}}},
     ),
     response_class=Response,
 )
@@ -76,27 +78,27 @@ async def get_solutions(
     wait: Annotated[float, Query(ge=0, description="Seconds to wait for a first solution")] = 0.0,
 ) -> Response:
     registration = service.query(name)
-    variables = shape(registration.text).variables
-    media_type = choose(request.headers.get("accept"), OF_CONSTRUCT if variables is None else OF_SELECT)
+    form = shape(registration.text).form
+    media_type = choose(request.headers.get("accept"), offered(form))
     found = await _pull(service, registration, after, limit, min(wait, service.settings.max_wait_s))
     last = found[-1].id if found else after
     parameters = {"after": last} if last else {}
     following = f"/queries/{encoded(name)}/solutions?{urlencode(parameters | {'limit': str(limit)})}"
-    return Response(
-        await asyncio.to_thread(written, media_type, found, variables), media_type=media_type, headers={"Link": f'<{following}>; rel="next"'}
-    )
+    return Response(await asyncio.to_thread(written, media_type, found, form), media_type=media_type, headers={"Link": f'<{following}>; rel="next"'})
 
 
 async def _pull(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> list[Solution]:
     deadline = asyncio.get_running_loop().time() + wait_s
     while True:
         seen = service.generation
+        ended = service.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
         try:
             found = await asyncio.to_thread(service.solutions.read, registration.registered, after, limit)
         except ValueError as error:
             raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
         left_s = deadline - asyncio.get_running_loop().time()
-        if found or left_s <= 0 or service.stopping.is_set() or not service.registered(registration):
+        over = service.stopping.is_set() or not service.registered(registration) or ended
+        if found or left_s <= 0 or over:
             return found
         await service.news(seen, left_s)
 

@@ -16,6 +16,7 @@ from pipeline.errors import FormatError
 from pipeline.formats import NDJSON, media_type_of, parse_body
 from pipeline.occurrences import Interval
 from pipeline.rdf import parse_message
+from server.encoding import undecodable
 
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
 _RDF_SUFFIXES = {".nt": ox.RdfFormat.N_TRIPLES, ".ttl": ox.RdfFormat.TURTLE, ".trig": ox.RdfFormat.TRIG, ".nq": ox.RdfFormat.N_QUADS}
@@ -70,8 +71,8 @@ def named_file(argument: str) -> NamedFile:
 def read_query(path: Path) -> QueryFile:
     try:
         return QueryFile(path, _read(path).decode("utf-8"))
-    except UnicodeDecodeError:
-        raise SourceFault(path, "the file is not UTF-8") from None
+    except UnicodeDecodeError as error:
+        raise SourceFault(path, "the file is not UTF-8", *undecodable(error), "UTF-8 text") from None
 
 
 def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
@@ -106,7 +107,7 @@ def _untimed_line(body: bytes) -> int:
 
 
 def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
-    """Graphs ("" for none) with their triples as N-Triples text. Raises: SourceFault."""
+    """Graphs ("" for none) with their triples as N-Triples text; the file's name as given is the graph of those in none. Raises: SourceFault."""
     suffix = file.path.suffix.lower()
     if suffix not in _RDF_SUFFIXES:
         raise SourceFault(file.path, f"no format of background is known by the suffix {suffix!r}", expected=", ".join(_RDF_SUFFIXES))
@@ -116,7 +117,7 @@ def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
         raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
     graphs: defaultdict[str, list[str]] = defaultdict(list)
     for statement in statements:
-        graphs[file.name or (statement.g or "").strip("<>")].append(f"{statement.s} {statement.p} {statement.o} .")
+        graphs[file.name if statement.g is None else statement.g.strip("<>")].append(f"{statement.s} {statement.p} {statement.o} .")
     for graph, triples in graphs.items():
         yield graph, "\n".join(triples) + "\n"
 

@@ -81,7 +81,32 @@ def rules(log: LogWriter) -> None:
     readings(log, range(120), Random(3))
 
 
-CASES: dict[str, Callable[[LogWriter], None]] = {"sequences": sequences, "changing": changing, "rules": rules}
+def completing(log: LogWriter) -> None:
+    """Queries of every form; some have given all they can long before the end."""
+    chance = Random(4)
+    log.append(lambda offset: Facts(offset, "http://e/plan", "<http://e/s1> <http://e/in> <http://e/hall> .\n"))
+    for name, text in FORMS.items():
+        register(log, name, text)
+    log.append(lambda offset: Register(offset, "unnamed", FORMS["rooms"], default_graph="unnamed"))
+    readings(log, range(60), chance)
+    log.append_events(
+        "default", batch_of(["<http://e/s1>"], ["<http://e/a>"], ['"7"'], ["<http://e/m>"], [START + 60 * SECOND], [START + 60 * SECOND])
+    )
+    readings(log, range(61, 120), chance)
+
+
+FORMS = {
+    "some": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 60) }",
+    "none": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 600) }",
+    "three": "PREFIX : <http://e/> SELECT ?s ?v { ?s :a ?v } ORDER BY DESC(?v) LIMIT 3",
+    "about": "PREFIX : <http://e/> DESCRIBE ?s { ?s :a ?v FILTER(?v > 60) }",
+    "rooms": "PREFIX : <http://e/> SELECT ?s ?room { ?s :a ?v ; :in ?room }",
+    "graphs": "PREFIX : <http://e/> SELECT ?g ?v { GRAPH ?g { ?s :a ?v } }",
+    "means": "PREFIX : <http://e/> SELECT ?s (AVG(?v) AS ?mean) { ?s :a ?v } GROUP BY ?s WINDOW [RANGE PT20S STEP PT10S]",
+}
+
+
+CASES: dict[str, Callable[[LogWriter], None]] = {"sequences": sequences, "changing": changing, "rules": rules, "completing": completing}
 
 
 def write(case: str, data: Path) -> None:

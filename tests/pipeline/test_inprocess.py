@@ -4,6 +4,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
+from contextlib import closing
 from errno import EIO, ENOSPC
 from itertools import count
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.entries import Register
+from engine.entries import Register, StateChange
 from engine.run import Engine
 from pipeline import inprocess
 from pipeline.errors import Locked, OutOfOrder
@@ -21,6 +23,7 @@ from pipeline.hosting import EngineHost, Snapshots, host_of
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.solutions import Solution, SolutionReader, SolutionWriter
+from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import Clock, occurrences, until
 
 PAIRS = "SELECT ?a ?b WHERE { { <http://e/s> <http://e/p> ?a } SEQ { <http://e/s> <http://e/p> ?b } WITHIN 0.000003 }"
@@ -156,6 +159,35 @@ def test_a_query_that_does_not_compile_is_a_state_not_a_failure(tmp_path: Path) 
         shown = log.catalogue.with_changes(SolutionReader(tmp_path).changes)
         assert (shown["bad"].registered, shown["bad"].state, shown["pairs"].state) == (bad, "failed", "running")
         assert answered(tmp_path, good)
+
+
+def in_pieces(data: Path, head: int, step: int) -> tuple[list[tuple[object, ...]], list[StateChange]]:
+    """Solutions and changes of a log that a new engine takes up every `step` entries, from the snapshot of the one before."""
+    solutions: list[tuple[object, ...]] = []
+    changes: list[StateChange] = []
+    for lo in range(0, head, step):
+        with closing(EngineHost(data)) as host:
+            for advance in host.run(lo, min(lo + step, head)):
+                rows = advance.outcome.solutions.to_pylist()
+                solutions += [(row["query"], row["entry"], row["start"], row["end"], tuple(row["values"])) for row in rows]
+                changes += advance.outcome.changes
+            host.save()
+    return solutions, changes
+
+
+def test_queries_of_every_form_are_taken_up_where_they_stood(tmp_path: Path) -> None:
+    data = tmp_path / "whole"
+    cases.write("completing", data)
+    head = cases.head_of(data)
+    whole = in_pieces(data, head, head)
+    assert {(change.name, change.state) for change in whole[1]} == {("some", "completed"), ("none", "completed"), ("three", "completed")}
+    counts = Counter(row[0] for row in whole[0])
+    assert [counts[name] for name in ("some", "none", "three")] == [1, 1, 3]
+    assert min(counts[name] for name in ("about", "rooms", "graphs", "means")) > 0
+    assert (counts["unnamed"], counts["graphs"]) == (0, 1)
+    for step in (40, 7):
+        shutil.rmtree(data / "snapshots")
+        assert in_pieces(data, head, step) == whole
 
 
 def test_a_fault_of_the_engine_is_seen_and_nothing_is_committed(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline import results
 from pipeline.formats import N_QUADS, TRIG, parse_body
+from pipeline.results import Bindings, Triples, Verdict
 from pipeline.solutions import Solution, solution_id
 from pipeline.times import instant
 
@@ -35,12 +36,12 @@ def test_a_term_in_json_and_csv(term: str, binding: dict[str, str], plain: str) 
 
 
 def test_a_line_is_what_the_interface_says() -> None:
-    line = results.json_line(solved('"1"', None, "<x:a>"), ["v", "w", 'x"y'])
+    line = results.json_line(solved('"1"', None, "<x:a>"), Bindings(("v", "w", 'x"y')))
     assert line == (
         f'{{"query":"q","id":"{solution_id(T2, 0)}","start":"2026-01-01T00:00:01Z","end":"2026-01-01T00:00:02.5Z",'
         '"binding":{"v":{"type":"literal","value":"1"},"x\\"y":{"type":"uri","value":"x:a"}}}'
     )
-    constructed = results.json_line(solved("<x:a> <x:b> <x:c> .", '<x:a> <x:b> "\\n" .', query="ü\n"), None)
+    constructed = results.json_line(solved("<x:a> <x:b> <x:c> .", '<x:a> <x:b> "\\n" .', query="ü\n"), Triples())
     assert json.loads(constructed)["triples"] == '<x:a> <x:b> <x:c> .\n<x:a> <x:b> "\\n" .'
     assert json.loads(constructed)["query"] == "ü\n"
 
@@ -63,6 +64,30 @@ def test_csv_has_its_times_before_the_variables() -> None:
     assert results.csv_constructed([solved('<x:a> <x:b> "c" .')]).splitlines()[1].endswith(",x:a,x:b,c")
 
 
+@pytest.mark.parametrize("verdict", [True, False])
+def test_a_verdict_in_every_format(verdict: bool) -> None:
+    text = str(verdict).lower()
+    answer = solved(f'"{text}"^^<http://www.w3.org/2001/XMLSchema#boolean>')
+    line = json.loads(results.json_line(answer, Verdict()))
+    assert line == {"query": "q", "id": answer.id, "start": "2026-01-01T00:00:01Z", "end": "2026-01-01T00:00:02.5Z", "boolean": verdict}
+    document = results.sparql_json_verdict([answer])
+    parsed = ox.parse_query_results(document.encode(), ox.QueryResultsFormat.JSON)
+    assert isinstance(parsed, ox.QueryBoolean)
+    assert bool(parsed) is verdict
+    assert json.loads(document)["epsparql"] == [{"id": answer.id, "start": "2026-01-01T00:00:01Z", "end": "2026-01-01T00:00:02.5Z"}]
+    assert results.csv_verdict([answer]).splitlines() == ["id,start,end,boolean", f"{answer.id},2026-01-01T00:00:01Z,2026-01-01T00:00:02.5Z,{text}"]
+
+
+def test_what_is_not_answered_yet_has_no_verdict() -> None:
+    assert json.loads(results.sparql_json_verdict([])) == {"head": {}, "epsparql": []}
+    assert results.csv_verdict([]).splitlines() == ["id,start,end,boolean"]
+
+
+@pytest.mark.parametrize("fmt", ["trig", "n-quads"])
+def test_a_description_without_triples_has_no_graph(fmt: str) -> None:
+    assert results.quads([solved()], fmt).strip() == ""
+
+
 def test_constructed_triples_come_once() -> None:
     found = [solved("<x:a> <x:b> <x:c> ."), solved("<x:a> <x:b> <x:c> .", "<x:a> <x:b> <x:d> .")]
     assert results.n_triples(found) == "<x:a> <x:b> <x:c> .\n<x:a> <x:b> <x:d> .\n"
@@ -83,4 +108,4 @@ def test_timed_graphs_can_be_fed_back(fmt: str, media_type: str) -> None:
 
 @given(st.builds(ox.Literal, st.text(st.characters(exclude_categories=["Cs"]))))
 def test_any_text_survives_json(literal: ox.Literal) -> None:
-    assert json.loads(results.json_line(solved(str(literal)), ["v"]))["binding"]["v"] == {"type": "literal", "value": literal.value}
+    assert json.loads(results.json_line(solved(str(literal)), Bindings(("v",))))["binding"]["v"] == {"type": "literal", "value": literal.value}

@@ -1,4 +1,4 @@
-"""A sample of the conformance cases on Spark, all in one session; in-process, tests/engine/test_conformance.py runs every one."""
+"""The conformance cases on Spark: every one in one session, and three through `replay --runner spark`. In-process, tests/engine/test_conformance.py runs them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.log import LogWriter
 from pipeline.spark import run_to_end, session
+from server import cli
 from server.compiled import shape
 from server.replay import Replay, write_log
 from server.solutions import NDJSON, written
@@ -17,7 +18,8 @@ from tests.engine.test_conformance import CASES, read, row
 from tests.pipeline.spark_cases import compile_kernel, found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
-SAMPLE = CASES[::10]
+AT_ONCE = 20
+"""Streaming queries that run beside one another."""
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +29,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield started
 
 
-def test_a_sample_of_the_cases(spark: SparkSession, tmp_path: Path) -> None:
-    assert len(SAMPLE) == 20
-    for case in SAMPLE:
+def test_every_case(spark: SparkSession, tmp_path: Path) -> None:
+    assert len(CASES) == 200
+    for case in CASES:
         _write(case, tmp_path / case.name)
-    run_to_end(spark, [tmp_path / case.name for case in SAMPLE])
-    wrong = [case.name for case in SAMPLE if _found(case, tmp_path / case.name) != Counter(read(case).expected)]
+    for first in range(0, len(CASES), AT_ONCE):
+        run_to_end(spark, [tmp_path / case.name for case in CASES[first : first + AT_ONCE]])
+    wrong = [case.name for case in CASES if _found(case, tmp_path / case.name) != Counter(read(case).expected)]
     assert wrong == []
+
+
+@pytest.mark.parametrize("case", CASES[7::80], ids=lambda path: path.name)
+def test_replay_on_spark(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
+    status = cli.main(
+        ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]"]
+    )
+    printed = capsys.readouterr()
+    assert status == 0, printed.err
+    assert Counter(map(row, printed.out.splitlines())) == Counter(read(case).expected)
 
 
 def _write(case: Path, data: Path) -> None:
@@ -44,6 +58,6 @@ def _write(case: Path, data: Path) -> None:
 
 
 def _found(case: Path, data: Path) -> Counter[object]:
-    variables = shape((case / "query.rq").read_text()).variables
+    form = shape((case / "query.rq").read_text()).form
     solutions, _ = found_in(data)
-    return Counter(row(line) for line in written(NDJSON, solutions, variables).splitlines())
+    return Counter(row(line) for line in written(NDJSON, solutions, form).splitlines())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from server.cli import main
+from server.plans import PlanDocument
 from tests.server.conftest import EX, event, moment, values
 
 OK, USER_FAULT = 0, 2
@@ -122,11 +123,15 @@ class TestReplay:
             pytest.param(["--query", "q.rq", "--background", "q.rq"], "q.rq: no format of background", id="background's suffix"),
             pytest.param(["--query", "q.rq", "--background", "bad.ttl"], "bad.ttl:2:", id="background"),
             pytest.param(["--query", "bad.rq"], "bad.rq:2:", id="query"),
-            pytest.param(["--query", "bytes.rq"], "bytes.rq: the file is not UTF-8", id="query's encoding"),
+            pytest.param(["--query", "bytes.rq"], "bytes.rq:2:9: the file is not UTF-8; expected UTF-8 text", id="query's encoding"),
             pytest.param(["--query", "q.rq", "--query", "sub/q.rq"], "'q' is that of", id="one name twice"),
             pytest.param(["--query", "q.rq", "--format", "turtle"], "CONSTRUCT", id="no graph"),
-            pytest.param(["--query", "q.rq", "--policy", "q=recent"], "not evaluated by this version", id="policy"),
-            pytest.param(["--query", "q.rq", "--default-graph", "unnamed"], "not evaluated by this version", id="default graph"),
+            pytest.param(
+                ["--query", "q.rq", "--policy", "q=best"], "'best' is no policy; expected unrestricted, recent or chronological", id="no policy"
+            ),
+            pytest.param(
+                ["--query", "q.rq", "--policy", "r=recent"], "there is no query 'r' to give a policy to; there is q", id="policy of no query"
+            ),
         ],
     )
     def test_other_faults(
@@ -137,9 +142,27 @@ class TestReplay:
         write(tmp_path, "sub/q.rq", values("default"))
         write(tmp_path, "bad.rq", "SELECT ?s\nWHERE { SEQ { ?s ?p ?o } }")
         write(tmp_path, "bad.ttl", "<urn:a> <urn:b>\n1 2 .")
-        (tmp_path / "bytes.rq").write_bytes(b"\xff")
+        (tmp_path / "bytes.rq").write_bytes("SELECT ?s\n{ ?s :é ".encode() + b"\xff }")
         assert main(["replay", *arguments]) == USER_FAULT
         assert fault in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("policies", "starts"),
+        [
+            pytest.param([], {"q": [1, 2], "r": [1, 2]}, id="unrestricted"),
+            pytest.param(["recent"], {"q": [2], "r": [2]}, id="of all queries"),
+            pytest.param(["q=chronological", "recent"], {"q": [1], "r": [2]}, id="a query's own goes before the common one"),
+        ],
+    )
+    def test_policies(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], policies: list[str], starts: dict[str, list[int]]) -> None:
+        text = f"PREFIX : <{EX}> SELECT * WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}"
+        queries = [write(tmp_path, f"{name}.rq", text) for name in starts]
+        lines = [{"s": f"<{EX}s>", "p": f"<{EX}{p}>", "o": f"<{EX}o>", "at": f"1970-01-01T00:00:0{at}Z"} for at, p in enumerate("aab", 1)]
+        stream = write(tmp_path, "s.ndjson", "\n".join(map(json.dumps, lines)))
+        named = [part for query in queries for part in ("--query", str(query))]
+        assert main(["replay", *named, "--stream", str(stream), *(part for policy in policies for part in ("--policy", policy))]) == OK
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {name: sorted(int(row["start"][17:19]) for row in found if row["query"] == name) for name in starts} == starts
 
     def test_a_name_with_an_equals_sign(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         query = write(tmp_path, "q.rq", values("http://example.org/?a=b"))
@@ -161,28 +184,31 @@ class TestCheck:
     def test_faults_and_warnings(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["check", str(q)]) == OK
         assert capsys.readouterr().out == ""
-        doubtful = write(tmp_path, "d.rq", f"PREFIX : <{EX}> SELECT ?s WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}")
+        doubtful = write(tmp_path, "d.rq", f"PREFIX : <{EX}> SELECT ?s WHERE {{ {{ ?s :a ?v }}\n  SEQ {{ ?s :b ?w }} }}")
         assert main(["check", str(doubtful)]) == OK
-        assert f"{doubtful}:1:1: warning: goals of SEQ are kept for ever" in capsys.readouterr().out
+        assert f"{doubtful}:2:3: warning: SEQ keeps the solutions on its left for ever" in capsys.readouterr().out
         wrong = write(tmp_path, "w.rq", 'SELECT ?s WHERE { ?s ?p ?o\n FILTER(?o < "P1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }')
         assert main(["check", str(q), str(wrong), str(doubtful)]) == USER_FAULT
         captured = capsys.readouterr()
         assert f"{wrong}:2:" in captured.err
         assert "PT1H" in captured.err
-        assert "kept for ever" in captured.out, "the others are checked all the same"
+        assert "for ever" in captured.out, "the others are checked all the same"
         assert main(["check", str(tmp_path / "missing.rq")]) == USER_FAULT
 
 
 class TestExplain:
-    def test_text(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_every_format(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["explain", str(q)]) == OK
         assert "scan" in capsys.readouterr().out
+        assert main(["explain", str(q), "--format", "json"]) == OK
+        assert PlanDocument.model_validate_json(capsys.readouterr().out, strict=True).partition.key == "?s"
+        assert main(["explain", str(q), "--format", "mermaid"]) == OK
+        assert capsys.readouterr().out.startswith("flowchart BT\n")
 
     def test_faults(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         wrong = write(tmp_path, "w.rq", "SELECT")
         assert main(["explain", str(wrong)]) == USER_FAULT
         assert "w.rq:1:" in capsys.readouterr().err
-        assert main(["explain", str(q), "--format", "mermaid"]) == USER_FAULT
         assert main(["explain", str(tmp_path / "missing.rq")]) == USER_FAULT
 
 
@@ -211,6 +237,12 @@ def test_bench_engine(workload: str, matches: int, tmp_path: Path, capsys: pytes
     assert (found["bench"], found["workload"], found["n"], found["k"], found["matches"]) == ("engine", workload, 200_000, 1000, matches)
     assert min(found["events_per_s"], found["cpu_s"], found["peak_rss_mb"]) > 0
     assert json.loads(lines.read_text()) == found
+
+
+def test_bench_fuzz(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "fuzz", "--n", "20"]) == OK
+    found = json.loads(capsys.readouterr().out)
+    assert (found["bench"], sum(found["found"].values())) == ("fuzz", 20)
 
 
 @pytest.mark.slow

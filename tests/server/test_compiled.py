@@ -32,8 +32,9 @@ def test_a_rule_is_checked_beside_rules_alone_and_a_select_beside_nothing(monkey
         return parse(text)
 
     monkeypatch.setattr(epsparql, "parse", noted)
-    check(select(11), [*others, BACK])
+    beside = {f"query{k}": text for k, text in enumerate((*others, BACK))}
+    check(select(11), beside)
     assert parsed == [select(11)]
     with pytest.raises(epsparql.QueryError, match="feed itself"):
-        check(RULE, [*others, BACK])
+        check(RULE, beside)
     assert parsed == [select(11), RULE, BACK]

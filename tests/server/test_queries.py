@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from epsparql.client import Client, segment
-from tests.server.conftest import EX, event, until, values
+from server.plans import PlanDocument
+from tests.server.conftest import EX, event, moment, until, values
 from tests.server.test_streams import assert_problem
 
 SPARQL = {"Content-Type": "application/sparql-query"}
@@ -33,7 +34,8 @@ def test_registered_as_text(http: httpx.Client, name: str, stream: str) -> None:
             else True
         )
     assert http.get(answer.headers["location"]).json()["registered"] == document["registered"]
-    assert name in [each["name"] for each in http.get("/queries").json()["queries"]]
+    listed = next(each for each in http.get("/queries").json()["queries"] if each["name"] == name)
+    assert set(listed) == set(document) - {"warnings"}, "a list that does not look for warnings does not say that there are none"
 
 
 def test_registered_as_json(http: httpx.Client, name: str, stream: str) -> None:
@@ -121,8 +123,7 @@ def test_a_place_in_a_json_body_is_one_in_the_query(http: httpx.Client, name: st
         pytest.param("SELECT", {"Content-Type": "text/plain"}, "", 415, "media-type", id="media type"),
         pytest.param("SELECT", {}, "", 415, "media-type", id="no media type"),
         pytest.param("SELECT", SPARQL, "?policy=best", 400, "invalid-member", id="no policy"),
-        pytest.param("SELECT", SPARQL, "?policy=recent", 422, "unsupported", id="policy"),
-        pytest.param("SELECT", SPARQL, "?default_graph=unnamed", 422, "unsupported", id="default graph"),
+        pytest.param("SELECT", SPARQL, "?default_graph=some", 400, "invalid-member", id="default graph"),
         pytest.param("SELECT", SPARQL, "?from=beginning", 422, "unsupported", id="from"),
         pytest.param("SELECT", SPARQL, "?replace=perhaps", 400, "invalid-parameter", id="no boolean"),
         pytest.param("#" * 10_001, SPARQL, "", 413, "too-large", id="too large"),
@@ -170,16 +171,36 @@ def test_warnings_tell_of_streams_that_are_waited_for(http: httpx.Client, client
 
 def test_the_plan(http: httpx.Client, name: str, stream: str) -> None:
     put(http, name, values(stream))
-    answer = http.get(f"/queries/{segment(name)}/plan")
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert "scan" in answer.text
+    path = f"/queries/{segment(name)}/plan"
+    found = {kind: http.get(path, headers={"Accept": kind}) for kind in ("application/json", "text/plain", "text/vnd.mermaid", "*/*")}
+    for kind, answer in found.items():
+        assert answer.headers["content-type"].startswith("application/json" if kind == "*/*" else kind)
+    document = PlanDocument.model_validate_json(found["application/json"].text, strict=True)
+    assert [(step.operator, step.inputs) for step in document.plan] == [("SELECT", [1]), ("scan", [])]
+    assert [(item.node, item.inputs) for item in document.algebra] == [("Select", [1]), ("Bgp", [])]
+    assert "scan" in found["text/plain"].text
+    assert found["text/vnd.mermaid"].text.startswith("flowchart")
     assert_problem(http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "image/png"}), 406)
+
+
+def test_policies(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?v FROM STREAM <{stream}> WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}"
+    other = f"{name} too"
+    recent = put(http, name, text, "?policy=recent")
+    chronological = http.put(f"/queries/{segment(other)}", json={"query": text, "policy": "chronological"})
+    assert [(answer.status_code, answer.json()["policy"]) for answer in (recent, chronological)] == [(201, "recent"), (201, "chronological")]
+    assert "SEQ recent on ?s" in http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "text/plain"}).text
+    assert "until a right one consumes them" in http.get(f"/queries/{segment(other)}").json()["warnings"][0]["message"]
+    events = enumerate(("a", "a", "b"), 1)
+    client.send(stream, "\n".join(event(second, value=second).replace(f"{EX}value", f"{EX}{predicate}") for second, predicate in events))
+    client.finish(stream)
+    assert [[solution.start for solution in client.solutions(each, wait_s=30)] for each in (name, other)] == [[moment(2)], [moment(1)]]
 
 
 def test_a_query_without_a_triple_pattern(http: httpx.Client, client: Client, name: str, stream: str) -> None:
     answer = put(http, name, f"SELECT ?x FROM STREAM <{stream}> WHERE {{ BIND(1 AS ?x) }}")
     assert (answer.status_code, answer.json()["warnings"]) == (201, [])
-    assert "BIND of ?x" in http.get(f"/queries/{segment(name)}/plan").text
+    assert "BIND of ?x" in http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "text/plain"}).text
     client.send(stream, event(1))
     assert len(client.solutions(name, wait_s=30)) == 1
 

@@ -1,0 +1,293 @@
+"""explain: every node of the algebra in words, what a plan pushes down and keeps, the partition key, and well-formed charts."""
+
+import json
+import re
+from typing import get_args
+
+import pytest
+
+import epsparql
+from engine.explain import Explanation, document, explain, mermaid, text
+from engine.explain.drawing import DEEPEST, LONGEST, LONGEST_BOX
+from engine.explain.outline import Outliner
+from engine.explain.partition import partition
+from epsparql import algebra as a
+from server.plans import PlanDocument
+
+PREFIXES = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
+NODES = [
+    pytest.param("SELECT * { ?x :a ?y }", ["Bgp ?x <http://e/a> ?y"], id="Bgp"),
+    pytest.param("SELECT * { { ?x :a ?y } { ?x :b ?z } }", ["Join"], id="Join"),
+    pytest.param("SELECT * { { ?x :a ?y } UNION { ?x :b ?y } }", ["Union"], id="Union"),
+    pytest.param("SELECT * { ?x :a ?y FILTER(?y > 3 && ?y < 9) }", ["Filter ?y > 3 && ?y < 9"], id="Filter"),
+    pytest.param("SELECT * { ?x :a ?y FILTER(?y > 3 || EXISTS { ?x :b ?y }) }", ["Filter ?y > 3 || EXISTS { ... }", "Bgp ?x <http://e/b> ?y"], id="EXISTS"),
+    pytest.param("SELECT * { ?x :a ?y BIND(?y + 1 AS ?z) }", ["Extend ?z := ?y + 1"], id="Extend"),
+    pytest.param("SELECT * { { ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10 }", ["SeqJoin", "Within PT10S"], id="SeqJoin and Within"),
+    pytest.param("SELECT * { { ?x :a ?y } EQUALS { ?x :b ?z } }", ["EqJoin"], id="EqJoin"),
+    pytest.param("SELECT * { { ?x :a ?y } OVERLAPS { ?x :b ?z } }", ["RelationJoin OVERLAPS"], id="RelationJoin"),
+    pytest.param("SELECT * { ?x :a ?y OPTIONAL { ?x :b ?z FILTER(?z > ?y) } }", ["LeftJoin ?z > ?y"], id="LeftJoin"),
+    pytest.param("SELECT * { { ?x :a ?y } OPTIONALSEQ { ?x :b ?z } }", ["SeqRightJoin"], id="SeqRightJoin"),
+    pytest.param("SELECT * { { ?x :a ?y } EQUALSOPTIONAL { ?x :b ?z } }", ["EqLeftJoin"], id="EqLeftJoin"),
+    pytest.param("SELECT * { ?x :a ?y MINUS { ?x :b ?z } }", ["Minus"], id="Minus"),
+    pytest.param("SELECT * { { ?x :a ?y } SEQ { ?x :b ?z } WITHIN 5 WITHOUT { ?x :c ?w } }", ["SeqWithout within PT5S"], id="SeqWithout"),
+    pytest.param("SELECT * { { ?x :a ?y } WITHOUT { ?x :c ?w } FOR 5 }", ["WithoutFor PT5S"], id="WithoutFor"),
+    pytest.param("SELECT * { ?x (:a/^:b|:c)+ ?y }", ["Path ?x (<http://e/a>/^<http://e/b>|<http://e/c>)+ ?y"], id="Path"),
+    pytest.param('SELECT * { VALUES (?x ?y) { (:a 1) (UNDEF "b") } ?x :a ?z }', ["Values ?x ?y: 2 rows"], id="Values"),
+    pytest.param("SELECT * { GRAPH ?g { ?x :a ?y } }", ["Graph ?g"], id="Graph"),
+    pytest.param(
+        "SELECT ?y FROM NAMED WINDOW :w ON <s> [RANGE PT10S STEP PT5S] { WINDOW :w { ?x :a ?y } }",
+        ["Select ?y RSTREAM window <http://e/w> on s of PT10S every PT5S", "InWindow <http://e/w>"],
+        id="InWindow",
+    ),
+    pytest.param(
+        'SELECT ?x (COUNT(*) AS ?n) (GROUP_CONCAT(DISTINCT ?y; SEPARATOR=",") AS ?all) { ?x :a ?y } GROUP BY ?x HAVING(SUM(?y) > 3) WINDOW [RANGE "PT1H" STEP "PT10M"]',
+        ['Group by ?x over the last PT1H, every PT10M COUNT(*); GROUP_CONCAT(DISTINCT ?y; SEPARATOR=","); SUM(?y)', "Filter SUM(?y) > 3", "Extend ?n := COUNT(*)"],
+        id="Group with a step",
+    ),
+    pytest.param("SELECT (MAX(?y) AS ?m) { ?x :a ?y } WINDOW [ROWS 3]", ["Group all in one group over the last 3 solutions MAX(?y)"], id="Group of rows"),
+    pytest.param(
+        "SELECT * { ?x :a ?y { SELECT DISTINCT ?x { ?x :b ?z } ORDER BY DESC(?z) ?x OFFSET 1 LIMIT 2 } }",
+        ["SubSelect DISTINCT ?x ORDER BY DESC(?z), ?x OFFSET 1 LIMIT 2"],
+        id="SubSelect",
+    ),
+    pytest.param("SELECT DISTINCT ?x { ?x :a ?y } ORDER BY ?y LIMIT 3", ["Select DISTINCT ?x ORDER BY ?y LIMIT 3"], id="Select"),
+    pytest.param("CONSTRUCT { ?x :z ?y } INTO STREAM <o> { ?x :a ?y }", ["Construct ?x <http://e/z> ?y INTO STREAM <o>"], id="Construct"),
+    pytest.param("ASK FROM :g FROM NAMED :h { ?x :a ?y }", ["Ask FROM <http://e/g> FROM NAMED <http://e/h>"], id="Ask"),
+    pytest.param("DESCRIBE ?x :c { ?x :a ?y }", ["Describe ?x <http://e/c>"], id="Describe"),
+]  # fmt: skip
+LINE = re.compile(
+    r'flowchart BT|  classDef \w+ [-\w:#,]+|  (?P<box>\w+)\["[^"<>&]*(?:<br/>[^"<>&]*)*"\](?::::\w+)?|  (?P<source>\w+) --> (?P<target>\w+)'
+)
+
+
+def parsed(query: str) -> a.Query:
+    return epsparql.parse(PREFIXES + query).query
+
+
+def explained(query: str) -> Explanation:
+    return explain(parsed(query))
+
+
+def words(query: a.Query) -> list[str]:
+    return [f"{item.node} {item.detail}".rstrip() for item in Outliner.of(query).query(query)]
+
+
+@pytest.mark.parametrize(("query", "expected"), NODES)
+def test_a_node_in_words(query: str, expected: list[str]) -> None:
+    found = words(parsed(query))
+    assert [line for line in expected if line not in found] == [], found
+
+
+CHOICES = [
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10", "recent", "SEQ recent on ?x [latest of the left side kept PT10S, right side kept for the instant]", id="recent"),
+    pytest.param("{ ?x :a ?y } PAR { ?u :b ?z }", "chronological", "PAR chronological [unconsumed left side kept for ever, unserved right side kept for ever]", id="chronological"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHOUT { ?x :c ?w }", "recent", "SEQ ... WITHOUT recent (absent: what agrees on ?x) on ?x [latest of the left side kept for ever, right side kept for the instant, absent ones kept for ever]", id="WITHOUT"),
+    pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent", "AND on ?x [left side kept for ever, right side kept for ever]", id="AND is not chosen"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "policy", "line"), CHOICES)
+def test_a_policy_in_words(pattern: str, policy: str, line: str) -> None:
+    found = explain(parsed(f"SELECT * {{ {pattern} }}"), policy=policy)
+    assert line in text(found)
+    assert mermaid(found).startswith("flowchart BT")
+    assert PlanDocument.model_validate(document(found))
+
+
+def test_no_node_is_forgotten() -> None:
+    found = {line.split()[0] for param in NODES for query in [str(param.values[0])] for line in words(parsed(query))}
+    assert found == {kind.__name__ for kind in (*get_args(a.Pattern), *get_args(a.Query))}
+
+
+@pytest.mark.parametrize(("query", "expected"), NODES)
+def test_a_plan_in_every_format(query: str, expected: list[str]) -> None:
+    found = explained(query)
+    read = PlanDocument.model_validate_json(json.dumps(document(found)), strict=True)
+    shown = text(found)
+    assert all(line in shown for line in expected)
+    assert f"partition key: {read.partition.key or 'none'}, because {read.partition.reason}" in shown
+    for tree in (read.algebra, read.plan):
+        assert {below for node in tree for below in node.inputs} == set(range(1, len(tree)))
+    is_chart(mermaid(found), len(found.plan) + 1)
+
+
+def is_chart(chart: str, boxes: int) -> None:
+    """As much of mermaid's grammar as the charts use: each line is one of these, and arrows lead from box to box."""
+    lines = [LINE.fullmatch(line) for line in chart.splitlines()]
+    assert all(lines), chart
+    known = [line["box"] for line in lines if line is not None and line["box"]]
+    ends = [line[end] for line in lines if line is not None and line["source"] for end in ("source", "target")]
+    assert len(known) == len(set(known)) == boxes
+    assert set(ends) <= set(known)
+
+
+def test_a_path_that_goes_round() -> None:
+    found = explained("SELECT * { ?x :a+ ?y }")
+    feeds = [below for step in found.plan for below in step.inputs]
+    assert len(feeds) > len(set(feeds)), "what is reached is what is gone on from"
+    assert re.search(r"\(1\), as above", text(found))
+
+
+def test_what_exists_finds_is_a_mark() -> None:
+    steps = {step.operator: step for step in explained("SELECT * { ?x :a ?y FILTER(?y > 3 || EXISTS { ?x :b ?y }) }").plan}
+    assert [each.condition for each in steps["filter"].filters] == ["?y > 3 || _:exists@1"]
+    assert steps["EXISTS"].detail == "as _:exists@1"
+    assert "MARK" in steps
+
+
+def test_timeless_rows_are_shown() -> None:
+    assert "rows 2, timeless, of the query itself" in text(explained("SELECT * { VALUES ?x { :a :b } ?x :a ?y }"))
+
+
+def test_where_graphs_are_looked_for() -> None:
+    assert "scan ?x <http://e/a> ?y of default in a graph as _:graph#0" in text(explained("SELECT * { GRAPH ?g { ?x :a ?y } }"))
+    unnamed = explain(parsed("SELECT * { ?x :a ?y }"), "unnamed")
+    assert "scan ?x <http://e/a> ?y of default in no graph" in text(unnamed)
+    assert "scan ?x <http://e/a> ?y of default in <http://e/g>" in text(explained("SELECT * FROM :g { ?x :a ?y }"))
+
+
+def test_what_only_a_background_would_feed_is_left_out() -> None:
+    found = explained("SELECT * { GRAPH ?g { ?x :p ?y } ?x :q ?z } ORDER BY ?g LIMIT 3")
+    assert [step.operator for step in found.plan] == ["SELECT", "ORDER BY", "AND", "take", "filter", "scan", "scan"]
+    assert [len(step.inputs) for step in found.plan if step.operator == "AND"] == [2]
+    assert found.unbounded == ("AND on ?x keeps its left side and right side for ever",)
+    assert "ORDER BY ?g LIMIT 3 [rows kept for the instant]" in text(found)
+    timeless = explained("SELECT * { GRAPH ?g { VALUES ?x { 1 } } }")
+    assert [len(step.inputs) for step in timeless.plan if step.operator == "AND"] == [2, 2]
+
+
+def test_what_would_be_markup_is_escaped() -> None:
+    chart = mermaid(explained('SELECT * { ?x :a ?y FILTER(REGEX(?y, "<b>#&`\\"")) }'))
+    assert "#quot;#lt;b#gt;#35;#amp;#96;" in chart
+
+
+PUSHED = [
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } FILTER(?y > 3)", "?y > 3", ("filter", True), id="into an operand"),
+    pytest.param("{ ?x :a ?y FILTER(?y > 3) } SEQ { ?x :b ?z }", "?y > 3", ("filter", False), id="where it is written"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } FILTER(?y > ?z)", "?y > ?z", ("SEQ", False), id="at the join that it is about"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } SEQ { ?x :c ?w } FILTER(?y > ?z)", "?y > ?z", ("SEQ", True), id="to the inner join"),
+    pytest.param("?x :a ?y BIND(?y * 2 AS ?z) FILTER(?y > 3)", "?y > 3", ("filter", True), id="below BIND"),
+    pytest.param("?x :a ?y BIND(?y * 2 AS ?z) FILTER(?z > 3)", "?z > 3", ("BIND", False), id="at BIND"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "condition", "expected"), PUSHED)
+def test_where_a_filter_stands(pattern: str, condition: str, expected: tuple[str, bool]) -> None:
+    found = [
+        (step.operator, each.pushed_down)
+        for step in explained(f"SELECT * {{ {pattern} }}").plan
+        for each in step.filters
+        if each.condition == condition
+    ]
+    assert found == [expected]
+
+
+def test_who_decides_a_filter() -> None:
+    found = explained('SELECT * { ?x :a ?y FILTER(?y > 3) FILTER(REGEX(?y, "3")) ?x :b ?z FILTER(?z < 4) }').plan
+    assert {each.condition: each.by for step in found for each in step.filters}["?z < 4"] == "kernel"
+    assert {each.by for step in found for each in step.filters if "REGEX" in each.condition} == {"host"}
+
+
+def test_windows_go_down_to_what_is_kept() -> None:
+    outer, inner = [
+        step for step in explained("SELECT * { { ?x :a ?y } SEQ { ?x :b ?z } SEQ { ?x :c ?w } WITHIN 10 }").plan if step.operator == "SEQ"
+    ]
+    assert outer.within is not None
+    assert inner.within is not None
+    assert (outer.within.duration, outer.within.pushed_down) == ("PT10S", False)
+    assert (inner.within.duration, inner.within.pushed_down) == ("PT10S", True)
+    assert {kept.side: kept.time for kept in inner.keeps} == {"left side": "kept PT10S", "right side": "not stored"}
+    assert (outer.on, inner.on) == (("?x",), ("?x",))
+
+
+UNBOUNDED = [
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z }", ["SEQ on ?x keeps its left side for ever"], id="SEQ"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10", [], id="SEQ within"),
+    pytest.param("?x :a ?y OPTIONAL { ?x :b ?z }", ["OPTIONAL on ?x keeps its right side for ever"], id="OPTIONAL"),
+    pytest.param("{ ?x :a ?y } EQUALS { ?x :b ?z }", [], id="EQUALS"),
+    pytest.param("{ ?x :a ?y } { ?x :b ?z }", ["AND on ?x keeps its left side and right side for ever"], id="AND"),
+    pytest.param("{ SELECT ?x (SUM(?y) AS ?s) { ?x :a ?y } GROUP BY ?x }", ["GROUP keeps its groups for ever"], id="a group"),
+    pytest.param('{ SELECT ?x (SUM(?y) AS ?s) { ?x :a ?y } GROUP BY ?x WINDOW [RANGE "PT9S"] }', [], id="a group with a window"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 9 WITHOUT { ?x :c ?w }", [], id="WITHOUT within"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "expected"), UNBOUNDED)
+def test_what_is_kept_for_ever(pattern: str, expected: list[str]) -> None:
+    found = explained(f"SELECT * {{ {pattern} }}")
+    assert list(found.unbounded) == expected
+    assert (":::unbounded" in mermaid(found)) == bool(expected)
+    assert f"unbounded state: {'; '.join(expected) or 'none'}" in text(found)
+
+
+PARTITIONS = [
+    pytest.param("SELECT * { ?x :a ?y . ?x :b ?z }", "?x", "every triple pattern binds it", id="subject"),
+    pytest.param("SELECT * { ?z :a ?x . ?x :b ?z }", "?x", "every", id="the first by name of two"),
+    pytest.param("SELECT * { ?x :a ?y . ?y :b ?z }", "?y", "every", id="object"),
+    pytest.param("SELECT * { ?x :a ?y . ?y :b ?z . ?z :c ?w }", None, "no variable is bound by every triple pattern", id="a chain"),
+    pytest.param("SELECT * { ?x :a ?y FILTER NOT EXISTS { ?z :b ?y } }", "?y", "every", id="also those of EXISTS"),
+    pytest.param("SELECT * { { ?x :a ?y } UNION { ?y :b ?z } }", "?y", "every", id="UNION"),
+    pytest.param("SELECT * { ?x :a+ ?y }", None, "a property path", id="a path"),
+    pytest.param("SELECT * { VALUES ?x { :a :b } ?x :a ?y }", "?x", "every", id="VALUES demands nothing"),
+    pytest.param("SELECT * { BIND(1 AS ?x) }", None, "no triple pattern", id="no triples"),
+    pytest.param("SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x", "?x", "every", id="a key of groups"),
+    pytest.param("SELECT ?y (COUNT(*) AS ?n) { ?x :a ?y . ?x :b ?z } GROUP BY ?y", None, "no variable is bound", id="no key of groups"),
+    pytest.param("SELECT (COUNT(*) AS ?n) { ?x :a ?y }", None, "one group of all", id="one group"),
+    pytest.param("SELECT * { ?x :a ?y } LIMIT 3", None, "LIMIT", id="LIMIT"),
+    pytest.param("SELECT DISTINCT ?y { ?x :a ?y }", "?y", "every", id="DISTINCT"),
+    pytest.param("SELECT DISTINCT ?v { ?x :a ?y ; :b ?v }", None, "no variable is bound", id="DISTINCT without the key"),
+    pytest.param("SELECT * { ?x :a ?y { SELECT ?x { ?x :b ?z } } }", "?x", "every", id="a sub-SELECT"),
+    pytest.param("SELECT * { ?z :a ?y { SELECT ?x { ?x :b ?z } } }", None, "no variable is bound", id="what a sub-SELECT hides"),
+    pytest.param("ASK { ?x :a ?y }", None, "ASK", id="ASK"),
+    pytest.param("DESCRIBE ?x { ?x :a ?y }", "?x", "every", id="DESCRIBE"),
+    pytest.param("SELECT ?y FROM NAMED WINDOW :w ON <s> [RANGE PT9S STEP PT9S] { WINDOW :w { ?x :a ?y } }", None, "named windows", id="named windows"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "key", "reason"), PARTITIONS)
+def test_the_partition_key(query: str, key: str | None, reason: str) -> None:
+    found = partition(parsed(query))
+    assert (None if found.key is None else str(found.key)) == key, found
+    assert reason in found.reason
+
+
+def test_a_group_of_a_thousand_triples() -> None:
+    found = explained(f"SELECT ?x {{ {' '.join(f'?x :p{k} ?v{k} .' for k in range(1000))} }}")
+    shown = text(found)
+    run = shown[shown.index("plan\n") :].splitlines()
+    assert run[2] == "  └─ AND on ?x [left side kept for ever, right side kept for ever], with each side in turn"
+    assert [line.split(" of ")[0] for line in run[3:1003]] == [f"     {'└' if k == 999 else '├'}─ scan ?x <http://e/p{k}> ?v{k}" for k in range(1000)]
+    assert run[1003].startswith("partition key")
+    assert len(PlanDocument.model_validate_json(json.dumps(document(found))).plan) == 2000
+    is_chart(mermaid(found), 2001)
+
+
+def test_a_union_is_no_further_side() -> None:
+    shown = text(explained("SELECT * { { { ?x :a ?y } UNION { ?x :b ?y } } { ?x :c ?z } { ?x :d ?v } { ?x :e ?w } }"))
+    assert re.findall(r"AND|each side in turn|/e/\w", shown[shown.index("plan\n") : shown.index("partition")]) == [
+        "AND", "each side in turn", "AND", "/e/a", "/e/b", "/e/c", "/e/d", "/e/e",
+    ]  # fmt: skip
+
+
+def test_a_text_grows_as_its_plan_does() -> None:
+    sizes = []
+    for n in (200, 400):
+        found = explained(f"SELECT * {{ ?a :b ({'1 ' * n}) }}")
+        shown = text(found)
+        sizes.append(len(shown) / len(found.plan))
+        scans = sum(1 for step in found.plan if step.operator == "scan")
+        assert (scans, len(re.findall(r"─ scan ", shown))) == (2 * n + 1, 2 * n + 1), "each is shown, and once"
+        assert max(len(re.match("[ │├└─]*", line)[0]) for line in shown.splitlines()) <= 2 + 3 * DEEPEST  # type: ignore[index]  # it matches nothing too
+        below, drawn = re.findall(r"\((\d+)\), below", shown), re.findall(r"(?m)^  \((\d+)\) AND", shown)
+        assert below == drawn != [], "what is cut off follows"
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_what_is_too_long_is_cut() -> None:
+    found = explained(f"PREFIX long: <http://e/{'x' * 5000}> SELECT * {{ {' '.join(f'?x long:p{k} ?v{k} .' for k in range(200))} }}")
+    shown = text(found)
+    assert shown.count("... cut after 250,000 characters; the JSON format has all of it") == 3, "the query, the algebra and the plan"
+    assert len(shown) < 4 * LONGEST + 1000
+    assert "partition key: ?x" in shown
+    assert len(mermaid(found)) < 2 * LONGEST_BOX * len(found.plan)
+    assert len(document(found)["plan"]) == 400
