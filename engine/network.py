@@ -450,6 +450,7 @@ class Network:
         width = arrays["rows"].shape[1] - c.VAR
         self._hold(with_width(self.net, width)._replace(**arrays))
         self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
+        self.net.question_heads[:] = c.NONE  # what it was asked before, if it was used, has no place any more
         self.planned = {p.registered: p for p in planned}
         self._inquiries = [(Inquiry((), False), "")] * len(self.net.asks)
         for p in self.planned.values():
