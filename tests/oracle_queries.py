@@ -56,7 +56,8 @@ def reported(query: Query) -> list[Variable]:
 
 def _worlds(query: Query, given: Given) -> tuple[World, World]:
     occurrences, settled = seen(query, given.streams), seen(query, given.settled)
-    t0 = min((o.end for o in occurrences), default=given.silent)
+    known = [] if given.silent is None else [given.silent]  # a rule's own triples, derived from then on, do not change it
+    t0 = min([*known, *(o.end for o in occurrences)], default=None)
     world = World(occurrences, given.facts, t0, given.horizon, given.settings, query.sources.dataset)
     if settled == occurrences:
         return world, world

@@ -51,8 +51,9 @@ def in_name_order(variables: "set[Variable]") -> tuple[Variable, ...]:
 
 
 def sub_select(planner: "Planner", pattern: a.SubSelect, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
-    row = planner.column(planner.fresh("row"))  # one sub-SELECT's rows are not another's
-    target = planner.move(target, [(-planner.names.term(str(Literal("true", XSD + "boolean"))), row)], keep=True), c.LEFT
+    if not pattern.distinct:  # one sub-SELECT's rows are not another's
+        row = planner.column(planner.fresh("row"))
+        target = planner.move(target, [(-planner.names.term(str(Literal("true", XSD + "boolean"))), row)], keep=True), c.LEFT
     if pattern.modifiers == a.PLAIN and not pattern.distinct:
         planner.pattern(pattern.pattern, target, span, wanted)  # what it hides has names of its own
         return
