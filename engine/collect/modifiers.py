@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.collect.arguments import Argument
 from engine.collect.order import SortKeys
@@ -74,12 +75,21 @@ class ModifiersCollector:
 
     def _in_order(self, rows: Rows, now: int, terms: TermTable) -> Ints:
         """ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
-        order: list[int] = in_order(rows.placed(now), self.reads, terms, self.projection).tolist()
+        order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
         # sorting is stable, so the least comparator goes first
         for key, argument in zip(reversed(self.modifiers.order), reversed(self._order), strict=True):
             keys = [self._keys.of(number, terms) for number in argument.numbers(rows, now, terms)]
             order.sort(key=keys.__getitem__, reverse=key.descending)
         return np.array(order, np.int64)
+
+    def _by_terms(self, placed: Rows, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
+        """End, start, projected terms; of equals the timeless ones come first, and then what else tells them apart decides."""
+        order = in_order(placed, self.reads, terms, self.projection)
+        order = order[np.argsort(~timeless[order], kind="stable")]
+        shown = [variable for variable in self.projection if variable in self.reads]
+        columns = [self.reads.index(variable) for variable in shown]
+        sorted_so_far = placed.where(order)
+        return order[in_order(Rows(sorted_so_far.start, sorted_so_far.end, sorted_so_far.cells[:, columns]), shown, terms)]
 
     def _projected(self, cells: Ints) -> Ints:
         if not self.distinct:
