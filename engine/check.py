@@ -12,7 +12,9 @@ from engine.doubts import doubts
 from engine.entries import UNRESTRICTED, Register
 from engine.errors import Refusal
 from engine.expressions import supported
+from engine.extensions import extensions
 from engine.facts import FactIndex
+from engine.functions import arguments_of
 from engine.literals import TRUE
 from engine.planning.selections import MOST_STEPS
 from engine.quads import Quad
@@ -64,16 +66,25 @@ def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
 
 
 def refuse_functions(parsed: ParsedQuery) -> None:
-    """Raises Unsupported at a function by an IRI that is no cast."""
+    """Raises Unsupported at a function by an IRI that is not known, or that is given another number of arguments than it takes."""
     for node in nodes(parsed.query):
-        if isinstance(node, a.Call) and not supported(node.function):
+        if not isinstance(node, a.Call) or not node.function.startswith("<"):
+            continue
+        if not supported(node.function):
             message = f"the function {node.function} is not known"
-            raise Unsupported(message, place_of([node], parsed), parsed.text, f"one of {', '.join(_casts_like(node.function[1:-1]))}, or a built-in")
+            expected = f"one of {', '.join(_like(node.function[1:-1]))}, or a built-in"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
+        least, most = arguments_of(node.function)
+        if not least <= len(node.arguments) <= most:
+            message = f"the function {node.function} with {len(node.arguments)} arguments"
+            expected = f"{least} of them" if least == most else f"{least} to {most} of them"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
 
 
-def _casts_like(function: str) -> list[str]:
-    """All casts, nearest first."""
-    return sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
+def _like(function: str) -> list[str]:
+    """All casts, nearest first, and then the extensions."""
+    casts = sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
+    return [*casts, *sorted(extensions())]
 
 
 def _likeness(cast: str, function: str) -> float:

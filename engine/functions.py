@@ -12,6 +12,7 @@ from math import ceil, copysign, floor
 from urllib.parse import quote, urlsplit
 
 from engine import casts, numbers, regex, times
+from engine.extensions import Extension, extensions
 from engine.literals import FALSE, TRUE, parse_term, term_of, value_of
 from engine.values import MAX_TEXT, Duration, ExpressionError, Instant, Kind, Number, Text
 from epsparql.names import resolve
@@ -29,12 +30,23 @@ class Function:
 
 def supported(function: str) -> bool:
     """Whether `call` knows the function, a built-in's name in capitals or an IRI in `<>`."""
-    return function in FUNCTIONS
+    return _found(function) is not None
+
+
+def arguments_of(function: str) -> tuple[int, int]:
+    """The least and the greatest number of arguments of a function that is `supported`."""
+    found = _found(function)
+    assert found is not None
+    return found.least, found.most
+
+
+def _found(function: str) -> Function | Extension | None:
+    return FUNCTIONS.get(function) or (extensions().get(function) if function.startswith("<") else None)
 
 
 def call(function: str, arguments: Sequence[Term]) -> Term:
     """Raises: ExpressionError, also for a function that is not `supported` or a wrong number of arguments."""
-    found = FUNCTIONS.get(function)
+    found = _found(function)
     if found is None or not found.least <= len(arguments) <= found.most:
         raise ExpressionError
     result = found.apply(*arguments)

@@ -23,6 +23,9 @@ def main(argv: list[str] | None = None) -> int:
     """Exit code: 0; 1 for what is our fault or the machine's; 2 for the user's."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
+    fault = _fault_of_functions()
+    if fault is not None:
+        return _fail(fault)
     try:
         return command(arguments)
     except KeyboardInterrupt:
@@ -30,6 +33,18 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of stdout had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+
+
+def _fault_of_functions() -> Exception | None:
+    """Why the modules that EPSPARQL_FUNCTIONS names cannot be used."""
+    if "EPSPARQL_FUNCTIONS" in os.environ:
+        from engine.extensions import ExtensionFault, extensions
+
+        try:
+            extensions()
+        except ExtensionFault as fault:
+            return fault
+    return None
 
 
 def _parser() -> argparse.ArgumentParser:
