@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, DivisionByZero, Inexact, InvalidOperation, Overflow, Underflow
+from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
@@ -82,7 +83,7 @@ def to_single(value: float) -> float:
         return float(np.float32(value))
 
 
-def nearest_single(value: int | Decimal | float) -> float:
+def nearest_single(value: int | Decimal | Fraction | float) -> float:
     """The 32-bit float nearest to the value itself: by way of the nearest double, unless that lies just between two of them."""
     double = to_float(value)
     single = to_single(double)
@@ -94,7 +95,7 @@ def nearest_single(value: int | Decimal | float) -> float:
     return single
 
 
-def to_float(value: int | Decimal | float) -> float:
+def to_float(value: int | Decimal | Fraction | float) -> float:
     """The nearest double; beyond their range, an infinity."""
     try:
         return float(value)

@@ -10,7 +10,7 @@ from operator import gt, lt
 from typing import Any, Protocol, assert_never
 
 from engine.collect.order import SortKey
-from engine.collect.sums import SlidingSum, Sum
+from engine.collect.sums import Sum
 from engine.collect.worth import Value, Worth
 from engine.kernel import columns as c
 from engine.values import MAX_TEXT
@@ -71,7 +71,7 @@ def _plain(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
         case AggregateFunction.COUNT:
             return Count()
         case AggregateFunction.SUM | AggregateFunction.AVG:
-            return SlidingSum(aggregate.distinct) if sliding else Sum()
+            return Sum()
         case AggregateFunction.MIN:
             return SlidingExtreme(lt) if sliding else Extreme(lt)
         case AggregateFunction.MAX:
