@@ -1,12 +1,13 @@
-"""Streams' watermarks over a span of the log, and which occurrences time releases at which entry (semantics.md section 8)."""
+"""Streams' watermarks, the time of what rests on them (semantics.md section 8), and occurrences on their way to a kernel."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.entries import END_OF_TIME, Entry, Events, Finish, Tick
+from engine.kernel import columns as c
 
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)
@@ -22,119 +23,116 @@ class Stream:
     fed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Span:
-    """Watermarks of the streams after each of n entries; `fed` says from where on a stream counts."""
+def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
+    """Takes a stream over an entry and says which one; `ends` is what `latest_ends` gave for its block."""
+    if not isinstance(entry, Events | Tick | Finish) or entry.stream is None:
+        return None
+    stream = streams.get(entry.stream)
+    if stream is None:
+        stream = streams[entry.stream] = Stream()
+    mark = END_OF_TIME if isinstance(entry, Finish) else entry.watermark
+    if mark is not None and mark > stream.watermark:
+        stream.watermark = mark
+    stream.latest = max(stream.latest, ends.get(entry.offset, NO_TIME))
+    stream.fed = True
+    return entry.stream
 
-    watermarks: Mapping[str, Ints]
-    fed: Mapping[str, Ints]
-    latest: Mapping[str, Ints]  # the latest end so far
-    n: int
 
-
-def latest_ends(entries: Sequence[Entry], end: Ints) -> dict[int, int]:
+def latest_ends(events: Sequence[Events], end: Ints) -> dict[int, int]:
     """By offset, the latest end of what each of a block's Events brings; its occurrences end at `end`, in order."""
-    events = [entry for entry in entries if isinstance(entry, Events) and entry.rows]
-    if not events:
-        return {}
+    events = [entry for entry in events if entry.rows]
+    if len(events) <= 1:
+        return {entry.offset: int(end.max()) for entry in events}
     starts = np.cumsum([0, *(entry.rows for entry in events[:-1])])
     return dict(zip((entry.offset for entry in events), np.maximum.reduceat(end, starts).tolist(), strict=True))
 
 
-def advance(streams: dict[str, Stream], entries: Sequence[Entry], ends: Mapping[int, int]) -> Span:
-    """Takes the streams over the entries; `ends` is what `latest_ends` gave for their block."""
-    n = len(entries)
-    marks: dict[str, Ints] = {}
-    fed: dict[str, Ints] = {}
-    latest: dict[str, Ints] = {}
-    for k, entry in enumerate(entries):
-        if not isinstance(entry, Events | Tick | Finish) or entry.stream is None:
-            continue
-        state = streams.setdefault(entry.stream, Stream())
-        if entry.stream not in marks:
-            marks[entry.stream] = np.full(n, state.watermark, np.int64)
-            fed[entry.stream] = np.full(n, state.fed, np.int64)
-            latest[entry.stream] = np.full(n, state.latest, np.int64)
-        mark = END_OF_TIME if isinstance(entry, Finish) else entry.watermark
-        if mark is not None and mark > state.watermark:
-            state.watermark = mark
-        state.fed = True
-        state.latest = max(state.latest, ends.get(entry.offset, NO_TIME))
-        latest[entry.stream][k] = state.latest
-        marks[entry.stream][k] = state.watermark
-        fed[entry.stream][k] = 1
-    for name, mark_column in marks.items():
-        np.maximum.accumulate(mark_column, out=mark_column)
-        np.maximum.accumulate(fed[name], out=fed[name])
-        np.maximum.accumulate(latest[name], out=latest[name])
-    return Span(marks, fed, latest, n)
+def latest_of(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
+    """The latest end on any stream of a gate."""
+    return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
 
 
-def latest_of(gate: Sequence[str], streams: Mapping[str, Stream], span: Span) -> Ints:
-    """The latest end on any stream of a gate, after each entry."""
-    found = np.full(span.n, NO_TIME, np.int64)
-    for name in gate:
-        known = streams[name].latest if name in streams else NO_TIME
-        np.maximum(found, span.latest.get(name, np.full(span.n, known, np.int64)), out=found)
-    return found
-
-
-def time_of(gate: Sequence[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], span: Span, before: int) -> Ints:
-    """A query's time after each entry: the least watermark of the fed streams of its gate, and never less than before.
+def time_of(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], before: int) -> int:
+    """A query's time: the least watermark of the fed streams of its gate, and never less than before.
 
     A stream that was never fed holds its readers back, unless rules bring it what comes on others: `sources` has, for each stream that
     rules write, the other streams that these rest on.
     """
-    if len(gate) == 1 and gate[0] in span.fed and span.fed[gate[0]][0]:
-        return np.maximum(span.watermarks[gate[0]], before)
-    least = np.full(span.n, END_OF_TIME, np.int64)
-    counted = np.zeros(span.n, bool)
+    marks = []
     for name in gate:
-        marks, fed = _marks_of(name, streams, span), _fed_of(name, streams, span)
-        brought = np.zeros(span.n, bool)
-        for source in sources.get(name, ()):
-            brought |= _fed_of(source, streams, span) | (source not in sources)
-        counts = fed | ~brought
-        least = np.where(counts, np.minimum(least, np.where(fed, marks, NO_TIME)), least)
-        counted |= counts
-    time = np.where(counted, least, NO_TIME)
-    np.maximum.accumulate(time, out=time)
-    return np.maximum(time, before)
+        if name in streams and streams[name].fed:
+            marks.append(streams[name].watermark)
+        elif not any(source not in sources or (source in streams and streams[source].fed) for source in sources.get(name, ())):
+            marks.append(NO_TIME)
+    return max(min(marks, default=NO_TIME), before)
 
 
-def _marks_of(name: str, streams: Mapping[str, Stream], span: Span) -> Ints:
-    return span.watermarks.get(name, np.full(span.n, streams[name].watermark if name in streams else NO_TIME, np.int64))
+@dataclass(slots=True, eq=False)
+class Course:
+    """A network's time over a span of entries, `now` after those so far; and, by place of those that may end all, the latest end so far."""
 
+    now: int
+    times: Ints
+    latest: dict[int, int] = field(default_factory=dict)
 
-def _fed_of(name: str, streams: Mapping[str, Stream], span: Span) -> NDArray[np.bool_]:
-    return span.fed.get(name, np.full(span.n, name in streams and streams[name].fed, np.int64)).astype(bool)
+    @classmethod
+    def from_time(cls, before: int, n: int) -> "Course":
+        return cls(before, np.full(n, before, np.int64))
+
+    def reach(self, k: int, time: int) -> None:
+        """Entry `k` comes, and leaves it at `time`."""
+        self.now = self.times[k] = time
+
+    @property
+    def time(self) -> Ints:
+        """After each entry."""
+        return np.maximum.accumulate(self.times)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrivals:
-    """Occurrences that wait for time: columns of equal length; `entry` is where each was accepted or derived (an offset)."""
+    """Occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or derived (an offset).
 
-    stream: Ints
-    s: Ints
-    p: Ints
-    o: Ints
-    g: Ints  # 0 for no graph
-    start: Ints
-    end: Ints
-    entry: Ints
+    IN_STREAM and IN_ENTRY are for each network that is fed to write.
+    """
+
+    table: Ints  # FEED_HEIGHT x n
 
     def __len__(self) -> int:
-        return len(self.end)
+        return int(self.table.shape[1])
+
+    @property
+    def end(self) -> Ints:
+        found: Ints = self.table[c.IN_END]
+        return found
+
+    @property
+    def since(self) -> Ints:
+        found: Ints = self.table[c.IN_SINCE]
+        return found
 
     def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
-        return Arrivals(*(getattr(self, name)[chosen] for name in COLUMNS))
+        """A copy of some of them, in the order of `chosen` if that numbers them."""
+        return Arrivals(self.table.take(chosen if chosen.dtype != np.bool_ else np.flatnonzero(chosen), axis=1))
+
+    def between(self, first: int, after: int) -> "Arrivals":
+        """A copy of a stretch of them."""
+        return Arrivals(self.table[:, first:after].copy())
 
 
-COLUMNS = ("stream", "s", "p", "o", "g", "start", "end", "entry")
-NO_ARRIVALS = Arrivals(*(np.zeros(0, np.int64) for _ in COLUMNS))
+NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
+
+
+def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:
+    """Occurrences by their columns; `g` is 0 for no graph."""
+    table = np.empty((c.FEED_HEIGHT, len(end)), np.int64)
+    table[c.IN_KIND] = c.OCCURRENCE
+    table[c.IN_S], table[c.IN_P], table[c.IN_O], table[c.IN_G] = s, p, o, g
+    table[c.IN_START], table[c.IN_END], table[c.IN_SINCE] = start, end, since
+    return Arrivals(table)
 
 
 def together(parts: Sequence[Arrivals]) -> Arrivals:
     if len(parts) == 1:
         return parts[0]
-    return Arrivals(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
+    return Arrivals(np.concatenate([part.table for part in parts], axis=1))

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 Micros = int
 END_OF_TIME: Micros = 1 << 61
@@ -155,3 +157,9 @@ class Outcome:
 
     solutions: pa.RecordBatch  # SOLUTIONS
     changes: tuple[StateChange, ...]
+
+
+def int64s(column: pa.Array) -> NDArray[np.int64]:
+    """The numbers of an int64 or INSTANT column without nulls, as they stand in its buffer."""
+    found: NDArray[np.int64] = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+    return found

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.clock import NO_ARRIVALS, NO_TIME, Arrivals, Ints, together
+from engine.clock import NO_ARRIVALS, NO_TIME, Arrivals, Course, Ints, together
 from engine.entries import END_OF_TIME, Entry, Finish, Tick
 from engine.kernel import columns as c
 from engine.network import Network
 from epsparql import algebra as a
+
+Mark = tuple[int, int, int, int, int]
+"""What the feed has beside occurrences: (place, kind, query, end, entry)."""
 
 
 @dataclass(slots=True)
@@ -24,17 +27,30 @@ class Member:
     def rules(self) -> list[a.Construct]:
         return [p.query for p in self.network.planned.values() if isinstance(p.query, a.Construct)]
 
-    def feed(self, entries: Sequence[Entry], time: Ints, new: Mapping[str, Arrivals], latest: Ints) -> Ints:
-        """What the kernel is to take in over these entries, whose times are `time`; `latest` are the latest ends so far of all streams that
-        it rests on.
+    def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
+        """As `feed`, over one entry that brings occurrences and leaves `time` before the end: most entries of a live stream come alone."""
+        waiting = in_order_of_end(self._arrived(new))
+        before, self.time = self.time, time
+        last = int(waiting.table[c.IN_END, -1]) if len(waiting) else NO_TIME
+        if last > time:
+            released = int(np.searchsorted(waiting.end, time, "right"))
+            last = int(waiting.table[c.IN_END, released - 1]) if released else NO_TIME
+            self.pending, waiting = waiting.between(released, len(waiting)), waiting.between(0, released)
+        else:
+            self.pending = NO_ARRIVALS
+        waiting.table[c.IN_ENTRY] = offset
+        return with_marks(waiting.table, [(len(waiting), c.TICK, 0, time, offset)] if time > before and time > last else [])
+
+    def feed(self, entries: Sequence[Entry], course: Course, new: Sequence[tuple[str, Arrivals]]) -> Ints:
+        """What the kernel is to take in over these entries.
 
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
         """
-        first = entries[0].offset
+        first, time = entries[0].offset, course.time
         waiting = self._arrived(new)
-        accepted = waiting.entry - first
+        accepted = waiting.since - first
         release = np.maximum(np.searchsorted(time, waiting.end), accepted)
-        openings = self._openings(entries, time, latest, waiting, accepted, release)
+        openings = self._openings(entries, course, waiting, accepted, release)
         out = release < len(entries)
         if not out.all():
             self.pending, waiting, release = waiting.where(~out), waiting.where(out), release[out]
@@ -43,14 +59,16 @@ class Member:
         if not in_order(release, waiting.end):
             order = np.lexsort((waiting.end, release))
             waiting, release = waiting.where(order), release[order]
-        marks = [*self._last(entries, time, release, latest), *self._marks(entries, time, release, waiting.end, openings)]
+        marks = [*self._last(entries, course, release), *self._marks(entries, time, release, waiting.end, openings)]
         self.time = int(time[-1])
-        return columns(waiting, release + first, marks)
+        waiting.table[c.IN_ENTRY] = release + first
+        return with_marks(waiting.table, marks)
 
     def _openings(
-        self, entries: Sequence[Entry], time: Ints, latest: Ints, waiting: Arrivals, accepted: Ints, release: Ints
+        self, entries: Sequence[Entry], course: Course, waiting: Arrivals, accepted: Ints, release: Ints
     ) -> dict[int, list[tuple[int, int]]]:
         """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
+        time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
         unopened = self.network.unopened() if silent else []
         found: dict[int, list[tuple[int, int]]] = {}
@@ -58,37 +76,33 @@ class Member:
             before = self.time if k == 0 else int(time[k - 1])
             if time[k] < END_OF_TIME and (time[k] <= before or isinstance(entries[k], Finish)):
                 continue
-            t0 = int(time[k]) if time[k] < END_OF_TIME else last_instant(before, int(latest[k]))
+            t0 = int(time[k]) if time[k] < END_OF_TIME else last_instant(before, course.latest[k])
             here = (accepted <= k) & (release > k)
             for planned in unopened:
                 streams = [self.network.streams[name] for name in planned.query.streams]
-                if not (here & np.isin(waiting.stream, streams) & (waiting.entry > planned.registered)).any():
+                if not (here & np.isin(waiting.table[c.IN_STREAM], streams) & (waiting.since > planned.registered)).any():
                     found.setdefault(k, []).append((planned.number, t0))
         return found
 
-    def _arrived(self, new: Mapping[str, Arrivals]) -> Arrivals:
+    def _arrived(self, new: Sequence[tuple[str, Arrivals]]) -> Arrivals:
         """The pending occurrences and the new ones of the streams that the network reads, by its numbers of streams."""
+        for name, part in new:
+            part.table[c.IN_STREAM] = self.network.streams[name]
         parts = [self.pending] if len(self.pending) else []
-        for name in sorted(self.network.reads & new.keys()):
-            part = new[name]
-            number = np.full(len(part), self.network.streams[name], np.int64)
-            parts.append(Arrivals(number, part.s, part.p, part.o, part.g, part.start, part.end, part.entry))
+        parts += [part for _, part in new]
         return together(parts) if parts else NO_ARRIVALS
 
-    def _last(self, entries: Sequence[Entry], time: Ints, release: Ints, latest: Ints) -> list[tuple[int, int, int, int, int]]:
+    def _last(self, entries: Sequence[Entry], course: Course, release: Ints) -> list[Mark]:
         """The mark of the last instant, before what the entry releases that finishes the last of the streams."""
+        time = course.time
         if time[-1] < END_OF_TIME or self.network.net.at[c.HORIZON] < c.FOREVER:
             return []
         k = int(np.searchsorted(time, END_OF_TIME))
         before = self.time if k == 0 else int(time[k - 1])
-        return [(int(np.searchsorted(release, k)), c.LAST, 0, last_instant(before, int(latest[k])), entries[k].offset)]
+        return [(int(np.searchsorted(release, k)), c.LAST, 0, last_instant(before, course.latest[k]), entries[k].offset)]
 
-    def _marks(
-        self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]
-    ) -> list[tuple[int, int, int, int, int]]:
+    def _marks(self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]) -> list[Mark]:
         """(place, kind, query, end, entry) of the openings and ticks."""
-        if len(time) == len(end) == 1 and end[0] == time[0]:  # one event that brings its own time, the common case of a live stream
-            return []
         before = np.concatenate([[self.time], time[:-1]])
         last_row = np.searchsorted(release, np.arange(len(entries)), "right") - 1
         last_end = np.where(last_row >= 0, end[np.maximum(last_row, 0)], NO_TIME) if len(end) else np.full(len(entries), NO_TIME)
@@ -111,17 +125,21 @@ def in_order(release: Ints, end: Ints) -> bool:
     return bool(((steps > 0) | ((steps == 0) & (np.diff(end) >= 0))).all())
 
 
-def columns(arrivals: Arrivals, entry: Ints, marks: Sequence[tuple[int, int, int, int, int]]) -> Ints:
+def in_order_of_end(arrivals: Arrivals) -> Arrivals:
+    """Sorted by end; what ends together stays as it stood."""
+    end = arrivals.end
+    if len(end) <= 1 or bool((end[1:] >= end[:-1]).all()):
+        return arrivals
+    return arrivals.where(np.argsort(end, kind="stable"))
+
+
+def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
     """The kernel's feed: arrivals in order with the marks at their places."""
-    rows = np.empty((c.FEED_HEIGHT, len(arrivals)), np.int64)
-    rows[c.IN_KIND] = c.OCCURRENCE
-    rows[c.IN_STREAM], rows[c.IN_S], rows[c.IN_P], rows[c.IN_O], rows[c.IN_G] = arrivals.stream, arrivals.s, arrivals.p, arrivals.o, arrivals.g
-    rows[c.IN_START], rows[c.IN_END], rows[c.IN_ENTRY], rows[c.IN_SINCE] = arrivals.start, arrivals.end, entry, arrivals.entry
     if not marks:
-        return rows
+        return table
     added = np.zeros((c.FEED_HEIGHT, len(marks)), np.int64)
     places, added[c.IN_KIND], added[c.IN_S], added[c.IN_END], added[c.IN_ENTRY] = np.array(marks, np.int64).T
-    return np.ascontiguousarray(np.insert(rows, places, added, axis=1))
+    return np.ascontiguousarray(np.insert(table, places, added, axis=1))
 
 
 def reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bool = False) -> set[str]:

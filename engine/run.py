@@ -1,23 +1,23 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
-from engine.clock import COLUMNS, NO_TIME, Arrivals, Span, Stream, advance, latest_ends, latest_of, time_of, together
-from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Outcome, Register, StateChange
+from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, time_of, together
+from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick, int64s
 from engine.errors import LogGap, Refusal
 from engine.expressions import parse_term
 from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.knowledge import closure
-from engine.member import Member, in_order_of_rules, reached
+from engine.layout import Layout, Listener, laid_out, sources_of
+from engine.member import Member, reached
 from engine.network import Network
 from engine.planned import Planned, planned_from
 from engine.planning import plan
@@ -32,14 +32,6 @@ from epsparql import algebra as a
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """What registrations settle: networks in order of their rules, each with the streams whose time it waits for."""
-
-    order: tuple[tuple[Member, tuple[str, ...]], ...]
-    sources: Mapping[str, frozenset[str]]  # for each stream that rules write, the others that it rests on
 
 
 class Engine:
@@ -68,38 +60,39 @@ class Engine:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
         found: list[Found] = []
         changes: list[StateChange] = []
-        late = block.rows.column("late").to_numpy(zero_copy_only=False)
-        self._ends = latest_ends(block.entries, np.where(late, NO_TIME, block.rows.column("end").view(pa.int64()).to_numpy()))
-        arrivals = self._arrivals(block)
+        arrived = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
             if isinstance(entry, Register | Drop | Facts | DropStream):
-                self._pass(span, arrivals, found, changes)
+                self._pass(span, arrived, found, changes)
                 span = []
                 self._control(entry, changes)
             else:
                 span.append(entry)
-        self._pass(span, arrivals, found, changes)
+        self._pass(span, arrived, found, changes)
         self.position = block.after
         return Outcome(in_emission_order(found), tuple(changes))
 
     def _arrivals(self, block: Block) -> dict[str, Arrivals]:
         """The block's occurrences by stream, late ones left out."""
         rows = block.rows
-        if not rows.num_rows or not (self.members or any(isinstance(e, Register) for e in block.entries)):
+        if not rows.num_rows:
+            self._ends = {}
             return {}
         events = [e for e in block.entries if isinstance(e, Events)]
-        counts = [e.rows for e in events]
-        offsets = np.repeat(np.array([e.offset for e in events], np.int64), counts)
-        names = list(dict.fromkeys(e.stream for e in events))
-        which = np.repeat(np.array([names.index(e.stream) for e in events], np.int64), counts)
+        end, late = int64s(rows.column("end")), rows.column("late")
+        kept = None if not late.true_count else ~late.to_numpy(zero_copy_only=False)
+        self._ends = latest_ends(events, end if kept is None else np.where(kept, end, NO_TIME))
+        if not self.members and not any(isinstance(e, Register) for e in block.entries):
+            return {}
         s, p, o, g = (self.terms.map_dictionary(rows.column(name)) for name in ("s", "p", "o", "g"))
-        start, end = (rows.column(name).view(pa.int64()).to_numpy() for name in ("start", "end"))
-        everything = Arrivals(which, s, p, o, g, start, end, offsets)
-        late = rows.column("late").to_numpy(zero_copy_only=False)
+        since = events[0].offset if len(events) == 1 else np.repeat([e.offset for e in events], [e.rows for e in events])
+        everything = arrivals(s, p, o, g, int64s(rows.column("start")), end, since)
+        names = list(dict.fromkeys(e.stream for e in events))
         if len(names) == 1:
-            return {names[0]: everything.where(~late) if late.any() else everything}
-        return {name: everything.where(~late & (which == k)) for k, name in enumerate(names)}
+            return {names[0]: everything if kept is None else everything.where(kept)}
+        which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])
+        return {name: everything.where((which == k) if kept is None else kept & (which == k)) for k, name in enumerate(names)}
 
     def _control(self, entry: Register | Drop | Facts | DropStream, changes: list[StateChange]) -> None:
         self._layout = None
@@ -169,7 +162,7 @@ class Engine:
 
     def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
         """The time that a new network finds: a query registered into one that is there finds the same."""
-        return int(time_of(sorted(gate), sources_of(rules), self.streams, Span({}, {}, {}, 1), NO_TIME)[0])
+        return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
     def _learn(self, entry: Facts) -> None:
         graph = graph_named(entry.graph)
@@ -187,20 +180,53 @@ class Engine:
             member.network.learn(added, known)
 
     # ------------------------------------------------------------ time
-    def _pass(self, entries: Sequence[Entry], arrivals: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _pass(self, entries: Sequence[Entry], arrived: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
         """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
         if not entries:
             return
-        span = advance(self.streams, entries, self._ends)
         first, last = entries[0].offset, entries[-1].offset
-        whole = all(part.entry[0] >= first and part.entry[-1] <= last for part in arrivals.values() if len(part))
-        new = dict(arrivals) if whole else {s: part.where((part.entry >= first) & (part.entry <= last)) for s, part in arrivals.items()}
-        layout = self._layout = self._layout or self._laid_out()
-        for member, gate in layout.order:
-            time = time_of(gate, layout.sources, self.streams, span, member.time)
-            rows = member.network.feed(member.feed(entries, time, new, latest_of(gate, self.streams, span)))
-            self._collect(member, rows, new, found)
-            self._note_ends(member.network, changes)
+        whole = all(part.since[0] >= first and part.since[-1] <= last for part in arrived.values() if len(part))
+        new = dict(arrived) if whole else {s: part.where((part.since >= first) & (part.since <= last)) for s, part in arrived.items()}
+        settled, layout = self._layout is not None, self._layout or laid_out(self.members, self._rules())
+        self._layout = layout
+        if settled and len(entries) == 1 and isinstance(entries[0], Events):
+            self._pass_one(layout, entries[0], new, found, changes)
+            return
+        courses = self._courses(layout, entries, settled)
+        for listener in layout.order:
+            if listener in courses:
+                feed = listener.member.feed(entries, courses[listener], listener.part_of(new))
+                self._run(layout, listener, feed, new, found, changes)
+
+    def _pass_one(self, layout: Layout, entry: Events, new: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+        """As `_pass`, over one entry that brings occurrences."""
+        advance(self.streams, entry, self._ends)
+        for listener in layout.by_stream.get(entry.stream, ()):
+            time = time_of(listener.gate, layout.sources, self.streams, listener.member.time)
+            feed = listener.member.feed_one(entry.offset, time, listener.part_of(new))
+            self._run(layout, listener, feed, new, found, changes)
+
+    def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, Course]:
+        """What the entries do to the time of each network. Only occurrences on streams that it does not wait for surely leave it as it is."""
+        courses: dict[Listener, Course] = {}
+        for k, entry in enumerate(entries):
+            stream = advance(self.streams, entry, self._ends)
+            everyone = isinstance(entry, Tick | Finish) or (k == 0 and not settled)
+            for listener in layout.order if everyone else layout.by_stream.get(stream or "", ()):
+                if listener not in courses:
+                    courses[listener] = Course.from_time(listener.member.time, len(entries))
+                course = courses[listener]
+                course.reach(k, time_of(listener.gate, layout.sources, self.streams, course.now))
+                if everyone:
+                    course.latest[k] = latest_of(listener.gate, self.streams)
+        return courses
+
+    def _run(self, layout: Layout, listener: Listener, feed: Ints, new: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+        """Lets a network's kernel take in a feed; sorts the rows found to its queries, and hands what rules derived to the networks that read it."""
+        rows = listener.member.network.feed(feed)
+        if len(rows):
+            self._collect(layout, listener, rows, new, found)
+        self._note_ends(listener.member.network, changes)
 
     def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
         """Queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
@@ -221,23 +247,18 @@ class Engine:
         network.failures.clear()
         network.completions.clear()
 
-    def _laid_out(self) -> "Layout":
-        rules = self._rules()
-        order = tuple((member, tuple(sorted(reached(member.network.reads, rules)))) for member in in_order_of_rules(self.members))
-        return Layout(order, sources_of(rules))
-
-    def _collect(self, member: Member, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
-        """Sorts a network's rows to its queries, and hands what rules derived to the other networks that read it."""
-        if not len(rows):
-            return
-        if (rows[1:, c.OUT_NODE] != rows[0, c.OUT_NODE]).any():
-            rows = rows[np.argsort(rows[:, c.OUT_NODE], kind="stable")]
-        outs, starts = np.unique(rows[:, c.OUT_NODE], return_index=True)
-        by_out = {planned.out: planned for planned in (*member.network.planned.values(), *(f.planned for f in member.network.failures))}
-        for out, own in zip(outs.tolist(), np.split(rows, starts[1:]), strict=True):
-            planned = by_out[out]
+    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
+        nodes = rows[:, c.OUT_NODE]
+        if len(rows) == 1 or bool((nodes == nodes[0]).all()):
+            groups = [(int(nodes[0]), rows)]
+        else:
+            rows = rows[np.argsort(nodes, kind="stable")]
+            outs, starts = np.unique(rows[:, c.OUT_NODE], return_index=True)
+            groups = list(zip(outs.tolist(), np.split(rows, starts[1:]), strict=True))
+        for out, own in groups:
+            planned = listener.outs[out]
             found.append(found_of(planned, own, self.terms, self.known))
-            if isinstance(planned.query, a.Construct) and any(planned.query.into in m.network.reads for m in self.members if m is not member):
+            if isinstance(planned.query, a.Construct) and any(planned.query.into in other.reads for other in layout.order if other is not listener):
                 into = planned.query.into
                 others = [new[into]] if into in new else []
                 new[into] = together([*others, self._derived(planned, planned.query, own)])
@@ -248,8 +269,8 @@ class Engine:
         for triple in rule.template:
             s, p, o = (row_part(planned, rows, part, self.terms) for part in parts_of(triple))
             good = (s > 0) & (p > 0) & (o > 0) & (self.terms.kinds[s] < LITERAL) & (self.terms.kinds[p] == IRI)
-            zeros = np.zeros(len(rows), np.int64)
-            parts.append(Arrivals(zeros, s, p, o, zeros, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
+            graph = np.zeros(len(rows), np.int64)
+            parts.append(arrivals(s, p, o, graph, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
         return together(parts)
 
     # ------------------------------------------------------------ snapshots
@@ -259,7 +280,7 @@ class Engine:
         members = []
         for k, member in enumerate(self.members):
             arrays |= {f"{k}.{name}": array for name, array in member.network.arrays().items()}
-            arrays |= {f"{k}.pending.{name}": getattr(member.pending, name) for name in COLUMNS}
+            arrays[f"{k}.pending"] = member.pending.table
             planned = [[p.registered, p.number, astuple(p.at), astuple(p.after)] for p in member.network.planned.values()]
             collected = member.network.collected()
             members.append({"time": member.time, "streams": member.network.streams, "planned": planned, "collected": collected})
@@ -293,7 +314,7 @@ class Engine:
     def _restored(self, k: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
         network = Network(self.terms, known=self.known)
         own = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
-        pending = Arrivals(*(own.pop(f"pending.{name}") for name in COLUMNS))
+        pending = Arrivals(own.pop("pending"))
         network.streams = dict(meta["streams"])
         planned = []
         for registered, number, at, after in meta["planned"]:
@@ -304,12 +325,6 @@ class Engine:
             planned.append((place, fragment))
         network.restore(own, planned, meta["collected"])
         return Member(network, meta["time"], pending)
-
-
-def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
-    """For each stream that rules write, the others that it rests on."""
-    written = {rule.into for rule in rules}
-    return {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}
 
 
 def known_from(facts: Iterable[Quad]) -> FactIndex:

@@ -1,0 +1,53 @@
+"""Which network listens to which stream: what registrations settle, worked out once for all that is fed until the next one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.clock import Arrivals
+from engine.member import Member, in_order_of_rules, reached
+from engine.planned import Planned
+from epsparql import algebra as a
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listener:
+    """A network with the streams that it reads, and those whose time it waits for (its gate)."""
+
+    member: Member
+    reads: tuple[str, ...]
+    gate: tuple[str, ...]
+    outs: Mapping[int, Planned]  # its queries, by the node where their solutions come out
+
+    def part_of(self, new: Mapping[str, Arrivals]) -> list[tuple[str, Arrivals]]:
+        return [(name, new[name]) for name in self.reads if name in new]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What registrations settle: networks in order of their rules."""
+
+    order: tuple[Listener, ...]
+    by_stream: Mapping[str, tuple[Listener, ...]]  # those that wait for a stream, in the same order
+    sources: Mapping[str, frozenset[str]]  # for each stream that rules write, the others that it rests on
+
+
+def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
+    """`rules` are all of the engine's, those that have failed included."""
+    order = tuple(listener_of(member, rules) for member in in_order_of_rules(members))
+    by_stream: dict[str, list[Listener]] = {}
+    for listener in order:
+        for name in listener.gate:
+            by_stream.setdefault(name, []).append(listener)
+    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules))
+
+
+def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:
+    reads = member.network.reads
+    outs = {planned.out: planned for planned in member.network.planned.values()}
+    return Listener(member, tuple(sorted(reads)), tuple(sorted(reached(reads, rules))), outs)
+
+
+def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
+    """For each stream that rules write, the others that it rests on."""
+    written = {rule.into for rule in rules}
+    return {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}
