@@ -15,7 +15,7 @@ Mark = tuple[int, int, int, int, int]
 """What the feed has beside occurrences: (place, kind, query, end, entry)."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Member:
     """`time` is the query time of the network's queries in µs; `pending` arrived and waits for it."""
 

@@ -29,6 +29,8 @@ from epsparql.terms import Variable
 Ints = NDArray[np.int64]
 
 
+FEED = Net._fields.index("feed")
+NOTHING_FOUND = np.zeros((0, c.OUT_VAR), np.int64)
 SPREADERS: dict[str, tuple[Callable[[int, Ints], None], int]] = {
     "heads": (spread, 2),
     "seen_heads": (spread_seen, 1),
@@ -67,7 +69,7 @@ class Collecting:
     writes: Ints
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Network:
     """The kernel's arrays and the host's side of its returns."""
 
@@ -80,7 +82,11 @@ class Network:
     known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
     completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
     net: Net = field(init=False)
-    _table: Ints = field(init=False)  # (address, length, width) of each array of `net`; its own address is the kernel's handle
+    address: int = field(init=False)  # the kernel's handle: where `_table` stands
+    _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
+    _lent: Ints = field(init=False)  # the feed that the kernel sees, kept alive while it is there
+    _looked_at: Ints | None = None  # the `alpha` of which `_swaps` says whether a scan takes an occurrence's object for its subject
+    _swaps: bool = False
     _inquiries: list[tuple[Inquiry, str]] = field(default_factory=list)  # by number of the question, with its query's name
 
     def __post_init__(self) -> None:
@@ -90,20 +96,22 @@ class Network:
     def _hold(self, net: Net) -> None:
         """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
         before = getattr(self, "net", None)
+        if net is before:
+            return
         if before is None:
             self._table = np.zeros(WORDS * len(net), np.int64)
+            self.address = int(self._table.__array_interface__["data"][0])
         for k, array in enumerate(net):
             if before is None or array is not before[k]:
-                assert array.flags.c_contiguous
-                assert array.dtype.itemsize == 8
-                self._table[WORDS * k] = array.__array_interface__["data"][0]
-                self._table[WORDS * k + 1] = array.shape[0]
-                self._table[WORDS * k + 2] = array.shape[1] if array.ndim == 2 else 1
+                self._show(k, array)
         self.net = net
 
-    @property
-    def address(self) -> int:
-        return int(self._table.__array_interface__["data"][0])
+    def _show(self, k: int, array: NDArray[Any]) -> None:
+        """Makes an array the k-th that the kernel sees."""
+        assert array.flags.c_contiguous
+        assert array.dtype.itemsize == 8
+        height, width = array.shape if array.ndim == 2 else (len(array), 1)
+        self._table[WORDS * k : WORDS * k + WORDS] = array.__array_interface__["data"][0], height, width
 
     # ------------------------------------------------------------ queries
     @property
@@ -315,7 +323,9 @@ class Network:
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
         net = self.net
         net.at[c.EVENT], net.at[c.EVENTS] = 0, columns.shape[1]
-        self._hold(self._with_terms(net._replace(feed=columns)))
+        self._show(FEED, columns)
+        self._lent = columns
+        self._hold(self._with_terms(net))
         chunks: list[Ints] = []
         while (code := run(self.address)) != c.DONE:
             if self.net.at[c.FOUND] * 2 > len(self.net.out):
@@ -326,9 +336,11 @@ class Network:
         return np.concatenate([*chunks, found]) if chunks else found
 
     def _take_found(self) -> Ints:
-        found = self.net.out[: self.net.at[c.FOUND]].copy()
+        n = int(self.net.at[c.FOUND])
+        if n == 0:
+            return NOTHING_FOUND
         self.net.at[c.FOUND] = 0
-        return found
+        return self.net.out[:n].copy()
 
     def _serve(self, code: int) -> None:
         if code == c.GROW:
@@ -427,10 +439,16 @@ class Network:
 
     def _with_terms(self, net: Net) -> Net:
         """What the kernel needs to know of terms: values if it has filters, kinds if it has rules."""
-        if len(net.code):
-            net = net._replace(numbers=self.terms.numbers)
-        entails = bool(net.alpha[:, c.A_SWAPPED].any())
-        return net._replace(kinds=self.terms.kinds) if len(net.templates) or entails else net
+        if len(net.code) and (numbers := self.terms.numbers) is not net.numbers:
+            net = net._replace(numbers=numbers)
+        if (len(net.templates) or self._entails(net)) and (kinds := self.terms.kinds) is not net.kinds:
+            net = net._replace(kinds=kinds)
+        return net
+
+    def _entails(self, net: Net) -> bool:
+        if net.alpha is not self._looked_at:
+            self._looked_at, self._swaps = net.alpha, bool(net.alpha[:, c.A_SWAPPED].any())
+        return self._swaps
 
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
