@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from engine.entries import Micros
+from pipeline.columns import quads_batch
 from pipeline.errors import FormatError
 from pipeline.ndjson import parse_ndjson, parse_ndjson_frame
 from pipeline.occurrences import Interval, batch_of
@@ -59,7 +60,13 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
         return parse_ndjson(body, otherwise)
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
-    statements = parse_message(body, _RDF[kind], otherwise)
+    batch = quads_batch(body, otherwise, graphs=kind == N_QUADS) if kind in (N_TRIPLES, N_QUADS) else None
+    return batch if batch is not None else read_statements(body, _RDF[kind], otherwise)
+
+
+def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
+    """The exact path of RDF: OCCURRENCES of any message, those without a time at `otherwise`. Raises: FormatError."""
+    statements = parse_message(body, fmt, otherwise)
     when = [statement.when or otherwise for statement in statements]
     return batch_of(
         [statement.s for statement in statements],

@@ -1,6 +1,6 @@
 """application/x-ndjson: one event, or one message of several triples, per line.
 
-Two ways to one result: whole columns at once, and where anything is out of the ordinary, line by line, which also finds the place of a fault.
+Two ways to one result: compiled, for bodies of the usual shape (columns.py); and line by line for all others, which also finds the place of a fault.
 """
 
 import re
@@ -12,8 +12,9 @@ import pyoxigraph as ox
 from msgspec import UNSET, UnsetType
 
 from engine.entries import Micros
+from pipeline.columns import events_batch
 from pipeline.errors import FormatError
-from pipeline.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Blank, Terms
+from pipeline.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
 from pipeline.occurrences import Interval, Labels, batch_of
 from pipeline.rdf import parse_message
 from pipeline.times import instant
@@ -47,76 +48,29 @@ _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
 
 def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
     """OCCURRENCES of a body. `default` is the time of what has none. Raises: FormatError."""
-    return _parse(body, default, _LINE)[0]
+    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE)
+    return found[0]
 
 
 def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
     """A WebSocket frame: as a body, and the `"id"` of its first line, if it has one (a line may hold nothing else)."""
-    batch, lines = _parse(body, default, _FRAME_LINE)
-    first = lines[0] if lines else None
-    return batch, first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
+    return events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
 
 
-def _parse(
-    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]
-) -> tuple[pa.RecordBatch, list[Line]]:
-    texts = body.split(b"\n")
-    try:
-        lines: list[Line] = [decoder.decode(text) for text in texts if text and not text.isspace()]
-        batch = _columns(lines, default)
-    except (FormatError, Blank, ValueError):  # msgspec's errors are ValueErrors
-        batch = None
-    if batch is not None:
-        return batch, lines
-    return _one_by_one(texts, default, decoder)
-
-
-def _columns(lines: list[Line], default: Interval) -> pa.RecordBatch | None:
-    """The rows if every line is one event in one of the three ways of stating times; else None, or what goes wrong on the way."""
-    n = len(lines)
-    if [line.triples for line in lines].count(UNSET) < n:
-        return None
-    s = _terms(SUBJECTS, [line.s for line in lines])
-    p = _terms(PREDICATES, [line.p for line in lines])
-    o = _terms(OBJECTS, [line.o for line in lines])
-    given = [line.g for line in lines]
-    g = None if given.count(UNSET) == n else [GRAPHS[graph] if isinstance(graph, str) else None for graph in given]
-    times = _times(lines, default)
-    return batch_of(s, p, o, g, *times) if times is not None else None
-
-
-def _terms(terms: Terms, texts: list[str | UnsetType]) -> list[str]:
-    if UNSET in texts:
-        raise FormatError("field", "a term is missing")
-    return list(map(terms.__getitem__, texts))  # type: ignore[arg-type]  # all are set; a loop to say so would be the slowest part
-
-
-def _times(lines: list[Line], default: Interval) -> tuple[list[Micros], list[Micros]] | None:
-    n = len(lines)
-    starts, ends, ats = [line.start for line in lines], [line.end for line in lines], [line.at for line in lines]
-    stated = tuple(n - column.count(UNSET) for column in (starts, ends, ats))
-    if stated == (n, n, 0):
-        first = list(map(instant, starts))
-        last = first if starts == ends else list(map(instant, ends))
-        return None if any(map(int.__gt__, first, last)) else (first, last)
-    if stated == (0, 0, n):
-        at = list(map(instant, ats))
-        return at, at
-    return ([default.start] * n, [default.end] * n) if stated == (0, 0, 0) else None
-
-
-def _one_by_one(
-    texts: list[bytes], default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]
-) -> tuple[pa.RecordBatch, list[Line]]:
+def read_lines(
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine] = _LINE
+) -> tuple[pa.RecordBatch, str | None]:
+    """The exact path, line by line: OCCURRENCES of any body, and the first line's id. Raises: FormatError."""
     rows: list[tuple[str, str, str, str | None, Micros, Micros]] = []
     lines: list[Line] = []
-    for number, text in enumerate(texts, 1):
+    for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line = _decode(text, number, decoder)
             rows += _Place(text, number).rows(line, default)
             lines.append(line)
     s, p, o, g, start, end = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
-    return batch_of(s, p, o, g, start, end), lines
+    first = lines[0] if lines else None
+    return batch_of(s, p, o, g, start, end), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
 
 def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]) -> Line:
@@ -201,7 +155,7 @@ class _Place:
     def _term(self, terms: Terms, name: str, text: str, labels: Labels) -> str:
         try:
             if text.startswith("_:"):
-                return labels.of(terms.checked(text)[2:])
+                return labels.of(terms[text][2:])
             return terms[text]
         except FormatError as fault:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None

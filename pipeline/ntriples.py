@@ -24,10 +24,6 @@ _XSD = r"http://www\.w3\.org/2001/XMLSchema#(?!string>)[A-Za-z]+"
 _PLAIN = re.compile(rf'<{_PLAIN_IRI}>|"[^"\\\x00-\x1f\x7f\ufffe\uffff\ud800-\udfff]*"(?:\^\^<{_XSD}>|@[a-z]{{2,3}})?')
 
 
-class Blank(Exception):
-    """A blank node where terms are looked up without their message."""
-
-
 def canonical(text: str) -> str:
     """The term's canonical N-Triples text. Blank nodes keep their label. Raises: FormatError with the column within the term."""
     if _PLAIN.fullmatch(text) and len(text) <= MAX_TERM:
@@ -58,7 +54,7 @@ def _fault(fault: Exception, text: str) -> FormatError:
 
 
 class Terms(dict[str, str]):
-    """Texts to canonical texts, each validated once; blank nodes raise Blank, since they belong to their message.
+    """Texts to canonical texts, each validated once; blank nodes keep their label, which their message then changes.
 
     `kinds` is what may stand at the place: `<` IRIs, `"` literals, `_` blank nodes.
     """
@@ -68,8 +64,6 @@ class Terms(dict[str, str]):
         self.kinds, self.place = kinds, place
 
     def __missing__(self, text: str) -> str:
-        if text.startswith("_:"):
-            raise Blank
         term = self.checked(text)
         if len(self) >= CACHED:
             self.clear()

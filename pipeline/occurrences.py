@@ -48,6 +48,10 @@ class Labels:
         self._known: dict[str, str] = {}
         self._nameless = 0
 
+    def written(self, label: str) -> str:
+        """The term for a label that the text is known to have."""
+        return self._prefix + label
+
     def of(self, label: str) -> str:
         """The term for a label, given without its `_:`."""
         known = self._known.get(label)

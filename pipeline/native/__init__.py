@@ -1,0 +1,1 @@
+"""Bytes in and JSON out at native speed: what bodies are nearly always made of, and solutions as text. Compiled by numba, apart from the kernel."""
