@@ -438,10 +438,10 @@ class Network:
         self._hold(self._with_terms(net))
 
     def _with_terms(self, net: Net) -> Net:
-        """What the kernel needs to know of terms: values if it has filters, kinds if it has rules."""
+        """What the kernel needs to know of terms: values and kinds if it has filters, kinds if it has rules."""
         if len(net.code) and (numbers := self.terms.numbers) is not net.numbers:
             net = net._replace(numbers=numbers)
-        if (len(net.templates) or self._entails(net)) and (kinds := self.terms.kinds) is not net.kinds:
+        if (len(net.code) or len(net.templates) or self._entails(net)) and (kinds := self.terms.kinds) is not net.kinds:
             net = net._replace(kinds=kinds)
         return net
 

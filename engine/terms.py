@@ -10,8 +10,8 @@ from engine.approximation import approximation
 from engine.expressions import parse_term
 from epsparql.terms import Term
 
-IRI, BLANK, LITERAL = 1, 2, 3
-"""Kinds, as the kernel's `kinds` has them; 0 is no term."""
+IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
+"""Kinds, as the kernel's `kinds` has them; 0 is no term. A STRING is a literal of xsd:string, which has neither language nor another datatype."""
 
 _KINDS = {"<": IRI, "_": BLANK, '"': LITERAL}
 _FIRST = 1 << 10
@@ -54,7 +54,7 @@ class TermTable:
         first, after = self._settled, len(self.texts)
         if after > len(self._kinds):
             self._kinds = np.concatenate([self._kinds, np.zeros(max(after, len(self._kinds)), np.int64)])
-        self._kinds[first:after] = [_KINDS[text[0]] for text in self.texts[first:after]]
+        self._kinds[first:after] = [STRING if text[-1] == '"' else _KINDS[text[0]] for text in self.texts[first:after]]
         self._settled = after
         return self._kinds
 

@@ -239,7 +239,7 @@ class Reader:
     def _decider(self, condition: a.Expression) -> str:
         """Who decides a condition by itself: the host what the bytecode cannot say anything of."""
         alone = Fragment(columns=self.fragment.columns)
-        return "host" if alone.code[compile_filter(alone, condition) + 1][0] == c.ASK_HOST else "kernel"
+        return "host" if alone.code[compile_filter(alone, condition, lambda _text: 1) + 1][0] == c.ASK_HOST else "kernel"
 
     def _columns(self, at: int, n: int) -> tuple[str, ...]:
         return tuple(self.names[column] for column in self.fragment.slots[at : at + n])

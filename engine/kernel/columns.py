@@ -91,5 +91,7 @@ DONE, GROW, HOST, EXCEEDED, COLLECTION = range(5)
 FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
 # bytecode
 (
-    STOP, PUSH_VAR, PUSH_CONST, PUSH_DURATION, BOUND_VAR, NOT, AND, OR, LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, ASK_HOST,
-) = range(18)  # fmt: skip
+    STOP, PUSH_VAR, PUSH_CONST, PUSH_DURATION, BOUND_VAR, NOT, AND, OR, LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, ASK_HOST, PUSH_TERM, PUSH_KNOWN, SAME, ELSE,
+) = range(22)  # fmt: skip
+# kinds of terms; a STRING is a literal without language and of no other datatype
+IRI_KIND, BLANK_KIND, LITERAL_KIND, STRING_KIND = 1, 2, 3, 4

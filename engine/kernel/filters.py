@@ -34,6 +34,16 @@ def compare(op, a, b, slack):
     return TRUE if a == b else FALSE
 
 
+@jit
+def same(a, b, kind_a, kind_b):
+    """Whether two terms of these kinds are equal (SPARQL 1.1, 17.4.1.7); UNSURE where that is for their values to say."""
+    if a == UNBOUND or b == UNBOUND:
+        return ERROR
+    if kind_a >= LITERAL_KIND and kind_b >= LITERAL_KIND and (kind_a == LITERAL_KIND or kind_b == LITERAL_KIND):
+        return UNSURE
+    return TRUE if a == b else FALSE
+
+
 @inlined
 def both(dominant, a, b):
     """AND (dominant FALSE) and OR (dominant TRUE) of SPARQL's logic, with UNSURE above ERROR."""
@@ -80,6 +90,10 @@ def evaluate(net, pc, row):
         elif op == PUSH_DURATION:
             top += 1
             push_duration(net, stack, top, row)
+        elif op == PUSH_TERM or op == PUSH_KNOWN:
+            term = net.rows[row, arg] if op == PUSH_TERM else arg
+            top += 1
+            stack[top, 0], stack[top, 1] = float(term), float(net.kinds[term])
         elif op == BOUND_VAR:
             top += 1
             stack[top, 0] = TRUE if net.rows[row, arg] != UNBOUND else FALSE
@@ -116,6 +130,10 @@ def binary(stack, top, op):
         stack[top, 0] = both(FALSE, int(a), int(b))
     elif op == OR:
         stack[top, 0] = both(TRUE, int(a), int(b))
+    elif op == SAME:
+        stack[top, 0] = same(int(a), int(b), int(slack_a), int(slack_b))
+    elif op == ELSE:
+        stack[top, 0] = b if a == UNSURE else a
     else:
         stack[top, 0] = compare(op, a, b, slack_a + slack_b)
 

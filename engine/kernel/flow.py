@@ -6,8 +6,6 @@ from engine.kernel.filters import ask, judge
 from engine.kernel.goals import first_time, is_timeless, key_hash, push, release, store_goal, store_of, take, timeless_head
 from engine.kernel.relations import same_key
 
-IRI_KIND, BLANK_KIND, LITERAL_KIND = 1, 2, 3  # of `kinds`
-
 
 @jit
 def park(net, node, side, row):
@@ -275,7 +273,7 @@ def scan(net, which, stream, s, p, o, g, start, end, since):
             continue
         if net.queries[query, Q_OPEN] == 0 or since <= net.queries[query, Q_FROM]:
             continue
-        if alpha[a, A_SWAPPED] != 0 and net.kinds[o] == LITERAL_KIND:
+        if alpha[a, A_SWAPPED] != 0 and net.kinds[o] >= LITERAL_KIND:
             continue
         s_var, p_var, o_var = alpha[a, A_SVAR], alpha[a, A_PVAR], alpha[a, A_OVAR]
         subject = s if alpha[a, A_SWAPPED] == 0 else o

@@ -125,7 +125,7 @@ class Planner:
         whole = conditions[0]
         for condition in conditions[1:]:
             whole = a.And(whole, condition)
-        return bytecode.compile_filter(self.fragment, whole)
+        return bytecode.compile_filter(self.fragment, whole, self.names.term)
 
     def extend_node(self, variable: Variable, inquiry: Inquiry, target: Target) -> int:
         ask = bytecode.question(self.fragment, inquiry)
