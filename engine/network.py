@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine import host
-from engine.collect import Collector, Rows
+from engine.collect import Collector, GroupCollector, Moments, Rows
 from engine.entries import UNRESTRICTED
 from engine.facts import FactIndex
 from engine.kernel import columns as c
@@ -64,7 +64,7 @@ class Collecting:
     node: int
     collector: Collector
     registered: int  # of its query
-    timer: int  # its row of `timers`
+    timer: int | None  # its row of `timers`, if it may be due
     reads: Ints
     writes: Ints
 
@@ -162,7 +162,7 @@ class Network:
         for node, collector in fragment.collectors.items():
             reads, writes = (np.array([fragment.columns[v] for v in part], np.int64) for part in (collector.reads, collector.writes))
             self.collecting[planned.at.node + node] = Collecting(
-                planned.at.node + node, collector, planned.registered, timers[planned.at.node + node], reads, writes
+                planned.at.node + node, collector, planned.registered, timers.get(planned.at.node + node), reads, writes
             )
 
     def _rank(self, net: Net) -> None:
@@ -350,6 +350,8 @@ class Network:
             self._fail(int(self.net.at[c.ENDLESS]))
         elif code == c.COLLECTION:
             self._collect()
+        elif code == c.DECISION:
+            self._decide()
         else:
             self._answer()
 
@@ -388,13 +390,38 @@ class Network:
         rows, wakes = (self._rows(frames[frames[:, c.FRAME_SIDE] == side, c.FRAME_ROW], collecting.reads) for side in (c.LEFT, c.BLOCKER))
         horizon = int(at[c.HORIZON]) if at[c.HORIZON] < c.FOREVER else None
         given = collector.decide(int(at[c.NOW]), rows, wakes, horizon, self.terms)
-        self.net.timers[collecting.timer, c.T_DUE] = collector.due()
+        if collecting.timer is not None:
+            self.net.timers[collecting.timer, c.T_DUE] = collector.due()
         planned = self.planned[collecting.registered]
         if collector.done and collecting.node == planned.last and collecting.node not in self.completed:
             self.completed.add(collecting.node)
             reason = "ASK is answered" if isinstance(planned.query, a.Ask) else "LIMIT is reached"
             self.completions.append(Completion(planned, int(at[c.ENTRY]), reason))
         return given
+
+    def _decide(self) -> None:
+        """Hands what was deferred to its collectors, and what they give back to the kernel, which takes it on instant by instant."""
+        net, at = self.net, self.net.at
+        frames = net.deferred[: at[c.DEFERRED_N]].copy()
+        at[c.DEFERRED_N] = 0
+        parts = [self._reports(self.collecting[node], frames) for node in np.unique(frames[:, c.FRAME_NODE]).tolist() if node in self.collecting]
+        self._release(frames[:, c.FRAME_ROW])
+        reports = np.concatenate([net.reports[:0], *parts])
+        at[c.REPORTED], at[c.REPORTS], at[c.STOOD] = 0, len(reports), at[c.NOW]
+        self._hold(self._with_terms(self.net._replace(reports=reports)))
+
+    def _reports(self, collecting: Collecting, frames: Ints) -> Ints:
+        """What one collector makes of its frames, in the kernel's columns."""
+        frames, horizon = frames[frames[:, c.FRAME_NODE] == collecting.node], int(self.net.at[c.HORIZON])
+        rows = self._rows(frames[:, c.FRAME_ROW], collecting.reads)
+        assert isinstance(collecting.collector, GroupCollector)
+        moments = Moments(frames[:, c.D_NOW], frames[:, c.D_ENTRY], frames[:, c.FRAME_SIDE], rows)
+        given = collecting.collector.decide_all(moments, horizon if horizon < c.FOREVER else None, self.terms)
+        reports = np.zeros((len(given), self.net.reports.shape[1]), np.int64)
+        reports[:, c.G_NODE], reports[:, c.G_ENTRY] = collecting.node, given.entry
+        reports[:, c.G_START], reports[:, c.G_END] = given.rows.start, given.rows.end
+        reports[:, collecting.writes + (c.G_VAR - c.VAR)] = given.rows.cells
+        return reports
 
     def _rows(self, numbers: Ints, columns: Ints) -> Rows:
         rows = self.net.rows[numbers]
@@ -456,6 +483,7 @@ class Network:
         net = self.net
         assert not net.at[c.DEPTH]
         assert not net.at[c.PARKED]
+        assert not net.at[c.DEFERRED_N]
         return {name: getattr(net, name) for name in KEPT} | {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
 
     def collected(self) -> dict[str, object]:

@@ -126,9 +126,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
     asks[:, c.ASK_SLOT] += at.slot
     stores = np.full((c.SIDES * len(nodes), c.STORE_WIDTH), c.NONE, np.int64)
     stores[:, c.COUNT] = 0
-    timers = [
-        [at.node + node, collector_due(fragment, node)] for node in np.flatnonzero(np.isin(nodes[:, c.KIND], (c.WITHOUTFOR, c.COLLECT))).tolist()
-    ]
+    timers = [[at.node + node, collector_due(fragment, node), -c.BIG] for node in np.flatnonzero(acts(nodes)).tolist()]
     added: Mapping[str, NDArray[Any]] = {
         "nodes": nodes,
         "edges": edges,
@@ -143,6 +141,12 @@ def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
     }
     net.at[c.TIMER_NODES] += len(timers)
     return net._replace(**{name: np.concatenate([getattr(net, name), rows]) for name, rows in added.items()})
+
+
+def acts(nodes: Ints) -> NDArray[np.bool_]:
+    """Which nodes may act at instants of their own."""
+    idle = (nodes[:, c.DEFERRED] != 0) & (nodes[:, c.STEP] == 0)
+    return np.asarray((nodes[:, c.KIND] == c.WITHOUTFOR) | ((nodes[:, c.KIND] == c.COLLECT) & ~idle))
 
 
 def collector_due(fragment: Fragment, node: int) -> int:

@@ -4,9 +4,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from engine.collect.aggregates import folding
 from engine.collect.arguments import Argument
-from engine.collect.rows import Ints, Rows, in_order, no_rows, rows_of
+from engine.collect.rows import Ints, Moments, Reports, Rows, in_order, no_rows, rows_of, together
 from engine.collect.windows import Ever, Sliding
 from engine.collect.worth import Value, Worth
 from engine.kernel import columns as c
@@ -72,6 +74,15 @@ class GroupCollector:
         if self._implicit and len(wakes):
             gained |= dict.fromkeys(self._keys_of(wakes.cells))
         return self._report(now, gained)
+
+    def decide_all(self, moments: Moments, horizon: int | None, terms: TermTable) -> Reports:
+        """`decide` at each of the instants."""
+        parts = []
+        for moment in moments.each():
+            rows, wakes = (moment.rows.where(moment.side == side) for side in (c.LEFT, c.BLOCKER))
+            given = self.decide(int(moment.now[0]), rows, wakes, horizon, terms)
+            parts.append(Reports(np.full(len(given), moment.entry[0], np.int64), given))
+        return together(parts, len(self.writes))
 
     def due(self) -> int:
         if self.step is None or not isinstance(self.window, RangeWindow):

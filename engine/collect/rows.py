@@ -1,7 +1,8 @@
 """Solutions on their way through a collector, as columns of numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.start)
 
-    def where(self, chosen: NDArray[np.bool_] | Ints) -> "Rows":
+    def where(self, chosen: NDArray[np.bool_] | Ints | slice) -> "Rows":
         return Rows(self.start[chosen], self.end[chosen], self.cells[chosen])
 
     @property
@@ -50,12 +51,52 @@ class Rows:
         return self.where(np.delete(np.arange(len(self)), doubled))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """What comes to a collector over several instants, in their order: solutions (c.LEFT), wakes (c.BLOCKER), and that it is due (c.RIGHT)."""
+
+    now: Ints
+    entry: Ints
+    side: Ints
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.now)
+
+    def where(self, chosen: NDArray[np.bool_] | Ints | slice) -> "Moments":
+        return Moments(self.now[chosen], self.entry[chosen], self.side[chosen], self.rows.where(chosen))
+
+    def each(self) -> Iterator["Moments"]:
+        """Instant by instant."""
+        edges = [0, *(np.flatnonzero(np.diff(self.now)) + 1).tolist(), len(self)]
+        for first, after in pairwise(edges):
+            yield self.where(slice(first, after))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reports:
+    """What a collector gives over several instants, each row with the entry that brings it."""
+
+    entry: Ints
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+
 def rows_of(start: Sequence[int], end: Sequence[int], cells: Sequence[Sequence[int]], width: int) -> Rows:
     return Rows(np.array(start, np.int64), np.array(end, np.int64), np.array(cells, np.int64).reshape(len(start), width))
 
 
 def no_rows(width: int) -> Rows:
     return rows_of([], [], [], width)
+
+
+def together(parts: Sequence[Reports], width: int) -> Reports:
+    if not parts:
+        return Reports(np.zeros(0, np.int64), no_rows(width))
+    entry, start, end = (np.concatenate(arrays) for arrays in zip(*((p.entry, p.rows.start, p.rows.end) for p in parts), strict=True))
+    return Reports(entry, Rows(start, end, np.concatenate([part.rows.cells for part in parts])))
 
 
 def in_order(rows: Rows, reads: Sequence[Variable], terms: TermTable, first: Sequence[Variable] = ()) -> Ints:

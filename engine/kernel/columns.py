@@ -22,6 +22,8 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT,
 ) = range(17)  # fmt: skip
+WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY  # of a COLLECT that is deferred: its length, its step (0 for none), and that it is
+APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
 TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is bound
@@ -32,6 +34,10 @@ SIDES = 3  # stores of a node
 
 # frames: work on the stack, waiting for the close of the instant, or parked for the host
 FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_WIDTH = range(4)
+# deferred: a frame with its instant and entry
+D_NOW, D_ENTRY, DEFERRED_WIDTH = range(3, 6)
+# reports: what deferred nodes give
+G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 
 # alpha: which occurrences a scan reads: S, O a term or NONE; columns of the row or NONE; and what an occurrence entails: its object as subject
 # (SWAPPED), another predicate or object (AS_P, AS_O, NONE for its own)
@@ -54,8 +60,8 @@ R_QUERY, R_NEXT, READ_WIDTH = range(3)
 S_PENDING, S_READS, STREAM_WIDTH = range(3)
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
-# timers: nodes that act at instants of their own; the instant at which a COLLECT is due
-T_NODE, T_DUE, TIMER_WIDTH = range(3)
+# timers: nodes that act at instants of their own; the instant at which a COLLECT is due, and of the last solution of one that is deferred
+T_NODE, T_DUE, T_LATEST, TIMER_WIDTH = range(4)
 AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left
 
 # feed (column-wise): what the kernel is to take in, in order
@@ -77,15 +83,16 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 # at: where the run stands
 (
     NOW, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN, NEED,
-    FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, AT_WIDTH,
-) = range(25)  # fmt: skip
+    FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM,
+    DEFERRED_N, REPORTED, REPORTS, STOOD, AT_WIDTH,
+) = range(29)  # fmt: skip
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)
 NEST_LEVELS = 128
 
 # why the kernel returned
-DONE, GROW, HOST, EXCEEDED, COLLECTION = range(5)
+DONE, GROW, HOST, EXCEEDED, COLLECTION, DECISION = range(6)
 
 # verdicts
 FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)

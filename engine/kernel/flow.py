@@ -166,7 +166,7 @@ def write(net, node, z):
         rows[z, net.slots[k]] = UNBOUND
     if nodes[node, TEMPLATE_N] > 0:
         hide_left_out(net, node, z)
-    if first_time(net, node, z):
+    if nodes[node, APART] != 0 or first_time(net, node, z):
         k = net.at[FOUND]
         net.out[k, OUT_START], net.out[k, OUT_END], net.out[k, OUT_NODE], net.out[k, OUT_ENTRY] = rows[z, START], rows[z, END], node, net.at[ENTRY]
         for v in range(VAR, rows.shape[1]):

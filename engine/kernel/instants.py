@@ -2,6 +2,7 @@
 
 from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
+from engine.kernel.deferred import MOST_DEFERRED, report
 from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, write
 from engine.kernel.goals import push, release, store_of
 from engine.kernel.joins import arrive_join
@@ -22,6 +23,7 @@ def room(net, need):
         or at[PARKED] + need > len(net.parked)
         or at[WAITING] + need > len(net.waiting)
         or at[GATHERED] + need > len(net.gathered)
+        or at[DEFERRED_N] + need > len(net.deferred)
     ):
         at[NEED] = need
         return False
@@ -174,7 +176,14 @@ def loop(net):
         code = settle(net)
         if code != DONE:
             return code
+        if at[REPORTS] > 0:
+            if not room(net, 1):
+                return GROW
+            report(net)
+            continue
         i = at[EVENT]
+        if at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
+            return DECISION
         if i == at[EVENTS]:
             return DONE
         if not room(net, at[MARGIN] + at[WAITING]):

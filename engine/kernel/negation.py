@@ -5,6 +5,7 @@ The decided side waits until its stratum's turn at the close of its instant; the
 
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
+from engine.kernel.deferred import defer
 from engine.kernel.filters import judge
 from engine.kernel.flow import copied, gather, hand_on, park, wait
 from engine.kernel.goals import is_timeless, key_hash, release, store_goal, store_of, take, timed_head, timeless_head, unlink
@@ -59,7 +60,10 @@ def decide(net, node, side, x):
     elif kind == MARK:
         decide_mark(net, node, x)
     elif kind == COLLECT:
-        gather(net, node, side, x)
+        if net.nodes[node, DEFERRED] != 0:
+            defer(net, node, side, x)
+        else:
+            gather(net, node, side, x)
     elif kind == WITHOUT:
         decide_without(net, node, side, x)
     elif kind == WITHOUTFOR:

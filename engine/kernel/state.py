@@ -45,6 +45,8 @@ class Net(NamedTuple):
     waiting: Ints  # for the close of the instant
     parked: Ints  # for the host's answers
     gathered: Ints  # for the host's collectors
+    deferred: Ints  # for those that decide when the feed is done
+    reports: Ints  # of those
     out: Ints
     seen: Ints
     seen_heads: Ints
@@ -103,6 +105,8 @@ def new_net(width: int) -> Net:
         waiting=np.zeros((few, c.FRAME_WIDTH), np.int64),
         parked=np.zeros((few, c.FRAME_WIDTH), np.int64),
         gathered=np.zeros((few, c.FRAME_WIDTH), np.int64),
+        deferred=np.zeros((few, c.DEFERRED_WIDTH), np.int64),
+        reports=np.zeros((0, c.G_VAR + width), np.int64),
         out=np.zeros((few, c.OUT_VAR + width), np.int64),
         seen=np.zeros((few, c.SEEN_VAR + width), np.int64),
         seen_heads=np.full(few, c.NONE, np.int64),
@@ -120,7 +124,16 @@ KEPT = (
 )  # fmt: skip
 """What a snapshot keeps whole: the program, and the state apart from pools."""
 
-POOLS = {"stack": c.DEPTH, "waiting": c.WAITING, "parked": c.PARKED, "gathered": c.GATHERED, "out": c.FOUND, "seen": c.SEEN_N, "questions": c.ASKED}
+POOLS = {
+    "stack": c.DEPTH,
+    "waiting": c.WAITING,
+    "parked": c.PARKED,
+    "gathered": c.GATHERED,
+    "deferred": c.DEFERRED_N,
+    "out": c.FOUND,
+    "seen": c.SEEN_N,
+    "questions": c.ASKED,
+}
 """Pools that fill from the front, with the cell of `at` that says how far."""
 
 
@@ -169,6 +182,7 @@ def with_width(net: Net, width: int) -> Net:
     return net._replace(
         rows=wider(net.rows, c.VAR + width),
         facts=wider(net.facts, c.F_VAR + width),
+        reports=wider(net.reports, c.G_VAR + width),
         out=wider(net.out, c.OUT_VAR + width),
         seen=wider(net.seen, c.SEEN_VAR + width),
         questions=wider(net.questions, c.ASK_ARG + width + 2),

@@ -18,6 +18,7 @@ from engine.kernel import columns as c
 from engine.knowledge import Schema
 from engine.planning import conditions, joins, paths, policies, queries, selections, triples
 from engine.planning import negation as negative
+from engine.planning.deferral import defer
 from engine.program import Fragment, Inquiry
 from engine.quads import Quad
 from engine.rewrite.hidden import variables_below
@@ -59,6 +60,7 @@ def plan(query: a.Query, names: Names) -> Fragment:
         names.stream(stream)  # also of one that no scan reads
     with deep_stack():
         queries.query(planner)
+    defer(planner.fragment)
     return planner.fragment
 
 
