@@ -183,7 +183,7 @@ class _Reader:
         if isinstance(pattern, a.SeqWithout):
             span = span if pattern.within is None else min(span, pattern.within)
             self._absent(pattern, x, span, at, under)
-        lives = policies.lives_of(self.policy, relation, span)
+        lives = policies.lives_of(self.policy, relation, span, timeless=x.timeless or y.timeless)
         kept = lives[0] == c.FOREVER and x.timed and (self.policy != RECENT or bool(x.possible & y.possible)), lives[1] == c.FOREVER and y.timed
         name = RELATIONS[relation]
         if any(kept) and self.policy == CHRONOLOGICAL:

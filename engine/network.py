@@ -15,13 +15,13 @@ from engine.kernel import columns as c
 from engine.kernel.filters import spread_questions
 from engine.kernel.goals import clear_stores, spread, spread_seen
 from engine.kernel.instants import run
-from engine.kernel.state import KEPT, WORDS, Net, new_net, with_room, with_width
+from engine.kernel.state import KEPT, WORDS, Net, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
 from engine.operators import OPERATORS
 from engine.planned import Planned, alpha_of, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
 from engine.program import Fact, Fragment, Inquiry, end_of, place, placed_nodes, with_alpha
-from engine.strata import NEGATIVE, Cycle, Wire, on_cycles, strata
+from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycles, strata
 from engine.terms import TermTable
 from epsparql import algebra as a
 from epsparql.terms import Variable
@@ -144,6 +144,8 @@ class Network:
         at, number = end_of(self.net), len(self.net.queries)
         net = self.net._replace(at=self.net.at.copy(), streams=self.net.streams.copy())
         net = place(with_width(net, len(fragment.columns)), fragment, at, number)
+        if any(node[c.KIND] in POLICIES for node in fragment.nodes):
+            net = with_links(net)
         planned = planned_from(registered, name, query, number, fragment, at, end_of(net), max_derivations, policy)
         self.planned[registered] = planned
         try:
@@ -374,16 +376,64 @@ class Network:
 
     # ------------------------------------------------------------ collectors
     def _collect(self) -> None:
-        """Hands what has been gathered to the collectors, and what they give to their nodes' readers."""
+        """Hands what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""
         net = self.net
         gathered = net.gathered[: net.at[c.GATHERED]].copy()
         net.at[c.GATHERED] = 0
+        to_order = gathered[:, c.FRAME_SIDE] == c.ORDER
+        if to_order.any():
+            self._order(gathered[to_order])
+            gathered = gathered[~to_order]
         for node in np.unique(gathered[:, c.FRAME_NODE]).tolist():
             frames = gathered[gathered[:, c.FRAME_NODE] == node]
             if node in self.collecting:
                 self._emit(node, self._decided(self.collecting[node], frames))
             self._release(frames[:, c.FRAME_ROW])
         self._hold(self._with_terms(self.net))
+
+    def _order(self, frames: Ints) -> None:
+        """Puts left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""
+        goals: dict[int, int] = {}  # and their nodes
+        for node, _, goal in frames.tolist():
+            if self.net.nodes[node, c.KIND] in POLICIES and goal not in goals:  # its query may have failed meanwhile
+                goals |= dict.fromkeys(self._beside(node, goal), node)
+        numbers = np.array(list(goals), np.int64)
+        numbers = numbers[self._by_age(numbers, np.array(list(goals.values()), np.int64))][::-1]
+        self.net.at[c.NEED] = len(numbers)
+        self._hold(with_room(self.net))
+        at, depth = self.net.at, int(self.net.at[c.DEPTH])
+        stack = self.net.stack[depth : depth + len(numbers)]
+        stack[:, c.FRAME_NODE], stack[:, c.FRAME_SIDE], stack[:, c.FRAME_ROW] = (
+            [goals[goal] for goal in numbers.tolist()],
+            c.DECIDE + c.YOUNGEST,
+            numbers,
+        )
+        at[c.DEPTH] = depth + len(numbers)
+
+    def _beside(self, node: int, goal: int) -> list[int]:
+        """The goals of one chain that have a goal's key and end at this instant, itself too."""
+        rows, now = self.net.rows, self.net.at[c.NOW]
+        first, n = self.net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
+        columns = [c.HASH, *self.net.slots[first : first + n].tolist()]
+        key, found = rows[goal, columns].tolist(), [goal]
+        for direction in (c.OLDER, c.NEWER):
+            other = int(rows[goal, direction])
+            while other != c.NONE and rows[other, c.END] == now:
+                if rows[other, columns].tolist() == key:
+                    found.append(other)
+                other = int(rows[other, direction])
+        return found
+
+    def _by_age(self, goals: Ints, nodes: Ints) -> Ints:
+        """The order of goals of one instant by start, then terms in N-Triples text by variable name, hidden ones last."""
+        order = np.zeros(len(goals), np.int64)
+        for query in np.unique(self.net.nodes[nodes, c.QUERY]).tolist():
+            planned = self.planned[int(self.net.queries[query, c.Q_FROM])]
+            columns = np.array([planned.columns[v] for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
+            own = np.flatnonzero(self.net.nodes[nodes, c.QUERY] == query)
+            ranks = self.terms.in_order(self.net.rows[np.ix_(goals[own], columns)])
+            order[own] = own[np.lexsort((*ranks.T[::-1], self.net.rows[goals[own], c.START]))]
+        return order
 
     def _decided(self, collecting: Collecting, frames: Ints) -> Rows:
         at, collector = self.net.at, collecting.collector

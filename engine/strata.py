@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from engine.kernel import columns as c
 
-NEGATIVE = frozenset({c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT})
+POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
+NEGATIVE = frozenset(
+    {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT} | POLICIES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Cycle(Exception):
         self.way = way
 
     def __str__(self) -> str:
-        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ORDER BY, LIMIT) without a strict step in time"
+        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ORDER BY, LIMIT, policy) without a strict step in time"
         return f"{reason}: {self.way}" if self.way else reason
 
 

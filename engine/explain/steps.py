@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from engine.bytecode import compile_filter
 from engine.collect import AskCollector, GroupCollector, ModifiersCollector
 from engine.collect.collector import Collector
-from engine.collect.policy import PolicyCollector
 from engine.collect.report import ReportCollector
-from engine.entries import RECENT
+from engine.entries import CHRONOLOGICAL, RECENT
 from engine.explain.feeds import Feeds
 from engine.explain.outline import Item, Outliner, from_, length, nodes_of, shown, variables, words
 from engine.explain.written import Written
@@ -15,6 +14,7 @@ from engine.kernel import columns as c
 from engine.operators import OPERATORS, RELATIONS
 from engine.program import Fragment
 from engine.scope import conjuncts
+from engine.strata import POLICIES
 from epsparql import algebra as a
 
 
@@ -62,7 +62,9 @@ class Step:
 
 
 FOR_EVER = "kept for ever"
-COUNTED = frozenset({c.JOIN, c.EXTEND, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR})
+COUNTED = frozenset(
+    {c.JOIN, c.EXTEND, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR} | POLICIES
+)
 """Kinds of nodes that stand for an operator of the query, as `Written` counts them."""
 
 
@@ -104,7 +106,7 @@ class Reader:
         while level:
             following = []
             for source in level:
-                counts = source < len(self.fragment.nodes) and (self.fragment.nodes[source][c.KIND] in COUNTED or self._chooses(source))
+                counts = source < len(self.fragment.nodes) and self.fragment.nodes[source][c.KIND] in COUNTED
                 for below in feeds[source]:
                     if below not in depths:
                         depths[below] = depths[source] + counts
@@ -127,17 +129,15 @@ class Reader:
         match row[c.KIND]:
             case c.OUT:
                 return Step(self.query.node.upper(), self.query.detail)
-            case c.COLLECT if self._chooses(node):
-                return self._choice(self.fragment.collectors[node], row)
             case c.COLLECT:
                 return self._collector(self.fragment.collectors[node])
             case c.MOVE:
                 return Step("DISTINCT" if row[c.ONCE_ONLY] else "take", self._moved(row))
             case c.MARK:
                 return Step("MARK", "with what EXISTS finds")
-            case kind:
+            case _:
                 return Step(
-                    RELATIONS[row[c.RELATION]] if kind == c.JOIN else OPERATORS[kind],
+                    operator_of(row),
                     self._detail(row),
                     self._columns(row[c.KEY_AT], row[c.KEY_N]),
                     self._columns(row[c.REST_AT], row[c.REST_N]),
@@ -173,8 +173,9 @@ class Reader:
             condition = f"of {self.names[row[c.COLUMN]]}{self._bound_to(row[c.ASK])} by the host"
         elif row[c.CONDITION] >= 0:
             condition = f"if {' && '.join(self.outliner.texts.text(each) for each in self._conditions(row[c.CONDITION]))}"
+        policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row[c.KIND], "")
         absent = self._columns(row[c.KEY2_AT], row[c.KEY2_N])
-        return words(named, condition, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
+        return words(policy, named, condition, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
 
     def _bound_to(self, ask: int) -> str:
         inquiry = self.fragment.inquiries[ask]
@@ -204,20 +205,6 @@ class Reader:
         operator = "ORDER BY" if collector.modifiers.order else text.split(" ", 1)[0]
         return Step(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
 
-    def _chooses(self, node: int) -> bool:
-        """Whether a policy chooses at a node which goals are joined."""
-        return isinstance(self.fragment.collectors.get(node), PolicyCollector)
-
-    def _choice(self, collector: Collector, row: list[int]) -> Step:
-        assert isinstance(collector, PolicyCollector)
-        on, checks = self._columns(row[c.KEY_AT], row[c.KEY_N]), self._columns(row[c.REST_AT], row[c.REST_N])
-        left, right = ("latest of the left side", "right side") if collector.policy == RECENT else ("unconsumed left side", "unserved right side")
-        keeps: tuple[Kept, ...] = (Kept(left, _life(row[c.LIFE_LEFT])), Kept(right, _life(row[c.LIFE_RIGHT])))
-        if collector.between is None:
-            return Step(RELATIONS[row[c.RELATION]], collector.policy, on, checks, keeps=keeps)
-        keeps = (*keeps, Kept("absent ones", _life(row[c.LIFE_BLOCKER])))
-        return Step(OPERATORS[c.WITHOUT], words(collector.policy, self._detail(row)), on, checks, keeps=keeps)
-
     def _group_of(self, collector: GroupCollector) -> a.Group:
         """The node of the algebra that a collector decides."""
         groups = (node for node in nodes_of(self.outliner.whole) if isinstance(node, a.Group))
@@ -245,6 +232,13 @@ class Reader:
         return tuple(self.names[column] for column in self.fragment.slots[at : at + n])
 
 
+def operator_of(row: list[int]) -> str:
+    """What a query calls a node."""
+    if row[c.KIND] in POLICIES and row[c.LIFE_BLOCKER] != c.NEVER:
+        return OPERATORS[c.WITHOUT]
+    return RELATIONS[row[c.RELATION]] if row[c.KIND] in POLICIES | {c.JOIN} else OPERATORS[row[c.KIND]]
+
+
 # ---------------------------------------------------------------- state
 def kept_by(row: list[int]) -> tuple[Kept, ...]:
     """What a node stores, side by side."""
@@ -256,6 +250,10 @@ def kept_by(row: list[int]) -> tuple[Kept, ...]:
             return (Kept("first ones", _life(left)),)
         case c.EXISTS | c.NOTEXISTS | c.MINUS:
             return (Kept("right side", _life(right)),)
+        case c.RECENT | c.CHRONOLOGICAL:
+            sides = ("latest of the left side", "right side") if row[c.KIND] == c.RECENT else ("unconsumed left side", "unserved right side")
+            between = () if absent == c.NEVER else (Kept("absent ones", _life(absent)),)
+            return Kept(sides[0], _life(left)), Kept(sides[1], _life(right)), *between
         case c.WITHOUT | c.WITHOUTFOR:
             return Kept("left side", _life(left)), Kept("absent ones", _life(absent))
         case _:

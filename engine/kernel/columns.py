@@ -20,8 +20,8 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
 ) = range(35)  # fmt: skip
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
-    MOVE, FIRST, MARK, COLLECT,
-) = range(17)  # fmt: skip
+    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL,
+) = range(19)  # fmt: skip
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY  # of a COLLECT that is deferred: its length, its step (0 for none), and that it is
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
@@ -31,6 +31,10 @@ TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is 
 # sides of a node; the last three are ways to take up a row again
 LEFT, RIGHT, BLOCKER, EMIT, FAN, DECIDE = range(6)
 SIDES = 3  # stores of a node
+# for what else the work of a policy's node waits, after the sides and phase by phase; YOUNGEST is the host's answer to ORDER
+ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, PHASES = range(SIDES, SIDES + 6)
+# links: what a policy needs of a goal besides the row's own: its predecessor in the queue, the oldest goal of the key (of the youngest), an instant
+BEFORE, OLDEST, MARKED, LINK_WIDTH = range(4)
 
 # frames: work on the stack, waiting for the close of the instant, or parked for the host
 FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_WIDTH = range(4)

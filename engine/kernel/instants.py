@@ -8,6 +8,7 @@ from engine.kernel.goals import push, release, store_of
 from engine.kernel.joins import arrive_join
 from engine.kernel.negation import MOST_ASKED, arrive_mark, arrive_negative, call_timer, decide, next_due
 from engine.kernel.net import as_net
+from engine.kernel.policies import arrive_policy
 
 
 @inlined
@@ -46,6 +47,12 @@ def need_of(net, node, side):
     return net.stores[store_of(node, LEFT), COUNT] + net.stores[store_of(node, RIGHT), COUNT] + net.nodes[node, EDGE_N] + asking
 
 
+@inlined
+def holds_goal(side):
+    """Whether a frame's row is a stored goal, which its store frees."""
+    return side >= DECIDE + ORDER and side != DECIDE + RIGHT_CHOICE
+
+
 @jit
 def arrive_out(net, node, x):
     write(net, node, x)
@@ -58,11 +65,14 @@ def arrive(net, node, side, x):
     if kind == JOIN and side <= RIGHT:
         arrive_join(net, node, side, x)
     elif kind == DROPPED:
-        release(net, x)
+        if not holds_goal(side):
+            release(net, x)
     elif side == EMIT:
         hand_on(net, node, x)
     elif side == FAN:
         fan_out(net, node, x)
+    elif kind == RECENT or kind == CHRONOLOGICAL:
+        arrive_policy(net, node, side, x)
     elif side >= DECIDE:
         decide(net, node, side - DECIDE, x)
     elif kind == OUT:
@@ -104,16 +114,22 @@ def settle(net):
     return COLLECTION if at[GATHERED] > 0 else DONE
 
 
+@inlined
+def turn(net, k):
+    """When waiting work is called: by its stratum, and of a policy's node by its phase."""
+    return PHASES * net.nodes[net.waiting[k, FRAME_NODE], STRATUM] + max(net.waiting[k, FRAME_SIDE] - BLOCKER, 0)
+
+
 @jit
 def call_stratum(net):
-    """Moves the waiting work of the lowest stratum to the stack."""
+    """Moves the waiting work whose turn is next to the stack."""
     at, waiting = net.at, net.waiting
-    lowest = net.nodes[waiting[0, FRAME_NODE], STRATUM]
+    lowest = turn(net, 0)
     for k in range(1, at[WAITING]):
-        lowest = min(lowest, net.nodes[waiting[k, FRAME_NODE], STRATUM])
+        lowest = min(lowest, turn(net, k))
     kept = 0
     for k in range(at[WAITING]):
-        if net.nodes[waiting[k, FRAME_NODE], STRATUM] == lowest:
+        if turn(net, k) == lowest:
             push(net, waiting[k, FRAME_NODE], DECIDE + waiting[k, FRAME_SIDE], waiting[k, FRAME_ROW])
         else:
             for column in range(waiting.shape[1]):

@@ -38,6 +38,7 @@ class Net(NamedTuple):
     streams: Ints
     at: Ints
     rows: Ints
+    links: Ints  # a row for each of `rows` where a query has a policy, else none
     free: Ints
     heads: Ints  # chains by key hash; second half: timeless goals
     stores: Ints  # SIDES a node
@@ -98,6 +99,7 @@ def new_net(width: int) -> Net:
         streams=np.zeros((0, c.STREAM_WIDTH), np.int64),
         at=at,
         rows=np.zeros((FIRST_ROWS, c.VAR + width), np.int64),
+        links=np.zeros((0, c.LINK_WIDTH), np.int64),
         free=np.arange(FIRST_ROWS - 1, -1, -1, dtype=np.int64),
         heads=np.full(2 * FIRST_ROWS, c.NONE, np.int64),
         stores=np.zeros((0, c.STORE_WIDTH), np.int64),
@@ -120,7 +122,7 @@ def new_net(width: int) -> Net:
 
 KEPT = (
     "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
-    "queries", "streams", "at", "rows", "free", "heads", "stores", "seen_heads",
+    "queries", "streams", "at", "rows", "links", "free", "heads", "stores", "seen_heads",
 )  # fmt: skip
 """What a snapshot keeps whole: the program, and the state apart from pools."""
 
@@ -172,7 +174,12 @@ def _more_rows(net: Net, need: int) -> dict[str, NDArray[Any]]:
     free[:spare] = net.free[:spare]
     free[spare : spare + more] = np.arange(cap + more - 1, cap - 1, -1)
     net.at[c.FREE] = spare + more
-    return {"rows": taller(net.rows, cap + more), "free": free}
+    return {"rows": taller(net.rows, cap + more), "free": free} | ({"links": taller(net.links, cap + more)} if len(net.links) else {})
+
+
+def with_links(net: Net) -> Net:
+    """Room for what a policy needs of each goal."""
+    return net if len(net.links) else net._replace(links=np.zeros((len(net.rows), c.LINK_WIDTH), np.int64))
 
 
 def with_width(net: Net, width: int) -> Net:
