@@ -30,7 +30,6 @@ Ints = NDArray[np.int64]
 
 
 FEED = Net._fields.index("feed")
-NOTHING_FOUND = np.zeros((0, c.OUT_VAR), np.int64)
 SPREADERS: dict[str, tuple[Callable[[int, Ints], None], int]] = {
     "heads": (spread, 2),
     "seen_heads": (spread_seen, 1),
@@ -340,7 +339,7 @@ class Network:
     def _take_found(self) -> Ints:
         n = int(self.net.at[c.FOUND])
         if n == 0:
-            return NOTHING_FOUND
+            return self.net.out[:0]
         self.net.at[c.FOUND] = 0
         return self.net.out[:n].copy()
 
