@@ -13,9 +13,9 @@ from engine.entries import UNRESTRICTED
 from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.kernel.filters import spread_questions
-from engine.kernel.goals import clear_stores, spread, spread_seen
+from engine.kernel.goals import clear_stores, spread, spread_seen, spread_timeless
 from engine.kernel.instants import run
-from engine.kernel.state import KEPT, WORDS, Net, new_net, with_links, with_room, with_width
+from engine.kernel.state import KEPT, WORDS, Net, margin, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
 from engine.operators import OPERATORS
 from engine.planned import Planned, alpha_of, placed_alpha, planned_from, scans_of
@@ -30,12 +30,15 @@ Ints = NDArray[np.int64]
 
 
 FEED = Net._fields.index("feed")
-SPREADERS: dict[str, tuple[Callable[[int, Ints], None], int]] = {
-    "heads": (spread, 2),
-    "seen_heads": (spread_seen, 1),
-    "question_heads": (spread_questions, 1),
+SPREADERS: dict[str, Callable[[int, Ints], None]] = {
+    "heads": spread,
+    "timeless": spread_timeless,
+    "seen_heads": spread_seen,
+    "question_heads": spread_questions,
 }
-"""How each table of chains is moved to a larger one, and in how many halves it is used."""
+"""How each table of chains is moved to a larger one."""
+MOST_FOUND = 1 << 16
+"""Rows of `out` that the host takes before it grants more room."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,16 +240,9 @@ class Network:
     def _with_fact_rows(self, net: Net, planned: Planned, rows: Ints) -> Net:
         net.queries[planned.number, c.Q_FACTS_AT], net.queries[planned.number, c.Q_FACTS_N] = len(net.facts), len(rows)
         net = net._replace(facts=np.concatenate([net.facts, rows]))
-        net.at[c.MARGIN] = self._margin(net)
+        net.at[c.MARGIN] = margin(net)
         net.at[c.FED_ALONE] = not any(p.writes in self.streams and p.writes is not None for p in self.planned.values())
         return net
-
-    @staticmethod
-    def _margin(net: Net) -> int:
-        """Rows that one occurrence can make at most."""
-        fan = np.diff(net.alpha_at)
-        awaited = int(net.queries[:, c.Q_FACTS_N].sum())
-        return int(fan[0] + (fan[1:].max() if len(fan) > 1 else 0)) + awaited + 8
 
     def try_to_learn(self, known: FactIndex) -> None:
         """Raises Cycle if the background `known` would close one; nothing has changed then."""
@@ -266,6 +262,7 @@ class Network:
         self._rank(self.net)
         for planned in self.planned.values():
             self._learn(planned, plan(planned.query, self.names(added, policy=planned.policy)).facts)
+        self.net.at[c.MARGIN] = margin(self.net)  # entailment adds scans
 
     def _replan(self, known: FactIndex) -> None:
         """The same nodes, with what changes in them when timeless solutions become possible."""
@@ -329,7 +326,7 @@ class Network:
         self._hold(self._with_terms(net))
         chunks: list[Ints] = []
         while (code := run(self.address)) != c.DONE:
-            if self.net.at[c.FOUND] * 2 > len(self.net.out):
+            if self.net.at[c.FOUND] > MOST_FOUND:
                 chunks.append(self._take_found())
             self._serve(code)
         self._spread_heads()
@@ -345,7 +342,8 @@ class Network:
 
     def _serve(self, code: int) -> None:
         if code == c.GROW:
-            self._hold(with_room(self.net))
+            at = self.net.at
+            self._hold(with_room(self.net, int(at[c.MARGIN]), int(at[c.WAITING])))
             self._spread_heads()
         elif code == c.EXCEEDED:
             self._fail(int(self.net.at[c.ENDLESS]))
@@ -359,10 +357,16 @@ class Network:
     def _spread_heads(self) -> None:
         """Hash tables of at least as many heads as what hangs on them."""
         net = self.net
-        held = {"heads": len(net.rows) - int(net.at[c.FREE]), "seen_heads": len(net.seen) // 2, "question_heads": int(net.at[c.ASKED])}
-        for name, (spreader, halves) in SPREADERS.items():
-            if held[name] > len(getattr(self.net, name)) // halves:
-                heads = np.full(halves << held[name].bit_length(), c.NONE, np.int64)
+        timeless = int(net.at[c.TIMELESS_GOALS])
+        held = {
+            "heads": int(net.at[c.USED] - net.at[c.FREE]) - timeless,
+            "timeless": timeless,
+            "seen_heads": int(max(net.at[c.SEEN_N], net.at[c.SEEN_MOST])),
+            "question_heads": int(net.at[c.ASKED]),
+        }
+        for name, spreader in SPREADERS.items():
+            if held[name] > len(getattr(self.net, name)):
+                heads = np.full(1 << held[name].bit_length(), c.NONE, np.int64)
                 spreader(self.address, heads)
                 self._hold(self.net._replace(**{name: heads}))  # type: ignore[arg-type]  # mypy takes a name for each field's type
 
@@ -393,13 +397,12 @@ class Network:
     def _order(self, frames: Ints) -> None:
         """Puts left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""
         goals: dict[int, int] = {}  # and their nodes
-        for node, _, goal in frames.tolist():
+        for node, goal in frames[:, [c.FRAME_NODE, c.FRAME_ROW]].tolist():
             if self.net.nodes[node, c.KIND] in POLICIES and goal not in goals:  # its query may have failed meanwhile
                 goals |= dict.fromkeys(self._beside(node, goal), node)
         numbers = np.array(list(goals), np.int64)
         numbers = numbers[self._by_age(numbers, np.array(list(goals.values()), np.int64))][::-1]
-        self.net.at[c.NEED] = len(numbers)
-        self._hold(with_room(self.net))
+        self._hold(with_room(self.net, 0, len(numbers)))
         at, depth = self.net.at, int(self.net.at[c.DEPTH])
         stack = self.net.stack[depth : depth + len(numbers)]
         stack[:, c.FRAME_NODE], stack[:, c.FRAME_SIDE], stack[:, c.FRAME_ROW] = (
@@ -481,11 +484,11 @@ class Network:
         n, at = len(given), self.net.at
         if not n:
             return
-        at[c.NEED] = n + 1
-        self._hold(with_room(self.net))
-        net, depth, free = self.net, int(at[c.DEPTH]), int(at[c.FREE])
-        numbers = net.free[free - n : free].copy()
-        at[c.FREE] = free - n
+        self._hold(with_room(self.net, n))
+        net, depth, free, used = self.net, int(at[c.DEPTH]), int(at[c.FREE]), int(at[c.USED])
+        fresh = max(n - free, 0)
+        numbers = np.concatenate([net.free[free - (n - fresh) : free], np.arange(used, used + fresh)])
+        at[c.FREE], at[c.USED] = free - (n - fresh), used + fresh
         net.rows[numbers] = 0
         net.rows[numbers, c.START], net.rows[numbers, c.END] = given.start, given.end
         net.rows[np.ix_(numbers, self.collecting[node].writes)] = given.cells
@@ -507,8 +510,7 @@ class Network:
             questions[q, c.ASK_ANSWER] = host.answer(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], self.terms, name, int(at[c.NOW]))
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
-        at[c.NEED] = n
-        net = with_room(self.net) if depth + n > len(self.net.stack) else self.net
+        net = with_room(self.net, 0, n)
         net.stack[depth : depth + n] = net.parked[:n]
         at[c.DEPTH], at[c.PARKED] = depth + n, 0
         self._hold(self._with_terms(net))

@@ -28,18 +28,21 @@ ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
 TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is bound
 
-# sides of a node; the last three are ways to take up a row again
-LEFT, RIGHT, BLOCKER, EMIT, FAN, DECIDE = range(6)
+# sides of a node; and ways to take up a row again: GO_ON and GO_ON_STORED + LEFT or RIGHT at a goal, with a row of the frame's own or a stored
+# one, and DECIDE + a side
+LEFT, RIGHT, BLOCKER, EMIT, FAN = range(5)
+GO_ON, GO_ON_STORED, DECIDE = 5, 7, 9
 SIDES = 3  # stores of a node
 # for what else the work of a policy's node waits, after the sides and phase by phase; YOUNGEST is the host's answer to ORDER
 ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, PHASES = range(SIDES, SIDES + 6)
 # links: what a policy needs of a goal besides the row's own: its predecessor in the queue, the oldest goal of the key (of the youngest), an instant
 BEFORE, OLDEST, MARKED, LINK_WIDTH = range(4)
 
-# frames: work on the stack, waiting for the close of the instant, or parked for the host
-FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_WIDTH = range(4)
+# frames: work on the stack, waiting for the close of the instant, or parked for the host; the goal at which GO_ON goes on
+FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_GOAL, FRAME_WIDTH = range(5)
+CHUNK = 128  # results of one step at most; what goes on after it finds its place in a frame
 # deferred: a frame with its instant and entry
-D_NOW, D_ENTRY, DEFERRED_WIDTH = range(3, 6)
+D_NOW, D_ENTRY, DEFERRED_WIDTH = range(FRAME_GOAL, FRAME_GOAL + 3)
 # reports: what deferred nodes give
 G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 
@@ -86,10 +89,12 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 
 # at: where the run stands
 (
-    NOW, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN, NEED,
-    FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM,
+    NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
+    CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
     DEFERRED_N, REPORTED, REPORTS, STOOD, AT_WIDTH,
-) = range(29)  # fmt: skip
+) = range(32)  # fmt: skip
+# USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
+# CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)

@@ -3,7 +3,7 @@
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
-from engine.kernel.goals import first_time, is_timeless, key_hash, push, release, store_goal, store_of, take, timeless_head
+from engine.kernel.goals import first_time, first_time_of, is_timeless, key_hash, newest_timeless, push, release, store_goal, store_of, take
 from engine.kernel.relations import same_key
 
 
@@ -26,7 +26,8 @@ def wait(net, node, side, row):
 @inlined
 def emit(net, node, z):
     """Hands on row z, which the caller owned."""
-    if net.nodes[node, FILTER] == NONE or passes(net, node, z):
+    filter_ = net.nodes[node, FILTER]
+    if filter_ == NONE or (filter_ == TIMED_ONLY and not is_timeless(net, z)) or passes(net, node, z):
         forward(net, node, z)
 
 
@@ -56,11 +57,7 @@ def forward(net, node, z):
     if net.nodes[node, EDGE_N] != 1:
         push(net, node, FAN, z)
         return
-    reader = net.edges[edge, 0]
-    if net.nodes[reader, KIND] == OUT and net.nodes[reader, TEMPLATE_N] == 0:
-        write(net, reader, z)
-    else:
-        push(net, reader, net.edges[edge, 1], z)
+    push(net, net.edges[edge, 0], net.edges[edge, 1], z)
 
 
 @inlined
@@ -117,7 +114,7 @@ def first(net, node, x):
     """Hands on x, as a timeless row, if none with its key came before, at whatever instant."""
     key_at, key_n = net.nodes[node, KEY_AT], net.nodes[node, KEY_N]
     hash_ = key_hash(net, store_of(node, LEFT), x, key_at, key_n)
-    goal = net.heads[timeless_head(net, hash_)]
+    goal = newest_timeless(net, hash_)
     while goal != NONE:
         if net.rows[goal, HASH] == hash_ and same_key(net, goal, x, key_at, key_n):
             release(net, x)
@@ -156,7 +153,7 @@ def extend(net, node, x):
     hand_on(net, node, x)
 
 
-@inlined
+@jit
 def write(net, node, z):
     """A solution of a query; the instant's duplicates end here, whatever is hidden apart."""
     rows, nodes = net.rows, net.nodes
@@ -166,15 +163,33 @@ def write(net, node, z):
         rows[z, net.slots[k]] = UNBOUND
     if nodes[node, TEMPLATE_N] > 0:
         hide_left_out(net, node, z)
-    if nodes[node, APART] != 0 or first_time(net, node, z):
-        k = net.at[FOUND]
-        net.out[k, OUT_START], net.out[k, OUT_END], net.out[k, OUT_NODE], net.out[k, OUT_ENTRY] = rows[z, START], rows[z, END], node, net.at[ENTRY]
-        for v in range(VAR, rows.shape[1]):
-            net.out[k, OUT_VAR + v - VAR] = rows[z, v]
-        net.at[FOUND] = k + 1
-        if nodes[node, TEMPLATE_N] > 0:
-            derive(net, node, z)
+    if write_union(net, node, z, z) and nodes[node, TEMPLATE_N] > 0:
+        derive(net, node, z)
     release(net, z)
+
+
+@inlined
+def write_union(net, node, x, y):
+    """Writes the join of x and y as a solution of the OUT `node`; whether it is new at this instant."""
+    rows, out, k = net.rows, net.out, net.at[FOUND]
+    out[k, OUT_START], out[k, OUT_END] = min(rows[x, START], rows[y, START]), max(rows[x, END], rows[y, END])
+    out[k, OUT_NODE], out[k, OUT_ENTRY] = node, net.at[ENTRY]
+    for v in range(rows.shape[1] - VAR):
+        out[k, OUT_VAR + v] = rows[x, VAR + v] | rows[y, VAR + v]
+    is_new = net.nodes[node, APART] != 0 or first_time_of(net, node, out, k, OUT_START, OUT_VAR)
+    net.at[FOUND] = k + is_new
+    return is_new
+
+
+@inlined
+def plain_out(net, node):
+    """The OUT that alone reads what `node` joins and takes all of it as it is, or NONE: such joins need no row of their own."""
+    nodes = net.nodes
+    if nodes[node, EDGE_N] != 1 or nodes[node, TIMELESS] != 0 or (nodes[node, FILTER] != NONE and nodes[node, FILTER] != TIMED_ONLY):
+        return NONE
+    reader = net.edges[nodes[node, EDGE_AT], 0]
+    is_plain = nodes[reader, KIND] == OUT and nodes[reader, TEMPLATE_N] == 0 and nodes[reader, HIDE_N] == 0
+    return reader if is_plain else NONE
 
 
 @inlined
@@ -231,7 +246,7 @@ def count_derived(net, query):
         queries[query, Q_INSTANT], queries[query, Q_DERIVED] = net.at[NOW], 0
     queries[query, Q_DERIVED] += 1
     if queries[query, Q_DERIVED] > queries[query, Q_BOUND]:
-        net.at[ENDLESS] = query
+        net.at[ENDLESS], net.at[CREDIT] = query, 0
 
 
 @jit

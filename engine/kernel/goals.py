@@ -12,8 +12,13 @@ SALT = np.int64(-4417276706812531889)
 
 @inlined
 def take(net):
-    net.at[FREE] -= 1
-    return net.free[net.at[FREE]]
+    """A row: the one given back last, else one never used."""
+    at = net.at
+    if at[FREE] > 0:
+        at[FREE] -= 1
+        return net.free[at[FREE]]
+    at[USED] += 1
+    return at[USED] - 1
 
 
 @inlined
@@ -30,6 +35,16 @@ def push(net, node, side, row):
 
 
 @inlined
+def push_below(net, depth, node, side, row, goal):
+    """A frame that goes on at `goal`, below those that its step has pushed since `depth`, so that their work is done first."""
+    stack, top = net.stack, net.at[DEPTH]
+    for column in range(FRAME_WIDTH):
+        stack[top, column] = stack[depth, column]
+    stack[depth, FRAME_NODE], stack[depth, FRAME_SIDE], stack[depth, FRAME_ROW], stack[depth, FRAME_GOAL] = node, side, row, goal
+    net.at[DEPTH] = top + 1
+
+
+@inlined
 def mixed(hash_, term):
     hash_ = (hash_ ^ term) * MIX
     return hash_ ^ (hash_ >> 29)
@@ -41,12 +56,23 @@ def store_of(node, side):
 
 
 @inlined
-def key_hash(net, store, row, key_at, key_n):
-    """Hash of a store and a key; all stores share one table of chains."""
-    hash_ = store * SALT
+def hash_of(net, row, key_at, key_n):
+    """Hash of a row's key."""
+    hash_ = 0
     for k in range(key_at, key_at + key_n):
         hash_ = mixed(hash_, net.rows[row, net.slots[k]])
-    return hash_ ^ ((hash_ >> 32) & 0xFFFFFFFF)
+    return hash_
+
+
+@inlined
+def in_store(store, hash_):
+    """Hash of a store and a key, from the key's: all stores share one table of chains. Stores of one key never collide."""
+    return hash_ ^ (store * SALT)
+
+
+@inlined
+def key_hash(net, store, row, key_at, key_n):
+    return in_store(store, hash_of(net, row, key_at, key_n))
 
 
 @inlined
@@ -55,34 +81,41 @@ def is_timeless(net, row):
 
 
 @inlined
-def timed_head(net, hash_):
-    return hash_ & ((len(net.heads) >> 1) - 1)
+def head_of(heads, hash_):
+    return hash_ & (len(heads) - 1)
 
 
 @inlined
-def timeless_head(net, hash_):
-    return timed_head(net, hash_) + (len(net.heads) >> 1)
+def newest(net, hash_):
+    """The timed goal that came last among those whose chain this is."""
+    return net.heads[head_of(net.heads, hash_)]
 
 
 @inlined
-def link(net, head, goal):
+def newest_timeless(net, hash_):
+    return net.timeless[head_of(net.timeless, hash_)]
+
+
+@inlined
+def link(net, heads, goal):
     """Chains fall in end: goals come in order of end, and timeless ones have chains of their own."""
     rows = net.rows
-    newest = net.heads[head]
-    rows[goal, OLDER], rows[goal, NEWER] = newest, NONE
-    if newest != NONE:
-        rows[newest, NEWER] = goal
-    net.heads[head] = goal
+    head = head_of(heads, rows[goal, HASH])
+    after = heads[head]
+    rows[goal, OLDER], rows[goal, NEWER] = after, NONE
+    if after != NONE:
+        rows[after, NEWER] = goal
+    heads[head] = goal
 
 
-@jit
-def unlink(net, head, goal):
+@inlined
+def unlink(net, heads, goal):
     rows = net.rows
     older, newer = rows[goal, OLDER], rows[goal, NEWER]
     if newer != NONE:
         rows[newer, OLDER] = older
     else:
-        net.heads[head] = older
+        heads[head_of(heads, rows[goal, HASH])] = older
     if older != NONE:
         rows[older, NEWER] = newer
 
@@ -94,11 +127,12 @@ def store_goal(net, store, hash_, goal, life):
     rows[goal, HASH] = hash_
     stores[store, COUNT] += 1
     if is_timeless(net, goal):
-        link(net, timeless_head(net, hash_), goal)
+        link(net, net.timeless, goal)
+        net.at[TIMELESS_GOALS] += 1
         rows[goal, QUEUE] = stores[store, TIMELESS_HEAD]
         stores[store, TIMELESS_HEAD] = goal
         return
-    link(net, timed_head(net, hash_), goal)
+    link(net, net.heads, goal)
     rows[goal, QUEUE] = NONE
     oldest = stores[store, HEAD]
     if oldest != NONE and rows[oldest, END] < net.at[NOW] - life:
@@ -117,7 +151,7 @@ def expire(net, store, horizon):
     goal = net.stores[store, HEAD]
     while goal != NONE and rows[goal, END] < horizon:
         after = rows[goal, QUEUE]
-        unlink(net, timed_head(net, rows[goal, HASH]), goal)
+        unlink(net, net.heads, goal)
         release(net, goal)
         net.stores[store, COUNT] -= 1
         goal = after
@@ -131,13 +165,14 @@ def clear_store(net, store):
     goal = stores[store, HEAD]
     while goal != NONE:
         after = rows[goal, QUEUE]
-        unlink(net, timed_head(net, rows[goal, HASH]), goal)
+        unlink(net, net.heads, goal)
         release(net, goal)
         goal = after
     goal = stores[store, TIMELESS_HEAD]
     while goal != NONE:
         after = rows[goal, QUEUE]
-        unlink(net, timeless_head(net, rows[goal, HASH]), goal)
+        unlink(net, net.timeless, goal)
+        net.at[TIMELESS_GOALS] -= 1
         release(net, goal)
         goal = after
     stores[store, HEAD], stores[store, TAIL], stores[store, TIMELESS_HEAD], stores[store, COUNT] = NONE, NONE, NONE, 0
@@ -153,57 +188,69 @@ def clear_stores(address, first, after):
 
 @entry_point
 def spread(address, heads):
-    """Moves all chains to the larger table `heads`: each chain splits, so the order of end survives."""
+    """Moves the timed goals to the larger table `heads`."""
     net = as_net(address)
+    spread_chains(net, net.heads, heads)
+
+
+@entry_point
+def spread_timeless(address, heads):
+    """Moves the timeless goals to the larger table `heads`."""
+    net = as_net(address)
+    spread_chains(net, net.timeless, heads)
+
+
+@jit
+def spread_chains(net, before, heads):
+    """Each chain splits, from its oldest goal on, so the order of end survives."""
     rows = net.rows
-    old_half, new_half = len(net.heads) >> 1, len(heads) >> 1
-    for head in range(len(net.heads)):
-        goal = net.heads[head]
+    for head in range(len(before)):
+        goal = before[head]
         while goal != NONE and rows[goal, OLDER] != NONE:
             goal = rows[goal, OLDER]
-        base = 0 if head < old_half else new_half
-        while goal != NONE:  # from the oldest on
+        while goal != NONE:
             newer = rows[goal, NEWER]
-            new_head = base + (rows[goal, HASH] & (new_half - 1))
-            newest = heads[new_head]
-            rows[goal, OLDER], rows[goal, NEWER] = newest, NONE
-            if newest != NONE:
-                rows[newest, NEWER] = goal
-            heads[new_head] = goal
+            link(net, heads, goal)
             goal = newer
 
 
 @inlined
 def first_time(net, tag, row):
     """Whether this instant meets this solution (or, under tags below zero, triple) for the first time at `tag`."""
-    rows, seen = net.rows, net.seen
-    hash_ = (tag * SALT) ^ (rows[row, START] * MIX)
-    for v in range(VAR, rows.shape[1]):
-        hash_ += rows[row, v] * (SALT + 2 * v)  # a sum: its multiplications overlap
+    return first_time_of(net, tag, net.rows, row, START, VAR)
+
+
+@inlined
+def first_time_of(net, tag, table, row, start, first):
+    """`first_time` for a row of any table, with its start and its first variable in these columns."""
+    seen, width = net.seen, net.rows.shape[1] - VAR
+    hash_ = (tag * SALT) ^ (table[row, start] * MIX)
+    for v in range(width):
+        hash_ += table[row, first + v] * (SALT + 2 * v)  # a sum: its multiplications overlap
     hash_ = mixed(hash_, 0)
-    head = hash_ & (len(net.seen_heads) - 1)
-    first = net.at[SEEN_FIRST]  # entries of earlier instants have lower numbers: nothing needs clearing
+    head = head_of(net.seen_heads, hash_)
+    earliest = net.at[SEEN_FIRST]  # entries of earlier instants have lower numbers: nothing needs clearing
     entry = net.seen_heads[head]
-    while entry >= first:
-        known = entry - first
-        if seen[known, SEEN_HASH] == hash_ and seen[known, SEEN_TAG] == tag and same_solution(net, known, row):
+    while entry >= earliest:
+        known = entry - earliest
+        if seen[known, SEEN_HASH] == hash_ and seen[known, SEEN_TAG] == tag and same_solution(net, known, table, row, start, first):
             return False
         entry = seen[known, SEEN_NEXT]
     new = net.at[SEEN_N]
-    seen[new, SEEN_NEXT], seen[new, SEEN_HASH], seen[new, SEEN_TAG], seen[new, SEEN_START] = net.seen_heads[head], hash_, tag, rows[row, START]
-    for v in range(VAR, rows.shape[1]):
-        seen[new, SEEN_VAR + v - VAR] = rows[row, v]
-    net.seen_heads[head] = first + new
+    seen[new, SEEN_NEXT], seen[new, SEEN_HASH], seen[new, SEEN_TAG], seen[new, SEEN_START] = net.seen_heads[head], hash_, tag, table[row, start]
+    for v in range(width):
+        seen[new, SEEN_VAR + v] = table[row, first + v]
+    net.seen_heads[head] = earliest + new
     net.at[SEEN_N] = new + 1
     return True
 
 
 @inlined
-def same_solution(net, known, row):
-    if net.seen[known, SEEN_START] != net.rows[row, START]:
+def same_solution(net, known, table, row, start, first):
+    if net.seen[known, SEEN_START] != table[row, start]:
         return False
-    for v in range(VAR, net.rows.shape[1]):
-        if net.seen[known, SEEN_VAR + v - VAR] != net.rows[row, v]:
+    for v in range(net.rows.shape[1] - VAR):
+        if net.seen[known, SEEN_VAR + v] != table[row, first + v]:
             return False
     return True
 

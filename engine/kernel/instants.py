@@ -4,47 +4,23 @@ from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
 from engine.kernel.deferred import MOST_DEFERRED, report
 from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, write
-from engine.kernel.goals import push, release, store_of
-from engine.kernel.joins import arrive_join
-from engine.kernel.negation import MOST_ASKED, arrive_mark, arrive_negative, call_timer, decide, next_due
+from engine.kernel.goals import push, release
+from engine.kernel.joins import arrive_join, go_on_join
+from engine.kernel.negation import arrive_mark, arrive_negative, call_timer, decide, go_on_negative, next_due
 from engine.kernel.net import as_net
 from engine.kernel.policies import arrive_policy
 
 
-@inlined
-def room(net, need):
-    """Whether a step that makes at most `need` rows is sure to fit. A step starts only then, so none stops half-way."""
+@jit
+def replenish(net):
+    """Credit for steps: each is sure to find room for what it adds, at most `MARGIN` to a pool, so none breaks off."""
     at = net.at
-    if (
-        need > at[FREE]
-        or at[FOUND] + need > len(net.out)
-        or at[SEEN_N] + need > len(net.seen)
-        or at[DEPTH] + need > len(net.stack)
-        or at[ASKED] + need > len(net.questions)
-        or at[PARKED] + need > len(net.parked)
-        or at[WAITING] + need > len(net.waiting)
-        or at[GATHERED] + need > len(net.gathered)
-        or at[DEFERRED_N] + need > len(net.deferred)
-    ):
-        at[NEED] = need
-        return False
-    return True
-
-
-@inlined
-def need_of(net, node, side):
-    """Rows that one step at a node can make at most: one per goal that it may meet, one per reader, and a margin."""
-    kind = net.nodes[node, KIND]
-    if kind == JOIN:
-        return net.stores[store_of(node, LEFT + RIGHT - side), COUNT] + 4 if side <= RIGHT else net.nodes[node, EDGE_N] + 4
-    if kind == OUT:
-        return net.at[MARGIN] * (1 + net.nodes[node, TEMPLATE_N])
-    if kind == PASS or kind == EXTEND or kind == MOVE or kind == FIRST or kind == COLLECT:
-        return net.nodes[node, EDGE_N] + 4
-    if kind == MARK or kind == EXISTS or kind == NOTEXISTS:
-        return net.nodes[node, EDGE_N] + MOST_ASKED
-    asking = MOST_ASKED if net.nodes[node, MARK_N] > 0 else 4
-    return net.stores[store_of(node, LEFT), COUNT] + net.stores[store_of(node, RIGHT), COUNT] + net.nodes[node, EDGE_N] + asking
+    if at[ENDLESS] != NONE:
+        return EXCEEDED
+    spare = min(len(net.rows) - at[USED] + at[FREE], len(net.out) - at[FOUND], len(net.seen) - at[SEEN_N], len(net.stack) - at[DEPTH])
+    aside = min(len(net.parked) - at[PARKED], len(net.waiting) - at[WAITING], len(net.gathered) - at[GATHERED])
+    at[CREDIT] = min(spare, aside, len(net.questions) - at[ASKED], len(net.deferred) - at[DEFERRED_N]) // at[MARGIN]
+    return DONE if at[CREDIT] > 0 else GROW
 
 
 @inlined
@@ -54,29 +30,36 @@ def holds_goal(side):
 
 
 @jit
-def arrive_out(net, node, x):
-    write(net, node, x)
+def go_on(net, node, side, x, goal):
+    """Another step of a row that had more results than a chunk."""
+    if net.nodes[node, KIND] == JOIN:
+        stored = side >= GO_ON_STORED
+        go_on_join(net, node, side - (GO_ON_STORED if stored else GO_ON), x, goal, stored)
+    else:
+        go_on_negative(net, node, side - GO_ON, x, goal)
 
 
 @inlined
-def arrive(net, node, side, x):
+def arrive(net, node, side, x, goal):
     """One step for one solution at one node."""
     kind = net.nodes[node, KIND]
     if kind == JOIN and side <= RIGHT:
         arrive_join(net, node, side, x)
     elif kind == DROPPED:
-        if not holds_goal(side):
+        if not (holds_goal(side) or GO_ON_STORED <= side < DECIDE):
             release(net, x)
     elif side == EMIT:
         hand_on(net, node, x)
     elif side == FAN:
         fan_out(net, node, x)
     elif kind == RECENT or kind == CHRONOLOGICAL:
-        arrive_policy(net, node, side, x)
+        arrive_policy(net, node, side, x, goal)
     elif side >= DECIDE:
         decide(net, node, side - DECIDE, x)
+    elif side >= GO_ON:
+        go_on(net, node, side, x, goal)
     elif kind == OUT:
-        arrive_out(net, node, x)
+        write(net, node, x)
     elif kind == PASS:
         if net.rows[x, START] < net.at[NOW] - net.nodes[node, SPAN]:
             release(net, x)
@@ -101,14 +84,14 @@ def settle(net):
     """Works off the stack: the positive fixpoint of the instant."""
     at, stack = net.at, net.stack
     while at[DEPTH] > 0:
+        if at[CREDIT] == 0:
+            code = replenish(net)
+            if code != DONE:
+                return code
+        at[CREDIT] -= 1
         top = at[DEPTH] - 1
-        node, side, row = stack[top, FRAME_NODE], stack[top, FRAME_SIDE], stack[top, FRAME_ROW]
-        if not room(net, need_of(net, node, side)):
-            return GROW
-        if at[ENDLESS] != NONE:
-            return EXCEEDED
         at[DEPTH] = top
-        arrive(net, node, side, row)
+        arrive(net, stack[top, FRAME_NODE], stack[top, FRAME_SIDE], stack[top, FRAME_ROW], stack[top, FRAME_GOAL])
     if at[PARKED] > 0:
         return HOST
     return COLLECTION if at[GATHERED] > 0 else DONE
@@ -136,6 +119,7 @@ def call_stratum(net):
                 waiting[kept, column] = waiting[k, column]
             kept += 1
     at[WAITING] = kept
+    at[CREDIT] = 0  # the stack has taken what no step adds
 
 
 @inlined
@@ -143,6 +127,7 @@ def open_instant(net, now):
     at = net.at
     at[NOW] = now
     at[SEEN_FIRST] += at[SEEN_N]
+    at[SEEN_MOST] = max(at[SEEN_MOST], at[SEEN_N])
     at[SEEN_N] = 0
     if at[ASKED] > at[MEMO_LIMIT] and at[ANSWERED] == at[ASKED]:  # nothing is parked between instants, so all answers may go
         net.question_heads[:] = NONE
@@ -192,17 +177,20 @@ def loop(net):
         code = settle(net)
         if code != DONE:
             return code
+        i = at[EVENT]
+        if at[REPORTS] == 0 and at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
+            return DECISION
+        if at[REPORTS] == 0 and i == at[EVENTS]:
+            return DONE
+        if at[CREDIT] == 0:
+            code = replenish(net)
+            if code != DONE:
+                return code
+        at[CREDIT] -= 1
         if at[REPORTS] > 0:
-            if not room(net, 1):
-                return GROW
             report(net)
             continue
-        i = at[EVENT]
-        if at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
-            return DECISION
-        if i == at[EVENTS]:
-            return DONE
-        if not room(net, at[MARGIN] + at[WAITING]):
+        if at[WAITING] > len(net.stack):
             return GROW
         end, kind = feed[IN_END, i], feed[IN_KIND, i]
         if kind == LAST:
@@ -222,4 +210,6 @@ def loop(net):
 @entry_point
 def run(address):
     """Works until the feed is done or the host is needed; the code says which."""
-    return loop(as_net(address))
+    net = as_net(address)
+    net.at[CREDIT] = 0  # the host may have filled pools
+    return loop(net)

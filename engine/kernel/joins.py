@@ -4,16 +4,18 @@ from typing import NamedTuple
 
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
-from engine.kernel.flow import emit
-from engine.kernel.goals import is_timeless, key_hash, release, store_goal, store_of, take, timed_head, timeless_head
+from engine.kernel.flow import copied, emit, plain_out, write_union
+from engine.kernel.goals import hash_of, in_store, is_timeless, newest, newest_timeless, push_below, release, store_goal, store_of, take
 from engine.kernel.relations import compatible, holds, merge_into, same_key
 
 
 class Terms(NamedTuple):
-    """On what terms a node joins; read once per probe, because table cells are reloaded after every store to a row."""
+    """On what terms a row meets goals of a node's other side; read once per probe, because table cells are reloaded after every store to a row."""
 
     relation: int
     oldest: int  # least start (µs) the window admits
+    until: int  # least end (µs) of a goal that may count; goals that end before have expired, or may at any step
+    hash_: int  # of the goals
     key_at: int
     key_n: int
     rest_at: int
@@ -21,9 +23,18 @@ class Terms(NamedTuple):
 
 
 @inlined
-def terms_of(net, node):
-    n = net.nodes
-    return Terms(n[node, RELATION], net.at[NOW] - n[node, SPAN], n[node, KEY_AT], n[node, KEY_N], n[node, REST_AT], n[node, REST_N])
+def terms_of(net, node, side, x, hash_):
+    """The terms of x, which came from `side`; `hash_` is its key's."""
+    n, now = net.nodes, net.at[NOW]
+    other = LEFT + RIGHT - side
+    until = now - min(n[node, SPAN], n[node, LIFE_LEFT + other])
+    hash_ = in_store(store_of(node, other), hash_)
+    return Terms(n[node, RELATION], now - n[node, SPAN], until, hash_, n[node, KEY_AT], n[node, KEY_N], n[node, REST_AT], n[node, REST_N])
+
+
+@inlined
+def key_of(net, node, x):
+    return hash_of(net, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
 
 
 @inlined
@@ -48,37 +59,61 @@ def merged(net, x, y):
 
 @inlined
 def arrive_join(net, node, side, x):
-    """Semi-naive: x meets every stored goal of the other side; then it is stored, if its side is."""
+    """Semi-naive: x is stored, if its side is, and meets every goal of the other side that was stored before it.
+
+    What comes later meets x in its turn, even while x goes on in steps of its own; so each pair meets once.
+    """
     nodes = net.nodes
     if net.rows[x, START] < net.at[NOW] - nodes[node, SPAN]:
         release(net, x)
         return
+    key, life, goal = key_of(net, node, x), nodes[node, LIFE_LEFT + side], NONE
     if net.stores[store_of(node, LEFT + RIGHT - side), COUNT] > 0:  # a probe of an empty side costs nothing
-        probe(net, node, side, x, False)
+        goal = newest(net, in_store(store_of(node, LEFT + RIGHT - side), key))
         if nodes[node, TIMELESS] != 0:
-            probe_timeless(net, node, side, x)
-    life = nodes[node, LIFE_LEFT + side]
+            meet_timeless_later(net, node, side, x, key)
     if life != NEVER:
-        store = store_of(node, side)
-        store_goal(net, store, key_hash(net, store, x, nodes[node, KEY_AT], nodes[node, KEY_N]), x, life)
-    else:
-        release(net, x)
+        store_goal(net, store_of(node, side), in_store(store_of(node, side), key), x, life)
+    probe(net, node, side, x, goal, key, life != NEVER)
 
 
 @jit
-def probe_timeless(net, node, side, x):
-    probe(net, node, side, x, True)
+def meet_timeless_later(net, node, side, x, key):
+    """Leaves x's timeless goals to another step, beginning with the one that is the newest now."""
+    goal = newest_timeless(net, in_store(store_of(node, LEFT + RIGHT - side), key))
+    if goal == NONE:
+        return
+    if net.nodes[node, LIFE_LEFT + side] != NEVER:
+        push_below(net, net.at[DEPTH], node, GO_ON_STORED + side, x, goal)
+    else:
+        push_below(net, net.at[DEPTH], node, GO_ON + side, copied(net, x), goal)
+
+
+@jit
+def go_on_join(net, node, side, x, goal, stored):
+    probe(net, node, side, x, goal, key_of(net, node, x), stored)
 
 
 @inlined
-def probe(net, node, side, x, timeless):
-    rows, terms = net.rows, terms_of(net, node)
-    hash_ = key_hash(net, store_of(node, LEFT + RIGHT - side), x, terms.key_at, terms.key_n)
-    goal = net.heads[timeless_head(net, hash_) if timeless else timed_head(net, hash_)]
+def probe(net, node, side, x, goal, key, stored):
+    """x meets the goals of one chain from `goal` on. Results beyond a chunk are left to another step, which finds `goal` there: what is not older
+    than its terms admit does not expire at this instant."""
+    rows, out, depth, made = net.rows, plain_out(net, node), net.at[DEPTH], 0
+    terms = terms_of(net, node, side, x, key)
+    timeless = goal != NONE and is_timeless(net, goal)
     # a join with a timeless x ends where its timed goal does, so an older goal would give a solution of the past
-    oldest = net.at[NOW] if is_timeless(net, x) else terms.oldest
-    while goal != NONE and (timeless or rows[goal, END] >= oldest):  # the chain falls in end
+    until = -BIG if timeless else net.at[NOW] if is_timeless(net, x) else terms.until
+    while goal != NONE and rows[goal, END] >= until:  # the chain falls in end
         left, right = (goal, x) if side == RIGHT else (x, goal)
-        if rows[goal, HASH] == hash_ and fits(net, terms, left, right):
-            emit(net, node, merged(net, left, right))
+        if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
+            if made == CHUNK:
+                push_below(net, depth, node, (GO_ON_STORED if stored else GO_ON) + side, x, goal)
+                return
+            made += 1
+            if out != NONE:
+                write_union(net, out, left, right)
+            else:
+                emit(net, node, merged(net, left, right))
         goal = rows[goal, OLDER]
+    if not stored:
+        release(net, x)

@@ -7,14 +7,25 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.deferred import defer
 from engine.kernel.filters import judge
-from engine.kernel.flow import copied, gather, hand_on, park, wait
-from engine.kernel.goals import is_timeless, key_hash, release, store_goal, store_of, take, timed_head, timeless_head, unlink
-from engine.kernel.joins import fits, merged, terms_of
+from engine.kernel.flow import copied, gather, hand_on, park, plain_out, wait, write_union
+from engine.kernel.goals import (
+    in_store,
+    is_timeless,
+    key_hash,
+    newest,
+    newest_timeless,
+    push_below,
+    release,
+    store_goal,
+    store_of,
+    take,
+    unlink,
+)
+from engine.kernel.joins import fits, key_of, merged, terms_of
 from engine.kernel.relations import compatible, same_key, share_a_variable
 
 SHARED = BY_RIGHT  # of MINUS: a variable that both sides certainly bind
-MOST_ASKED = 512  # questions that one step of EXISTS puts to the host before it waits for answers
-ROOM_TO_ASK = 4
+ROOM_TO_ASK = 4  # left in the memo, or a step that asks for many goals waits for answers first
 CARRY_ON, DESCEND = -1, -2  # besides verdicts
 
 
@@ -55,6 +66,8 @@ def keep_side(net, node, side, x):
 @jit
 def decide(net, node, side, x):
     kind = net.nodes[node, KIND]
+    if kind != WITHOUT:
+        net.at[CREDIT] = 0  # it may ask as much as there is room for
     if kind == MINUS or kind == EXISTS or kind == NOTEXISTS:
         decide_minus(net, node, x)
     elif kind == MARK:
@@ -73,47 +86,93 @@ def decide(net, node, side, x):
 
 
 @jit
+def go_on_negative(net, node, side, x, goal):
+    if net.nodes[node, KIND] == WITHOUT:
+        pair_without(net, node, side, x, goal)
+    else:
+        emit_joins(net, node, side, x, goal)
+
+
+@jit
+def opposite(net, node, side, x, timeless):
+    """The newest goal of the chain that holds what may join x."""
+    hash_ = in_store(store_of(node, LEFT + RIGHT - side), key_of(net, node, x))
+    return newest_timeless(net, hash_) if timeless else newest(net, hash_)
+
+
+@jit
 def decide_optional(net, node, side, x):
     """Joins of x where the condition holds, or x alone. Nothing leaves before every verdict is known."""
-    if net.nodes[node, CONDITION] != NONE and visit(net, node, side, x, True) == PENDING:
+    verdict = any_join(net, node, side, x)
+    if verdict == PENDING:
         park(net, node, DECIDE + side, x)
-        return
-    if visit(net, node, side, x, False) == TRUE:
-        release(net, x)
-    else:
+    elif verdict == FALSE:
         hand_on(net, node, x)
+    else:
+        goal = opposite(net, node, side, x, False)
+        emit_joins(net, node, side, x, goal if goal != NONE else opposite(net, node, side, x, True))
 
 
 @jit
-def visit(net, node, side, x, only_ask):
-    """Goes through the goals that join x: TRUE, FALSE (none) or PENDING."""
-    first = visit_chain(net, node, side, x, only_ask, False)
-    if net.nodes[node, TIMELESS] == 0:
-        return first
-    return max(first, visit_chain(net, node, side, x, only_ask, True))
+def any_join(net, node, side, x):
+    """Whether a goal joins x: TRUE, FALSE or PENDING, which outdoes TRUE."""
+    verdict = any_join_in(net, node, side, x, opposite(net, node, side, x, False))
+    if verdict == PENDING or net.nodes[node, TIMELESS] == 0:
+        return verdict
+    return max(verdict, any_join_in(net, node, side, x, opposite(net, node, side, x, True)))
 
 
 @jit
-def visit_chain(net, node, side, x, only_ask, timeless):
-    rows, condition, terms = net.rows, net.nodes[node, CONDITION], terms_of(net, node)
-    hash_ = key_hash(net, store_of(node, LEFT + RIGHT - side), x, terms.key_at, terms.key_n)
-    goal = net.heads[timeless_head(net, hash_) if timeless else timed_head(net, hash_)]
-    result = FALSE
-    while goal != NONE and (timeless or rows[goal, END] >= terms.oldest):
+def any_join_in(net, node, side, x, goal):
+    rows, terms, found = net.rows, terms_of(net, node, side, x, key_of(net, node, x)), FALSE
+    until = -BIG if goal != NONE and is_timeless(net, goal) else terms.until
+    while goal != NONE and rows[goal, END] >= until:
         left, right = (goal, x) if side == RIGHT else (x, goal)
-        if rows[goal, HASH] == hash_ and fits(net, terms, left, right):
-            z = merged(net, left, right)
-            if net.nodes[node, MARK_N] > 0 and (len(net.questions) - net.at[ASKED] < ROOM_TO_ASK or set_marks(net, node, z) == PENDING):
-                release(net, z)
+        if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
+            if net.nodes[node, CONDITION] == NONE:
+                return TRUE
+            if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
                 return PENDING
-            verdict = TRUE if condition == NONE else judge(net, condition, z)
-            if verdict == TRUE and not only_ask:
-                hand_on(net, node, z)
-            else:
-                release(net, z)
-            result = max(result, verdict)
+            z = merged(net, left, right)
+            found = max(found, verdict_of(net, node, z))
+            release(net, z)
         goal = rows[goal, OLDER]
-    return result
+    return found
+
+
+@jit
+def verdict_of(net, node, z):
+    """Whether a join satisfies the condition of the optional part: TRUE, FALSE or PENDING."""
+    condition = net.nodes[node, CONDITION]
+    if condition == NONE:
+        return TRUE
+    return PENDING if set_marks(net, node, z) == PENDING else judge(net, condition, z)
+
+
+@jit
+def emit_joins(net, node, side, x, goal):
+    """The joins of x from `goal` on, whose verdicts are all known; timeless goals come after the timed ones."""
+    rows, depth, made = net.rows, net.at[DEPTH], 0
+    terms = terms_of(net, node, side, x, key_of(net, node, x))
+    timeless = goal != NONE and is_timeless(net, goal)
+    while True:
+        while goal != NONE and (timeless or rows[goal, END] >= terms.until):
+            left, right = (goal, x) if side == RIGHT else (x, goal)
+            if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
+                if made == CHUNK:
+                    push_below(net, depth, node, GO_ON + side, x, goal)
+                    return
+                made += 1
+                z = merged(net, left, right)
+                if verdict_of(net, node, z) == TRUE:
+                    hand_on(net, node, z)
+                else:
+                    release(net, z)
+            goal = rows[goal, OLDER]
+        if timeless or net.nodes[node, TIMELESS] == 0:
+            break
+        timeless, goal = True, opposite(net, node, side, x, True)
+    release(net, x)
 
 
 @jit
@@ -158,7 +217,7 @@ def enter(net, level, node, x, until):
     nests = net.nests
     hash_ = key_hash(net, store_of(node, RIGHT), x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
     nests[level, N_NODE], nests[level, N_ROW], nests[level, N_UNTIL], nests[level, N_HASH] = node, x, until, hash_
-    nests[level, N_GOAL], nests[level, N_TIMELESS], nests[level, N_MARK], nests[level, N_PENDING] = net.heads[timed_head(net, hash_)], 0, NONE, 0
+    nests[level, N_GOAL], nests[level, N_TIMELESS], nests[level, N_MARK], nests[level, N_PENDING] = newest(net, hash_), 0, NONE, 0
 
 
 @jit
@@ -212,7 +271,7 @@ def next_match(net, level):
             goal = rows[goal, OLDER]
         if nests[level, N_TIMELESS] != 0 or net.nodes[node, TIMELESS] == 0:
             return NONE
-        nests[level, N_TIMELESS], nests[level, N_GOAL] = 1, net.heads[timeless_head(net, hash_)]
+        nests[level, N_TIMELESS], nests[level, N_GOAL] = 1, newest_timeless(net, hash_)
 
 
 @inlined
@@ -249,15 +308,10 @@ def decide_mark(net, node, x):
 @jit
 def decide_without(net, node, side, x):
     """Right x: its left goals with no blocker between. Left x (a copy): its timeless right goals."""
-    if side == RIGHT:
-        last = latest_blocker(net, node, x) if net.nodes[node, BY_RIGHT] else -BIG
-        pair_without(net, node, side, x, last, False)
-    if net.nodes[node, TIMELESS] != 0:
-        pair_without(net, node, side, x, -BIG, True)
-    if side == RIGHT and is_timeless(net, x):
-        keep_side(net, node, side, x)
-    else:
-        release(net, x)
+    goal = opposite(net, node, side, x, False) if side == RIGHT else NONE
+    if goal == NONE and net.nodes[node, TIMELESS] != 0:
+        goal = opposite(net, node, side, x, True)
+    pair_without(net, node, side, x, goal)
 
 
 @jit
@@ -266,7 +320,7 @@ def latest_blocker(net, node, y):
     rows, nodes = net.rows, net.nodes
     hash_ = key_hash(net, store_of(node, BLOCKER), y, nodes[node, KEY2_AT], nodes[node, KEY2_N])
     last = -BIG
-    c = net.heads[timed_head(net, hash_)]
+    c = newest(net, hash_)
     while c != NONE and rows[c, END] > last:  # start <= end: nothing older can raise it
         if (
             rows[c, HASH] == hash_
@@ -280,19 +334,36 @@ def latest_blocker(net, node, y):
 
 
 @jit
-def pair_without(net, node, side, x, last, timeless):
-    rows, by_right, terms = net.rows, net.nodes[node, BY_RIGHT], terms_of(net, node)
-    hash_ = key_hash(net, store_of(node, LEFT + RIGHT - side), x, terms.key_at, terms.key_n)
-    goal = net.heads[timeless_head(net, hash_) if timeless else timed_head(net, hash_)]
-    oldest = net.at[NOW] if is_timeless(net, x) else terms.oldest
-    while goal != NONE and (timeless or rows[goal, END] >= oldest):
-        left, right = (goal, x) if side == RIGHT else (x, goal)
-        if rows[goal, HASH] == hash_ and rows[left, END] >= last and fits(net, terms, left, right):
-            if by_right:
-                hand_on(net, node, merged(net, left, right))
-            else:
-                emit_unblocked(net, node, left, right)
-        goal = rows[goal, OLDER]
+def pair_without(net, node, side, x, goal):
+    """The pairs of x from `goal` on; timeless goals come after the timed ones."""
+    rows, nodes, depth, made = net.rows, net.nodes, net.at[DEPTH], 0
+    terms, out = terms_of(net, node, side, x, key_of(net, node, x)), plain_out(net, node)
+    by_right, timeless = nodes[node, BY_RIGHT] != 0, goal != NONE and is_timeless(net, goal)
+    until = net.at[NOW] if is_timeless(net, x) else terms.until
+    if by_right and goal != NONE:
+        until = max(until, latest_blocker(net, node, x))
+    while True:
+        while goal != NONE and (timeless or rows[goal, END] >= until):
+            left, right = (goal, x) if side == RIGHT else (x, goal)
+            if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
+                if made == CHUNK:
+                    push_below(net, depth, node, GO_ON + side, x, goal)
+                    return
+                made += 1
+                if not by_right:
+                    emit_unblocked(net, node, left, right)
+                elif out != NONE:
+                    write_union(net, out, left, right)
+                else:
+                    hand_on(net, node, merged(net, left, right))
+            goal = rows[goal, OLDER]
+        if timeless or nodes[node, TIMELESS] == 0:
+            break
+        timeless, goal = True, opposite(net, node, side, x, True)
+    if side == RIGHT and is_timeless(net, x):
+        keep_side(net, node, side, x)
+    else:
+        release(net, x)
 
 
 @jit
@@ -308,9 +379,9 @@ def emit_unblocked(net, node, x, y):
 def blocked(net, node, z, after, until):
     """Whether a compatible blocker starts after `after` and ends at `until` at the latest; a timeless one does."""
     hash_ = key_hash(net, store_of(node, BLOCKER), z, net.nodes[node, KEY2_AT], net.nodes[node, KEY2_N])
-    if blocked_by(net, node, z, after, until, net.heads[timed_head(net, hash_)], hash_):
+    if blocked_by(net, node, z, after, until, newest(net, hash_), hash_):
         return True
-    return net.nodes[node, TIMELESS] != 0 and blocked_by(net, node, z, after, until, net.heads[timeless_head(net, hash_)], hash_)
+    return net.nodes[node, TIMELESS] != 0 and blocked_by(net, node, z, after, until, newest_timeless(net, hash_), hash_)
 
 
 @jit
@@ -379,7 +450,7 @@ def call_timer(net, due):
         goal = net.stores[store, HEAD]
         net.stores[store, HEAD] = net.rows[goal, QUEUE]
         net.stores[store, COUNT] -= 1
-        unlink(net, timed_head(net, net.rows[goal, HASH]), goal)
+        unlink(net, net.heads, goal)
         wait(net, node, LEFT, goal)
         return
 

@@ -8,17 +8,18 @@ pair that was chosen, for a goal that is too old must be taken all the same.
 
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
-from engine.kernel.flow import gather, hand_on, wait
+from engine.kernel.flow import copied, gather, hand_on, wait
 from engine.kernel.goals import (
     first_time,
     is_timeless,
     key_hash,
     link,
+    newest,
+    newest_timeless,
+    push_below,
     release,
     store_goal,
     store_of,
-    timed_head,
-    timeless_head,
     unlink,
 )
 from engine.kernel.joins import merged
@@ -30,13 +31,15 @@ MOST_STEPS = 64  # to the place of a goal among those of its instant; the host s
 
 
 @jit
-def arrive_policy(net, node, side, x):
+def arrive_policy(net, node, side, x, goal):
     if side == BLOCKER:
         keep_side(net, node, side, x)
     elif side == LEFT:
         arrive_left(net, node, x)
     elif side == RIGHT:
         arrive_right(net, node, x)
+    elif side < DECIDE:
+        go_on_policy(net, node, side, x, goal)
     elif side == DECIDE + LEFT:
         meet_timeless(net, node, x)
     elif side == DECIDE + ORDER:
@@ -85,7 +88,7 @@ def is_new(net, node, side, x):
 def is_kept(net, node, side, x):
     rows = net.rows
     hash_ = hash_of(net, node, side, x)
-    goal = net.heads[timeless_head(net, hash_)]
+    goal = newest_timeless(net, hash_)
     while goal != NONE:
         if rows[goal, HASH] == hash_ and same_bindings(net, goal, x):
             return True
@@ -135,7 +138,7 @@ def discard(net, store, goal):
     else:
         links[after, BEFORE] = before
     stores[store, COUNT] -= 1
-    unlink(net, timed_head(net, rows[goal, HASH]), goal)
+    unlink(net, net.heads, goal)
     release(net, goal)
 
 
@@ -160,7 +163,7 @@ def keep_left(net, node, x):
             break
         goal = rows[goal, OLDER]
     if younger != NONE:
-        unlink(net, timed_head(net, hash_), x)
+        unlink(net, net.heads, x)
         link_behind(net, younger, x)
     if has_oldest(net, node):
         enter_oldest(net, node, x)
@@ -178,11 +181,10 @@ def link_behind(net, younger, x):
 @jit
 def make_youngest(net, node, x):
     """Called for all left goals of an instant and key, in order of age."""
-    head = timed_head(net, net.rows[x, HASH])
     if has_oldest(net, node):
         leave_oldest(net, node, x)
-    unlink(net, head, x)
-    link(net, head, x)
+    unlink(net, net.heads, x)
+    link(net, net.heads, x)
     if has_oldest(net, node):
         enter_oldest(net, node, x)
 
@@ -197,7 +199,7 @@ def has_oldest(net, node):
 @inlined
 def youngest(net, node, hash_, x):
     """The youngest left goal of x's key."""
-    goal = net.heads[timed_head(net, hash_)]
+    goal = newest(net, hash_)
     while goal != NONE and not of_key(net, node, hash_, goal, x):
         goal = net.rows[goal, OLDER]
     return goal
@@ -216,25 +218,25 @@ def next_of_key(net, node, direction, x):
 def enter_oldest(net, node, x):
     """x has entered its chain; the youngest goal of each key knows the oldest."""
     links = net.links
-    newest = youngest(net, node, net.rows[x, HASH], x)
-    if newest == x:
+    young = youngest(net, node, net.rows[x, HASH], x)
+    if young == x:
         older = next_of_key(net, node, OLDER, x)
         links[x, OLDEST] = x if older == NONE else links[older, OLDEST]
-    elif links[newest, OLDEST] == next_of_key(net, node, NEWER, x):
-        links[newest, OLDEST] = x
+    elif links[young, OLDEST] == next_of_key(net, node, NEWER, x):
+        links[young, OLDEST] = x
 
 
 @jit
 def leave_oldest(net, node, x):
     """x is about to leave its chain."""
     links = net.links
-    newest = youngest(net, node, net.rows[x, HASH], x)
-    if newest == x:
+    young = youngest(net, node, net.rows[x, HASH], x)
+    if young == x:
         older = next_of_key(net, node, OLDER, x)
         if older != NONE:
             links[older, OLDEST] = links[x, OLDEST]
-    elif links[newest, OLDEST] == x:
-        links[newest, OLDEST] = next_of_key(net, node, NEWER, x)
+    elif links[young, OLDEST] == x:
+        links[young, OLDEST] = next_of_key(net, node, NEWER, x)
 
 
 # ---------------------------------------------------------------- pairs
@@ -263,26 +265,51 @@ def give(net, node, x, y):
 
 
 @jit
-def give_all(net, node, side, x, goal, oldest):
-    """The pairs of x, on `side`, with the goals of a chain, from `goal` to those that end at `oldest`."""
-    rows = net.rows
-    hash_ = hash_of(net, node, LEFT + RIGHT - side, x)
-    while goal != NONE and rows[goal, END] >= oldest:
+def give_all(net, node, side, x, goal):
+    """The pairs of x, on `side`, with the goals of a chain from `goal` on; beyond a chunk a copy of x goes on. Goals leave in later phases alone."""
+    if goal == NONE:
+        return
+    rows, until = net.rows, oldest_given(net, node, side, x, goal)
+    hash_, depth, made = hash_of(net, node, LEFT + RIGHT - side, x), net.at[DEPTH], 0
+    while goal != NONE and rows[goal, END] >= until:
         left, right = (goal, x) if side == RIGHT else (x, goal)
         if rows[goal, HASH] == hash_ and joins(net, node, left, right):
+            if made == CHUNK:
+                push_below(net, depth, node, GO_ON + side, copied(net, x), goal)
+                return
+            made += 1
             give(net, node, left, right)
         goal = rows[goal, OLDER]
 
 
+@inlined
+def oldest_given(net, node, side, x, goal):
+    """The end of the oldest goals of a chain that x is given with; of timed goals a timeless x has those of this instant, for others are of the past."""
+    if is_timeless(net, goal):
+        return -BIG
+    if is_timeless(net, x):
+        return net.at[NOW]
+    return net.rows[x, START] if side == LEFT else net.at[NOW] - net.nodes[node, SPAN]
+
+
+@jit
+def go_on_policy(net, node, side, x, goal):
+    if side < GO_ON_STORED:
+        give_all(net, node, side - GO_ON, x, goal)
+        release(net, x)
+    else:
+        serve_waiting(net, node, x, goal)
+
+
 @jit
 def give_untimed(net, node, side, x):
-    """The pairs of x with the timeless goals of the other side, and those of a timeless x with what ends at this instant: others are of the past."""
+    """The pairs of x with the timeless goals of the other side, and those of a timeless x with timed ones."""
     if net.nodes[node, TIMELESS] == 0:
         return
     hash_ = hash_of(net, node, LEFT + RIGHT - side, x)
-    give_all(net, node, side, x, net.heads[timeless_head(net, hash_)], -BIG)
+    give_all(net, node, side, x, newest_timeless(net, hash_))
     if is_timeless(net, x):
-        give_all(net, node, side, x, net.heads[timed_head(net, hash_)], net.at[NOW])
+        give_all(net, node, side, x, newest(net, hash_))
 
 
 @jit
@@ -295,17 +322,28 @@ def meet_timeless(net, node, x):
 @jit
 def choose_left(net, node, x):
     """The pairs of a timed left goal with right ones that were there before it."""
-    rows, nodes = net.rows, net.nodes
+    nodes = net.nodes
     give_untimed(net, node, LEFT, x)
     if nodes[node, RELATION] != PAR:
         return
-    y = net.heads[timed_head(net, hash_of(net, node, RIGHT, x))]
+    y = newest(net, hash_of(net, node, RIGHT, x))
     if nodes[node, KIND] == RECENT:
-        give_all(net, node, LEFT, x, y, rows[x, START])
-        return
+        give_all(net, node, LEFT, x, y)
+    else:
+        serve_waiting(net, node, x, y)
+
+
+@jit
+def serve_waiting(net, node, x, y):
+    """Right goals of PAR, from y on, that left x lets choose."""
+    rows, hash_, depth, made = net.rows, hash_of(net, node, RIGHT, x), net.at[DEPTH], 0
     while y != NONE and rows[y, END] > rows[x, START]:
         older = rows[y, OLDER]
-        if rows[y, HASH] == hash_of(net, node, RIGHT, x) and joins(net, node, x, y):
+        if rows[y, HASH] == hash_ and joins(net, node, x, y):
+            if made == CHUNK:
+                push_below(net, depth, node, GO_ON_STORED + LEFT, x, y)
+                return
+            made += 1
             take_oldest(net, node, y)
             discard(net, store_of(node, RIGHT), y)
         y = older
@@ -318,8 +356,8 @@ def choose_right(net, node, y):
     served = False
     if not is_timeless(net, y):
         if nodes[node, KIND] == RECENT:
-            goal = net.heads[timed_head(net, hash_of(net, node, LEFT, y))]
-            give_all(net, node, RIGHT, y, goal, net.at[NOW] - nodes[node, SPAN])
+            goal = newest(net, hash_of(net, node, LEFT, y))
+            give_all(net, node, RIGHT, y, goal)
         else:
             served = take_oldest(net, node, y)
     if is_timeless(net, y) or (nodes[node, LIFE_RIGHT] != NEVER and not (served and nodes[node, RELATION] == PAR)):
@@ -347,10 +385,10 @@ def oldest_before(net, node, y):
     """Of SEQ: upwards from the oldest goal of the key."""
     rows = net.rows
     hash_ = hash_of(net, node, LEFT, y)
-    newest = youngest(net, node, hash_, y)
-    if newest == NONE:
+    young = youngest(net, node, hash_, y)
+    if young == NONE:
         return NONE
-    x = net.links[newest, OLDEST]
+    x = net.links[young, OLDEST]
     while x != NONE and rows[x, END] < rows[y, START]:
         if rows[x, HASH] == hash_ and joins(net, node, x, y):
             return x
@@ -364,7 +402,7 @@ def oldest_joined(net, node, y):
     rows = net.rows
     hash_ = hash_of(net, node, LEFT, y)
     found = NONE
-    x = net.heads[timed_head(net, hash_)]
+    x = newest(net, hash_)
     while x != NONE and rows[x, END] >= rows[y, START]:
         if rows[x, HASH] == hash_ and joins(net, node, x, y):
             found = x

@@ -39,8 +39,9 @@ class Net(NamedTuple):
     at: Ints
     rows: Ints
     links: Ints  # a row for each of `rows` where a query has a policy, else none
-    free: Ints
-    heads: Ints  # chains by key hash; second half: timeless goals
+    free: Ints  # rows given back, for the next to take
+    heads: Ints  # chains by key hash
+    timeless: Ints  # chains of timeless goals
     stores: Ints  # SIDES a node
     stack: Ints
     waiting: Ints  # for the close of the instant
@@ -59,10 +60,11 @@ class Net(NamedTuple):
 
 
 FLOATS = frozenset({"consts", "numbers", "scratch"})
-FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "seen_heads", "question_heads"})
+FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads"})
 WORDS = 3
 """Of an array in the handle's table: address, length, width."""
-FIRST_ROWS = 1 << 10
+FIRST_ROWS = 1 << 12
+FIRST_HEADS = 1 << 8
 
 
 def empty_program() -> dict[str, NDArray[Any]]:
@@ -86,9 +88,9 @@ def empty_program() -> dict[str, NDArray[Any]]:
 def new_net(width: int) -> Net:
     """A network without queries; `width`: variables of the widest solution."""
     at = np.zeros(c.AT_WIDTH, np.int64)
-    at[c.NOW], at[c.FREE], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.MARGIN] = -c.BIG, FIRST_ROWS, c.NONE, 1 << 17, 8
-    at[c.HORIZON] = c.FOREVER
-    few = 1 << 8
+    at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
+    at[c.MARGIN] = c.CHUNK
+    heads = np.full(FIRST_HEADS, c.NONE, np.int64)
     return Net(
         **empty_program(),
         facts=np.zeros((0, c.F_VAR + width), np.int64),
@@ -100,20 +102,21 @@ def new_net(width: int) -> Net:
         at=at,
         rows=np.zeros((FIRST_ROWS, c.VAR + width), np.int64),
         links=np.zeros((0, c.LINK_WIDTH), np.int64),
-        free=np.arange(FIRST_ROWS - 1, -1, -1, dtype=np.int64),
-        heads=np.full(2 * FIRST_ROWS, c.NONE, np.int64),
+        free=np.zeros(FIRST_ROWS, np.int64),
+        heads=heads,
+        timeless=heads.copy(),
         stores=np.zeros((0, c.STORE_WIDTH), np.int64),
-        stack=np.zeros((few, c.FRAME_WIDTH), np.int64),
-        waiting=np.zeros((few, c.FRAME_WIDTH), np.int64),
-        parked=np.zeros((few, c.FRAME_WIDTH), np.int64),
-        gathered=np.zeros((few, c.FRAME_WIDTH), np.int64),
-        deferred=np.zeros((few, c.DEFERRED_WIDTH), np.int64),
+        stack=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        waiting=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        parked=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        gathered=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        deferred=np.zeros((FIRST_ROWS, c.DEFERRED_WIDTH), np.int64),
         reports=np.zeros((0, c.G_VAR + width), np.int64),
-        out=np.zeros((few, c.OUT_VAR + width), np.int64),
-        seen=np.zeros((few, c.SEEN_VAR + width), np.int64),
-        seen_heads=np.full(few, c.NONE, np.int64),
-        questions=np.zeros((few, c.ASK_ARG + width + 2), np.int64),
-        question_heads=np.full(few, c.NONE, np.int64),
+        out=np.zeros((FIRST_ROWS, c.OUT_VAR + width), np.int64),
+        seen=np.zeros((FIRST_ROWS, c.SEEN_VAR + width), np.int64),
+        seen_heads=heads.copy(),
+        questions=np.zeros((FIRST_ROWS, c.ASK_ARG + width + 2), np.int64),
+        question_heads=heads.copy(),
         nests=np.zeros((c.NEST_LEVELS, c.NEST_WIDTH), np.int64),
         scratch=np.zeros((64, 2), np.float64),
         shown=np.zeros(c.VAR + width, np.int64),
@@ -122,7 +125,7 @@ def new_net(width: int) -> Net:
 
 KEPT = (
     "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
-    "queries", "streams", "at", "rows", "links", "free", "heads", "stores", "seen_heads",
+    "queries", "streams", "at", "rows", "links", "free", "heads", "timeless", "stores", "seen_heads",
 )  # fmt: skip
 """What a snapshot keeps whole: the program, and the state apart from pools."""
 
@@ -153,28 +156,31 @@ def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
     return b
 
 
-def with_room(net: Net) -> Net:
-    """Enough of each pool for the step that the kernel broke off before; no row moves, so row numbers stay good."""
-    need = int(net.at[c.NEED])
+def margin(net: Net) -> int:
+    """What one step adds to a pool at most: a chunk of results, a copy for each reader, or what the scans and the templates make of an occurrence."""
+    fan = np.diff(net.alpha_at)
+    occurrence = int(fan[0] + fan[1:].max(initial=0))
+    awaited = int(net.queries[:, c.Q_FACTS_N].sum())
+    derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))
+    goes = 3 if np.isin(net.nodes[:, c.KIND], (c.RECENT, c.CHRONOLOGICAL)).any() else 1  # a policy looks through up to three chains
+    return max(goes * c.CHUNK, int(net.nodes[:, c.EDGE_N].max(initial=0)), derived + awaited) + 8
+
+
+def with_room(net: Net, need: int, frames: int = 0) -> Net:
+    """Room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
     new: dict[str, NDArray[Any]] = {}
     for name, filled in POOLS.items():
         pool = getattr(net, name)
-        wanted = int(net.at[filled]) + need
+        wanted = int(net.at[filled]) + (max(need, frames) if name == "stack" else need)
         if wanted > len(pool):
             new[name] = taller(pool, max(wanted, 2 * len(pool)))
-    if need > net.at[c.FREE]:
-        new |= _more_rows(net, need)
+    wanted = int(net.at[c.USED]) - int(net.at[c.FREE]) + need
+    if wanted > len(net.rows):
+        height = max(wanted, 2 * len(net.rows))
+        new |= {"rows": taller(net.rows, height), "free": taller(net.free, height)}
+        if len(net.links):
+            new["links"] = taller(net.links, height)
     return net._replace(**new)
-
-
-def _more_rows(net: Net, need: int) -> dict[str, NDArray[Any]]:
-    cap, spare = len(net.rows), int(net.at[c.FREE])
-    more = max(need, cap)
-    free = np.empty(cap + more, np.int64)
-    free[:spare] = net.free[:spare]
-    free[spare : spare + more] = np.arange(cap + more - 1, cap - 1, -1)
-    net.at[c.FREE] = spare + more
-    return {"rows": taller(net.rows, cap + more), "free": free} | ({"links": taller(net.links, cap + more)} if len(net.links) else {})
 
 
 def with_links(net: Net) -> Net:

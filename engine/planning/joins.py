@@ -69,7 +69,7 @@ def join_node(
     timeless = x.timeless or y.timeless
     lives = lives_of(relation, x, y, span)
     node = planner.node(
-        c.JOIN, target, RELATION=relation, SPAN=span, FILTER=_filter(planner, own, span), TIMELESS=timeless,
+        c.JOIN, target, RELATION=relation, SPAN=span, FILTER=filter_of(planner, own, span), TIMELESS=timeless,
         LIFE_LEFT=lives[0], LIFE_RIGHT=lives[1], **planner.keys(x, y),
     )  # fmt: skip
     if relation in LOOKS_BACK and not y.timeless:
@@ -90,7 +90,7 @@ def passing(planner: "Planner", inner: a.Pattern, target: "Target", span: int) -
     return target if enforces or (isinstance(inner, a.Bgp) and len(inner.triples) > 1) else planner.after(target, span, [])
 
 
-def _filter(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> int:
+def filter_of(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> int:
     """The conditions that a join of this span does not enforce by itself."""
     implied = [e for e in wanted if (limit := duration_limit(e)) is not None and span <= limit and limit >= 0]
     rest = [e for e in wanted if e not in implied]

@@ -94,7 +94,7 @@ def without(planner: "Planner", pattern: a.SeqWithout, target: "Target", span: i
     blocking = blocking_life(x, span)
     by_right = not timeless and between["REST2_N"] == 0 and joined.certain & z.certain <= y.certain
     node = planner.node(
-        c.WITHOUT, target, RELATION=c.SEQ, SPAN=span, FILTER=planner.filter(own), TIMELESS=timeless, BY_RIGHT=by_right,
+        c.WITHOUT, target, RELATION=c.SEQ, SPAN=span, FILTER=joins.filter_of(planner, own, span), TIMELESS=timeless, BY_RIGHT=by_right,
         LIFE_LEFT=span, LIFE_RIGHT=c.FOREVER, LIFE_BLOCKER=blocking, **planner.keys(x, y), **between,
     )  # fmt: skip
     if not y.timeless:

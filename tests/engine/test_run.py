@@ -87,14 +87,27 @@ def test_a_rule_that_never_ends_fails_alone(log: Log) -> None:
     assert [row[0] for row in log.send("A@2 N(5)@2")] == ["count"], "it is gone, the other goes on"
 
 
+def test_a_rule_that_fails_half_way_gives_its_rows_back_once(log: Log) -> None:
+    """Those of its frames that no store holds by themselves, its goals by their stores."""
+    log.register("endless", "CONSTRUCT { ?s :A ?z } { { ?s :A ?x } AND { ?s :B ?y } BIND(?x + 1000 AS ?z) }")
+    log.register("count", "SELECT ?s WHERE { { ?s :C ?x } SEQ { ?s :B ?y } }")
+    log.send("C(1)@1 " + " ".join(f"A({k})@2" for k in range(400)))
+    assert {row for row in log.send("B(1)@2 B(2)@2") if row[0] == "count"} == {("count", 3, 1, 2)}
+    assert "without end" in log.failed["endless"]
+    net = log.engine.members[0].network.net
+    given_back = net.free[: net.at[c.FREE]].tolist()
+    assert len(set(given_back)) == len(given_back) == net.at[c.USED] - 1, "all but the goal of C"
+    assert len(log.send("B@3")) == 1
+
+
 def test_dropping_frees_its_goals_alone(log: Log) -> None:
     gone = log.register("gone", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
     log.register("stays", "SELECT * WHERE { {?s :A ?x} SEQ {?s :C ?y} }")
     log.send("A@1 A(1)@2 A(2)@3")
     network = log.engine.members[0].network
-    live = len(network.net.rows) - int(network.net.at[c.FREE])
+    live = int(network.net.at[c.USED] - network.net.at[c.FREE])
     log.put(Drop(0, gone, "gone"))
-    assert live - (len(network.net.rows) - int(network.net.at[c.FREE])) == 3
+    assert live - int(network.net.at[c.USED] - network.net.at[c.FREE]) == 3
     assert [row[0] for row in log.send("B@4 C@4")] == ["stays"] * 3
 
 
