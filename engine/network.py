@@ -535,7 +535,16 @@ class Network:
         assert not net.at[c.DEPTH]
         assert not net.at[c.PARKED]
         assert not net.at[c.DEFERRED_N]
-        return {name: getattr(net, name) for name in KEPT} | {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
+        return (
+            {name: getattr(net, name) for name in KEPT}
+            | {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
+            | self._tables()
+        )
+
+    def _tables(self) -> dict[str, Ints]:
+        """Of the collectors' states, what is in tables."""
+        groups = [(node, collecting.collector) for node, collecting in self.collecting.items() if isinstance(collecting.collector, GroupCollector)]
+        return {f"groups.{node}.{name}": array for node, collector in groups for name, array in collector.tables().items()}
 
     def collected(self) -> dict[str, object]:
         """The collectors' states, by node."""
@@ -545,7 +554,8 @@ class Network:
         """Takes over what `arrays` and `collected` gave, with the queries planned anew at their places."""
         planned = [p for p, _ in fragments]
         width = arrays["rows"].shape[1] - c.VAR
-        self._hold(with_width(self.net, width)._replace(**arrays))
+        tables = {name: array for name, array in arrays.items() if name.startswith("groups.")}
+        self._hold(with_width(self.net, width)._replace(**{name: array for name, array in arrays.items() if name not in tables}))
         self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
         self.net.question_heads[:] = c.NONE  # what it was asked before, if it was used, has no place any more
         self.planned = {p.registered: p for p in planned}
@@ -556,4 +566,8 @@ class Network:
             self._collect_with(p, fragment)
         self.completed = {int(node) for node, (completed, _) in collected.items() if completed}
         for node, (_, state) in collected.items():
-            self.collecting[int(node)].collector.restore(state)
+            collector = self.collecting[int(node)].collector
+            collector.restore(state)
+            if isinstance(collector, GroupCollector):
+                prefix = f"groups.{node}."
+                collector.restore_tables({name.removeprefix(prefix): array for name, array in tables.items() if name.startswith(prefix)})

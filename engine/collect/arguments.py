@@ -1,6 +1,11 @@
 """Expressions over rows: arguments of aggregates and comparators of ORDER BY."""
 
-from engine.collect.rows import Rows
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.collect.rows import Ints, Rows
 from engine.expressions import ExpressionError, evaluate
 from engine.identity import Identity, asks_identity
 from engine.kernel import columns as c
@@ -10,6 +15,8 @@ from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 
 _KEPT = 1 << 14
+Take = Callable[[Rows, int, TermTable], Sequence[Any]]
+"""What is taken of each row, at an instant."""
 
 
 class Argument:
@@ -53,3 +60,11 @@ class Argument:
             return terms.intern(str(evaluate(self.expression, lookup, None if timeless else start, None if timeless else end, identity)))
         except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
             return c.UNBOUND
+
+
+def taken_of_many(take: Take, rows: Rows, now: Ints, terms: TermTable) -> Sequence[int]:
+    """What is taken of rows of several instants; only a timeless row may ask for its own."""
+    if not rows.timeless:
+        return take(rows, 0, terms)
+    chosen = [rows.where(np.array([k])) for k in range(len(rows))]
+    return [take(row, at, terms)[0] for row, at in zip(chosen, now.tolist(), strict=True)]

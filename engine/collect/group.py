@@ -1,20 +1,22 @@
 """GROUP BY with its set functions, over everything since the start or over a window (semantics.md section 7)."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from engine.collect.aggregates import folding
-from engine.collect.arguments import Argument
+from engine.collect.arguments import Argument, Take, taken_of_many
 from engine.collect.rows import Ints, Moments, Reports, Rows, in_order, no_rows, rows_of, together
 from engine.collect.windows import Ever, Sliding
 from engine.collect.worth import Value, Worth
+from engine.groups import columns as g
+from engine.groups.native import NativeGroups, Taken, fits
 from engine.kernel import columns as c
 from engine.rewrite.hidden import seen_as
 from engine.terms import TermTable
-from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
+from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
 from epsparql.terms import Variable
 
 Key = tuple[int, ...]
@@ -52,6 +54,7 @@ class GroupCollector:
         self._taken = [_taken(aggregate, reads, self._visible, query, f"aggregate {k}") for k, aggregate in enumerate(self._folding.held)]
         self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self._folding.held)
         self._worth = Worth()
+        self._native: NativeGroups | None = None  # of a node that is deferred, until something comes that is not native
         self._groups: dict[Key, Ever | Sliding] = {}
         self._queue: deque[tuple[int, Key]] = deque()  # of a RANGE window: the end and group of each solution in it, oldest first
         self._kept: list[Any] | None = None  # groups of a snapshot
@@ -75,14 +78,56 @@ class GroupCollector:
             gained |= dict.fromkeys(self._keys_of(wakes.cells))
         return self._report(now, gained)
 
+    # ------------------------------------------------------------ many instants at once
+    def defer(self) -> None:
+        """Its node decides on many instants at once: natively, if its set functions are native."""
+        if fits(self._folding.held) and not (self._implicit and self._keys):
+            self._native = NativeGroups(len(self._keys), self._folding.held, self.window)
+
     def decide_all(self, moments: Moments, horizon: int | None, terms: TermTable) -> Reports:
         """`decide` at each of the instants."""
+        if self._native is not None:
+            moments = moments.standing()
+            taken = self._taken_of(moments, terms)
+            values = self._native.values(taken, terms)
+            if values is not None:
+                order = self._order(moments, values[1], terms)
+                return self._native.decide(taken.where(order), values[0][order], self._folding.shown, horizon, terms)
+            self._kept, self._latest, self._native = self._native.handed_over(), int(self._native.tables.at[g.LATEST]), None
         parts = []
         for moment in moments.each():
             rows, wakes = (moment.rows.where(moment.side == side) for side in (c.LEFT, c.BLOCKER))
             given = self.decide(int(moment.now[0]), rows, wakes, horizon, terms)
             parts.append(Reports(np.full(len(given), moment.entry[0], np.int64), given))
         return together(parts, len(self.writes))
+
+    def _taken_of(self, moments: Moments, terms: TermTable) -> Taken:
+        solutions = np.flatnonzero(moments.side == c.LEFT)
+        rows, now = moments.rows.where(solutions), moments.now[solutions]
+        known: dict[object, Ints] = {}
+        columns = []
+        for aggregate, take in zip(self._folding.held, self._taken, strict=True):
+            what = aggregate.argument if isinstance(aggregate.argument, Var) else take
+            if what not in known:
+                known[what] = np.zeros(len(moments), np.int64)
+                known[what][solutions] = taken_of_many(take, rows, now, terms)
+            columns.append(known[what])
+        keys = np.zeros((len(moments), len(self._keys)), np.int64)
+        for k, place in enumerate(self._keys):
+            if place is not None:
+                keys[:, k] = moments.rows.cells[:, place]
+        placed = moments.rows.placed(moments.now)
+        return Taken(np.stack([moments.now, moments.entry, moments.side, placed.start, placed.end], axis=1), keys, tuple(columns))
+
+    def _order(self, moments: Moments, tied: bool, terms: TermTable) -> Ints:
+        """The moments in an order that is good: that of solutions inside an instant, where it matters to the last so many or to equal values."""
+        order = np.arange(len(moments))
+        if tied or isinstance(self.window, RowsWindow):
+            same = np.diff(moments.now) == 0
+            several = np.flatnonzero((np.append(same, False) | np.insert(same, 0, False)) & (moments.side == c.LEFT))
+            placed = moments.rows.where(several).placed(moments.now[several])
+            order[several] = several[in_order(placed, self.reads, terms, self._visible)]
+        return order
 
     def due(self) -> int:
         if self.step is None or not isinstance(self.window, RangeWindow):
@@ -143,14 +188,28 @@ class GroupCollector:
         return rows_of(starts, [now] * len(starts), cells, len(self.writes))
 
     # ------------------------------------------------------------ snapshots
+    def tables(self) -> dict[str, Ints]:
+        """Of its state, what is in tables."""
+        return {} if self._native is None else self._native.arrays()
+
+    def restore_tables(self, tables: dict[str, Ints]) -> None:
+        """After `restore`."""
+        if self._native is not None:
+            self._native.restore(self._kept, tables)
+            self._kept = None
+
     def state(self) -> object:
+        if self._native is not None:
+            return [self._now, self._latest, self._native.state(), True]
         groups = [[list(key), group.state()] for key, group in self._groups.items()] if self._kept is None else self._kept
-        return [self._now, self._latest, groups]
+        return [self._now, self._latest, groups, False]
 
     def restore(self, state: Any) -> None:
         """Groups are made anew at the next instant, which brings the terms."""
         self._groups, self._queue = {}, deque()
-        self._now, self._latest, self._kept = state
+        self._now, self._latest, self._kept, native = state
+        if not native:
+            self._native = None
 
     def _remade(self, kept: list[Any]) -> None:
         for key, held in kept:
@@ -161,9 +220,7 @@ class GroupCollector:
             self._queue = deque(sorted(queue, key=lambda entry: entry[0]))
 
 
-def _taken(
-    aggregate: Aggregate, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str, site: str
-) -> Callable[[Rows, int, TermTable], Sequence[Value]]:
+def _taken(aggregate: Aggregate, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str, site: str) -> Take:
     """What an aggregate takes of each solution; COUNT(*) counts solutions, and with DISTINCT what they bind visibly."""
     if aggregate.argument is not None:
         return Argument(aggregate.argument, reads, query, site).numbers

@@ -34,7 +34,7 @@ class Rows:
         """Whether any of them is."""
         return c.BIG in self.start.tolist()
 
-    def placed(self, now: int) -> "Rows":
+    def placed(self, now: int | Ints) -> "Rows":
         """With timeless solutions at [now, now]: they are given at the instant at which they stand."""
         if not self.timeless:
             return self
@@ -65,6 +65,20 @@ class Moments:
 
     def where(self, chosen: NDArray[np.bool_] | Ints | slice) -> "Moments":
         return Moments(self.now[chosen], self.entry[chosen], self.side[chosen], self.rows.where(chosen))
+
+    def standing(self) -> "Moments":
+        """Without timeless solutions that equal one that stands at their instant; wakes and what is due are timeless rows too."""
+        solutions = self.side == c.LEFT
+        if not self.rows.where(solutions).timeless:
+            return self
+        kept = [self.where(~solutions)]
+        for moment in self.where(solutions).each():
+            rows = moment.rows.standing(int(moment.now[0]))
+            kept.append(Moments(moment.now[: len(rows)], moment.entry[: len(rows)], moment.side[: len(rows)], rows))
+        now, entry, side = (np.concatenate(arrays) for arrays in zip(*((k.now, k.entry, k.side) for k in kept), strict=True))
+        start, end, cells = (np.concatenate(arrays) for arrays in zip(*((k.rows.start, k.rows.end, k.rows.cells) for k in kept), strict=True))
+        whole = Moments(now, entry, side, Rows(start, end, cells))
+        return whole.where(np.argsort(now, kind="stable"))
 
     def each(self) -> Iterator["Moments"]:
         """Instant by instant."""

@@ -1,7 +1,7 @@
 """SUM and AVG: the exact sum of the values, whatever their order; of floats and doubles, rounded once."""
 
 from collections.abc import Iterable
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,6 @@ from epsparql.algebra import AggregateFunction
 
 SMALLEST = 1074
 """Every finite double is a multiple of 2 to minus this."""
-_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # numbers.DIGITS bounds what is added
 _INFINITY = float("inf")
 
 
@@ -42,7 +41,7 @@ class Sum:
             self.integer += by * number.value
         elif isinstance(number.value, Decimal):
             self.decimals += by
-            self.decimal = _EXACT.add(self.decimal, number.value) if by > 0 else _EXACT.subtract(self.decimal, number.value)
+            self.decimal = numbers.WHOLE.add(self.decimal, number.value) if by > 0 else numbers.WHOLE.subtract(self.decimal, number.value)
         else:
             self.singles += by * (number.kind is Kind.FLOAT)
             self.doubles += by * (number.kind is Kind.DOUBLE)

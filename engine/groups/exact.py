@@ -10,6 +10,7 @@ from engine.groups.compiled import native
 MASK = (1 << 32) - 1
 FRACTION = (1 << 52) - 1
 INFINITY = 0x7FF << 52
+SIGN = -(1 << 63)
 
 
 @native.inlined
@@ -80,7 +81,8 @@ def rounded(limbs, row):
     while word > 0:
         word >>= 1
         leading += 1
-    return nearest(limbs, row, lowest, leading) | (negative << 63)
+    bits = nearest(limbs, row, lowest, leading)
+    return bits | SIGN if negative else bits
 
 
 @native.jit

@@ -17,6 +17,7 @@ def defer(fragment: Fragment) -> None:
             window = collector.window
             if isinstance(window, RangeWindow) and window.step is not None:
                 fragment.nodes[node][c.WINDOW], fragment.nodes[node][c.STEP] = window.length, window.step
+            collector.defer()
             fragment.nodes[node][c.DEFERRED] = fragment.nodes[fragment.out][c.APART] = 1
 
 

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.collect import AskCollector, Collector, GroupCollector, ModifiersCollector, Rows
+from engine.collect import AskCollector, Collector, GroupCollector, ModifiersCollector, Moments, Rows
+from engine.collect.aggregates import folding
 from engine.collect.order import sort_key
 from engine.collect.rows import no_rows, rows_of
+from engine.groups.native import fits
 from engine.kernel import columns as c
 from engine.terms import TermTable
 from epsparql import algebra as a
@@ -107,6 +109,54 @@ class Host:
         return self.found
 
 
+class Later(Host):
+    """Notes the calls, and has a collector that is deferred decide on several at once: as many as `cuts` say, the rest at last."""
+
+    def __init__(self, make: Callable[[], Collector], cuts: Sequence[int] = (), restored: bool = False) -> None:
+        super().__init__(make, False)
+        self.cuts, self.restored = cuts, restored
+        self.noted: list[tuple[int, int, Rows]] = []
+        self.finished: int | None = None
+
+    def call(self, now: int, given: Rows, wakes: Rows, horizon: int | None) -> None:
+        self.finished = horizon
+        due = rows_of([c.BIG], [-c.BIG], [[0] * len(self.collector.reads)], len(self.collector.reads))
+        self.noted += [(now, side, part) for side, part in ((c.LEFT, given), (c.BLOCKER, wakes), (c.RIGHT, due)) if len(part)]
+        self.collector.decide(now, given, wakes, horizon, self.terms)
+
+    def run(self, feed: str, wakes: dict[int, list[str]], finished: bool) -> list[str]:
+        super().run(feed, wakes, finished)
+        deferred = self._made()
+        instants = sorted({now for now, _, _ in self.noted})
+        for after in [*sorted(self.cuts), len(instants)]:
+            part, instants = instants[:after], instants[after:]
+            if part:
+                self._decide(deferred, [note for note in self.noted if note[0] in part])
+            if self.restored:
+                deferred = self._restored(deferred)
+        return self.found
+
+    def _made(self) -> GroupCollector:
+        made = self.make()
+        assert isinstance(made, GroupCollector)
+        made.defer()
+        return made
+
+    def _restored(self, old: GroupCollector) -> GroupCollector:
+        new = self._made()
+        new.restore(json.loads(json.dumps(old.state())))
+        new.restore_tables({name: array.copy() for name, array in old.tables().items()})
+        return new
+
+    def _decide(self, deferred: GroupCollector, notes: list[tuple[int, int, Rows]]) -> None:
+        now, side = (np.concatenate([np.full(len(note[2]), note[k], np.int64) for note in notes]) for k in (0, 1))
+        start, end, cells = (np.concatenate([getattr(part, name) for _, _, part in notes]) for name in ("start", "end", "cells"))
+        given = deferred.decide_all(Moments(now, now + 7, side, Rows(start, end, cells)), self.finished, self.terms)
+        assert (given.entry == given.rows.end + 7).all()
+        for first, last, numbers in zip(given.rows.start.tolist(), given.rows.end.tolist(), given.rows.cells.tolist(), strict=True):
+            self.found.append(" ".join(shown(n, self.terms) for n in numbers) + f"@{first}-{last}")
+
+
 def run(make: Callable[[], Collector], feed: str, cut: bool, wakes: dict[int, list[str]] | None = None, finished: bool = True) -> list[str]:
     return Host(make, cut).run(feed, wakes or {}, finished)
 
@@ -162,6 +212,7 @@ EVER = [
 @pytest.mark.parametrize(("aggregates", "feed", "found"), EVER)
 def test_groups_without_window(aggregates: str, feed: str, found: str, cut: bool) -> None:
     assert run(grouping(aggregates, None), feed, cut) == found.split(", ")
+    assert sorted(Later(grouping(aggregates, None), [1], cut).run(feed, {}, True)) == sorted(found.split(", "))
 
 
 RANGE = [
@@ -328,6 +379,45 @@ WINDOWS = st.one_of(
 )
 VALUES = st.sampled_from(["?", "1", "2", "1.0", "0.5", "1.5e0", "0.1e0", "NaN", "x", "_:b", "'s'", "'PT1H'^duration"])
 SOLUTIONS = st.lists(st.tuples(st.sampled_from("ab?"), VALUES, st.integers(0, 5), st.integers(0, 12)), max_size=14)
+
+
+NATIVE = tuple((variable, aggregate) for variable, aggregate in ALL if fits(folding([aggregate]).held))
+WORTHS = st.one_of(
+    VALUES,
+    st.sampled_from(["-1", "01", "1e0", "-0.0e0", "2.50", "-0.125", "1e308", "-1e308", "4.9e-324", "INF", "'-INF'^double", "0.1e0", "1e16", "true"]),
+    st.sampled_from(
+        ["9007199254740993", "9007199254740992e0", "4611686018427387903", "4611686018427387904", "-4611686018427387903", "99999999999999999999"]
+    ),
+    st.sampled_from(
+        ["0.1", "0.123456789012345678", "0.1234567890123456789", "1000000000000.5", "'1.5'^float", "'7'^int", "'2013-01-01T00:00:00Z'^dateTime"]
+    ),
+    st.integers(-(1 << 70), 1 << 70).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(lambda x: f"'{x!r}'^double"),
+)
+
+
+@given(
+    WINDOWS,
+    st.sampled_from([(K,), ()]),
+    st.lists(st.tuples(st.sampled_from("ab?"), WORTHS, st.integers(0, 5), st.integers(0, 12)), max_size=14),
+    st.lists(st.sampled_from(NATIVE), max_size=3),
+    st.lists(st.integers(0, 4), max_size=3),
+    st.booleans(),
+)
+def test_deferred_groups_report_the_same(
+    window: RangeWindow | RowsWindow | None,
+    keys: tuple[Variable, ...],
+    rows_: list[tuple[str, str, int, int]],
+    aggregates: list[tuple[Variable, Aggregate]],
+    cuts: list[int],
+    restored: bool,
+) -> None:
+    def make() -> Collector:
+        return GroupCollector(keys, tuple(dict(aggregates).items()), window, (K, V))
+
+    feed = ", ".join(sorted({f"{k} {v}@{end - length}-{end}" for k, v, length, end in rows_}, key=lambda text: int(text.rpartition("-")[2])))
+    wakes = {} if keys else {0: ["?"]}
+    assert sorted(Later(make, cuts, restored).run(feed, wakes, True)) == sorted(Host(make, False).run(feed, wakes, True))
 
 
 @given(WINDOWS, st.sampled_from([(K,), ()]), SOLUTIONS, st.booleans())

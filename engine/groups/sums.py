@@ -1,0 +1,69 @@
+"""COUNT, SUM and AVG of a group: values are added when they come and taken away when they leave."""
+
+from engine.groups.columns import *
+from engine.groups.compiled import native
+from engine.groups.exact import MASK, add_double, add_integer, carry, rounded
+
+SPARE = 0  # the row of `limbs` that a sum is rounded in
+
+
+@native.jit
+def count(groups, g, at, class_, value, by, limbs):
+    """Adds (`by` 1) or takes away (-1) a value of SUM; `at` is where its columns begin."""
+    if class_ == ERROR:
+        groups[g, at + ERRORS] += by
+    elif class_ <= DECIMAL:
+        groups[g, at + DECIMALS] += by * (class_ == DECIMAL)
+        value *= by
+        groups[g, at + REST] += value & MASK
+        groups[g, at + HIGH] += (value >> 32) + (groups[g, at + REST] >> 32)
+        groups[g, at + REST] &= MASK
+    else:
+        groups[g, at + DOUBLES] += by
+        if class_ == DOUBLE:
+            add_double(limbs, groups[g, at + LIMBS], value, by)
+        else:
+            groups[g, at + NANS + class_ - NAN] += by
+
+
+@native.jit
+def give_sum(groups, g, at, limbs, out, r, k):
+    """The sum at columns k of report r."""
+    out[r, k + CODE], out[r, k + RESULT], out[r, k + RESULT_HIGH] = A_TERM, 0, 0
+    if groups[g, at + ERRORS] > 0:
+        return
+    if groups[g, at + DOUBLES] > 0:
+        out[r, k + CODE], out[r, k + RESULT] = A_DOUBLE, total_double(groups, g, at, limbs)
+        return
+    high, rest = groups[g, at + HIGH], groups[g, at + REST]
+    out[r, k + CODE] = A_DECIMAL if groups[g, at + DECIMALS] > 0 else AN_INTEGER
+    out[r, k + RESULT], out[r, k + RESULT_HIGH] = ((high & (MASK >> 2)) << 32) + rest, high >> 30
+
+
+@native.jit
+def total_double(groups, g, at, limbs):
+    """Bits of the exact sum, rounded once; NaN and infinities add as IEEE says."""
+    rises, falls = groups[g, at + RISES] > 0, groups[g, at + FALLS] > 0
+    if groups[g, at + NANS] > 0 or (rises and falls):
+        return 0x7FF8 << 48
+    if rises:
+        return 0x7FF << 52
+    if falls:
+        return -(1 << 52)
+    row = groups[g, at + LIMBS]
+    carry(limbs, row)
+    for k in range(limbs[row, LOWEST], limbs[row, HIGHEST] + 1):
+        limbs[SPARE, k] = limbs[row, k]
+    limbs[SPARE, LOWEST], limbs[SPARE, HIGHEST] = limbs[row, LOWEST], limbs[row, HIGHEST]
+    if groups[g, at + HIGH] != 0 or groups[g, at + REST] != 0:
+        add_integer(limbs, SPARE, groups[g, at + HIGH], groups[g, at + REST])
+    bits = rounded(limbs, SPARE)
+    clear_limbs(limbs, SPARE)
+    return bits
+
+
+@native.jit
+def clear_limbs(limbs, row):
+    for k in range(min(limbs[row, LOWEST], limbs[row, HIGHEST]), limbs[row, HIGHEST] + 1):
+        limbs[row, k] = 0
+    limbs[row, LOWEST], limbs[row, HIGHEST] = LIMB_COUNT - 1, 0
