@@ -274,6 +274,11 @@ def extended(planner: "Planner", pattern: a.Extend, target: "Target", span: int,
     kept = planner.scope(pattern.pattern)
     marks, (expression,) = marks_of(planner, [pattern.expression], kept)
     own = [e for e in wanted if pattern.variable in variables_of(e)]
+    if isinstance(pattern.expression, a.Var):  # nothing to ask the host
+        column = planner.column(pattern.expression.variable), planner.column(pattern.variable)
+        node = planner.move(planner.after(target, c.FOREVER, own), [column], keep=True)
+        planner.pattern(pattern.pattern, (node, c.LEFT), span, [e for e in wanted if e not in own])
+        return
     node = planner.extend_node(pattern.variable, inquiry(planner, expression, pattern.pattern), target)
     planner.assign(node, FILTER=planner.filter(own))
     if marks:
