@@ -4,28 +4,12 @@ import math
 from decimal import Decimal
 
 from engine import numbers
+from engine.text.numerals import INTEGERS
 from engine.values import Kind
 from epsparql.terms import XSD
 
 _MARK = f'"^^<{XSD}'
 _NOT_A_NUMBER = (0.0, math.inf)
-_INTEGERS = frozenset(
-    [
-        "integer",
-        "nonPositiveInteger",
-        "negativeInteger",
-        "nonNegativeInteger",
-        "positiveInteger",
-        "long",
-        "int",
-        "short",
-        "byte",
-        "unsignedLong",
-        "unsignedInt",
-        "unsignedShort",
-        "unsignedByte",
-    ]
-)
 
 
 def approximation(literal: str) -> tuple[float, float]:
@@ -41,7 +25,7 @@ def approximation(literal: str) -> tuple[float, float]:
         number = numbers.double(lexical)
     elif datatype == "decimal":
         number = numbers.decimal(lexical)
-    elif datatype in _INTEGERS:
+    elif datatype in INTEGERS:
         number = numbers.integer(lexical)
     else:
         return _NOT_A_NUMBER

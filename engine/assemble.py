@@ -121,7 +121,7 @@ def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable
         for s, p, o in templates:
             triple = int(s[k]), int(p[k]), int(o[k])
             if all(triple) and terms.kinds[triple[0]] < LITERAL and terms.kinds[triple[1]] == IRI:
-                lines.append(f"{terms.texts[triple[0]]} {terms.texts[triple[1]]} {terms.texts[triple[2]]} .")
+                lines.append(" ".join([*map(terms.text, triple), "."]))
         if lines:
             found.append(sorted(set(lines)))
             kept.append(k)

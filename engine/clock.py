@@ -111,6 +111,10 @@ class Arrivals:
         found: Ints = self.table[c.IN_SINCE]
         return found
 
+    @property
+    def terms(self) -> tuple[Ints, Ints, Ints, Ints]:
+        return self.s, self.p, self.o, self.g
+
     def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
         """A copy of some of them, in the order of `chosen` if that numbers them."""
         return Arrivals(self.table.take(chosen if chosen.dtype != np.bool_ else np.flatnonzero(chosen), axis=1))

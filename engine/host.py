@@ -27,10 +27,10 @@ def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: s
         return terms.term(bound.get(variable, c.UNBOUND))
 
     if inquiry.fresh is not None:
-        return terms.intern(str(fresh_node(inquiry.fresh, name, [terms.texts[k] for k in bound.values()], start, end)))
+        return terms.intern(str(fresh_node(inquiry.fresh, name, [terms.text(k) for k in bound.values()], start, end)))
     identity = None
     if inquiry.site or (inquiry.timed and end is None):
-        identity = Identity(name, inquiry.site, (*(terms.texts[bound[v]] for v in inquiry.solution), str(start), str(end)), now)
+        identity = Identity(name, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now)
     try:
         if inquiry.condition is not None:
             return c.TRUE if truth(inquiry.condition, lookup, start, end, identity) else c.FALSE

@@ -22,7 +22,7 @@ from engine.planned import Planned, alpha_of, placed_alpha, planned_from, scans_
 from engine.planning import Names, plan
 from engine.program import Fact, Fragment, Inquiry, end_of, place, placed_nodes, with_alpha
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycles, strata
-from engine.terms import TermTable
+from engine.terms import Held, TermTable, numbers_in
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -71,7 +71,7 @@ class Collecting:
     writes: Ints
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Network:
     """The kernel's arrays and the host's side of its returns."""
 
@@ -94,6 +94,7 @@ class Network:
     def __post_init__(self) -> None:
         self._hold(new_net(4))
         self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
+        self.terms.holders.add(self)
 
     def _hold(self, net: Net) -> None:
         """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
@@ -528,6 +529,24 @@ class Network:
             self._looked_at, self._swaps = net.alpha, bool(net.alpha[:, c.A_SWAPPED].any())
         return self._swaps
 
+    def hold(self, held: Held) -> None:
+        """Marks the terms of program, goals and collectors; what was asked may be asked again."""
+        net = self.net
+        for table in (net.at[[c.TRUE_TERM, c.FALSE_TERM]], net.alpha, np.flatnonzero(np.diff(net.alpha_at)), net.code, net.templates, net.moves, net.facts):
+            held.add(table)
+        held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
+        held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
+        for table in self._tables().values():
+            held.add(table)
+        for collecting in self.collecting.values():
+            held.add(numbers_in(collecting.collector.state()))
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """Between feeds, when nothing waits for them."""
+        self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
+        self.net.question_heads[:] = c.NONE
+
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Program and state, by name. Between feeds nothing is on its way, so answers may be asked for again and pools be left out."""
@@ -556,8 +575,7 @@ class Network:
         width = arrays["rows"].shape[1] - c.VAR
         tables = {name: array for name, array in arrays.items() if name.startswith("groups.")}
         self._hold(with_width(self.net, width)._replace(**{name: array for name, array in arrays.items() if name not in tables}))
-        self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
-        self.net.question_heads[:] = c.NONE  # what it was asked before, if it was used, has no place any more
+        self._forget_answers()  # if it was used, they have no place any more
         self.planned = {p.registered: p for p in planned}
         self._inquiries = [(Inquiry((), False), "")] * len(self.net.asks)
         for p in self.planned.values():

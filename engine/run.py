@@ -71,7 +71,9 @@ class Engine:
                 span.append(entry)
         self._pass(span, arrived, found, changes)
         self.position = block.after
-        return Outcome(in_emission_order(found), tuple(changes))
+        solutions = in_emission_order(found)
+        self.terms.collect(column for member in self.members for column in member.pending.terms)
+        return Outcome(solutions, tuple(changes))
 
     def _arrivals(self, block: Block) -> dict[str, Arrivals]:
         """The block's occurrences by stream, late ones left out."""
@@ -276,7 +278,7 @@ class Engine:
     # ------------------------------------------------------------ snapshots
     def snapshot(self) -> bytes:
         """The state after the last block."""
-        arrays: dict[str, NDArray[Any]] = {"terms": np.frombuffer("\n".join(self.terms.texts[1:]).encode(), np.uint8)}
+        arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in self.terms.arrays().items()}
         members = []
         for k, member in enumerate(self.members):
             arrays |= {f"{k}.{name}": array for name, array in member.network.arrays().items()}
@@ -300,7 +302,7 @@ class Engine:
         meta, arrays = unpack(data)
         engine = cls()
         engine.position = meta["position"]
-        engine.terms = TermTable.restored(arrays["terms"].tobytes().decode().split("\n") if len(arrays["terms"]) else ())
+        engine.terms = TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
         engine.streams = {name: Stream(*values) for name, values in meta["streams"].items()}
         triples = triples_of("\n".join(text for text, _ in meta["facts"]))
         engine.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}

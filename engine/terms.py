@@ -1,120 +1,305 @@
-"""Terms of one engine: N-Triples text to a number and back, with what the kernel knows of each."""
+"""Terms of one engine: N-Triples text to a number and back, with what the kernel knows of each.
 
-from collections.abc import Iterable, Sequence
+Texts stand one after the other in an arena of UTF-8; a term that nothing holds any more is freed and its number given to another
+(docs/decisions/0011-terms-in-arrays.md).
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.approximation import approximation
 from engine.expressions import parse_term
+from engine.text import columns as c
+from engine.text.gather import gather, look_up, mark_bound, measure
+from engine.text.held import mark_all, mark_rows
+from engine.text.table import enter, intern_one, intern_strings, spread, sweep, value_from
 from epsparql.terms import Term
 
 IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
 """Kinds, as the kernel's `kinds` has them; 0 is no term. A STRING is a literal of xsd:string, which has neither language nor another datatype."""
 
-_KINDS = {"<": IRI, "_": BLANK, '"': LITERAL}
-_FIRST = 1 << 10
+Ints = NDArray[np.int64]
+SPARE = 1 << 16
+"""Terms that come before the first search for those that are out of use."""
+_SPARE_BYTES = 1 << 8  # for each of the spare terms
+_CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
+_FEW = 1 << 6
+_REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
+
+
+class Holder(Protocol):
+    """Whatever keeps numbers of terms between feeds."""
+
+    def hold(self, held: "Held") -> None:
+        """Marks all terms that it keeps, and forgets what it merely remembers of others."""
+        ...
+
+
+class Held:
+    """Marks of terms in use; `looked_at` counts the cells that were looked at."""
+
+    def __init__(self, numbers: int) -> None:
+        self.marks = np.zeros(numbers, np.bool_)
+        self.looked_at = 0
+
+    def add(self, numbers: Ints) -> None:
+        """Of whatever shape; what is no number of a term does no harm."""
+        self.looked_at += numbers.size
+        mark_all(self.marks, np.ascontiguousarray(numbers).reshape(-1))
+
+    def add_rows(self, rows: Ints, free: Ints, first: int) -> None:
+        """The columns from `first` on of the rows whose numbers are not in `free`."""
+        self.looked_at += rows.size
+        freed = np.zeros(len(rows), np.bool_)
+        freed[free] = True
+        mark_rows(self.marks, rows, freed, first)
 
 
 class TermTable:
-    """Numbers terms in the order in which they are met; number 0 stands for an unbound variable."""
+    """Number 0 stands for an unbound variable. Numbers tell nothing of order, and may be other ones for the same log."""
 
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-        self._kinds: NDArray[np.int64] = np.zeros(_FIRST, np.int64)
-        self._numbers: NDArray[np.float64] = np.zeros((_FIRST, 2))
-        self._numbers[0] = (0.0, np.nan)
-        self._settled = self._approximated = 1
-        self.texts: list[str] = [""]
+    def __init__(self, spare: int = SPARE) -> None:
+        """`spare`: how many terms come between two searches for those that are out of use, at least; 0: each feed is followed by one."""
+        self.spare = spare
+        self.holders: WeakSet[Holder] = WeakSet()
+        """Whose terms stay."""
+        self._at = np.zeros(c.AT_WIDTH, np.int64)
+        self._at[c.USED], self._at[c.SEED] = 1, secrets.randbits(63)
+        self._cells: Ints = np.zeros((_FEW, c.CELL_WIDTH), np.int64)
+        self._heads: Ints = np.zeros(_FEW, np.int64)
+        self._text: NDArray[np.uint8] = np.zeros(_FEW * _FEW, np.uint8)
+        self._kinds: Ints = np.zeros(_FEW, np.int64)
+        self._values: NDArray[np.float64] = np.zeros((1, 2))
+        self._hard = np.zeros(_FEW, np.int64)
+        self._numbers_by_text: dict[str, int] = {}
+        self._texts_by_number: dict[int, str] = {}
+        self._last = (0, 0, 0)  # search: the terms and bytes that it left, and how many terms must come to be worth as long a one
+        self.generation = 0
+        """Changes whenever numbers may have been given to other terms."""
 
     def __len__(self) -> int:
-        return len(self.texts)
-
-    def intern(self, text: str) -> int:
-        """The number of a term given as canonical N-Triples text."""
-        number = self._ids.setdefault(text, len(self.texts))
-        if number == len(self.texts):
-            self.texts.append(text)
-        return number
-
-    def intern_all(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        number_of, known = self._ids.setdefault, self.texts
-        found = []
-        for text in texts:
-            number = number_of(text, len(known))
-            if number == len(known):
-                known.append(text)
-            found.append(number)
-        return np.array(found, np.int64)
+        """Terms, without number 0."""
+        return int(self._at[c.LIVE])
 
     @property
-    def kinds(self) -> NDArray[np.int64]:
-        """IRI, BLANK or LITERAL by number of term; made for new terms when it is asked for."""
-        first, after = self._settled, len(self.texts)
-        if after > len(self._kinds):
-            self._kinds = np.concatenate([self._kinds, np.zeros(max(after, len(self._kinds)), np.int64)])
-        self._kinds[first:after] = [STRING if text[-1] == '"' else _KINDS[text[0]] for text in self.texts[first:after]]
-        self._settled = after
+    def size(self) -> int:
+        """Bytes that the table occupies."""
+        return sum(a.nbytes for a in (self._cells, self._heads, self._text, self._kinds, self._values))
+
+    # ------------------------------------------------------------ terms in
+    def intern(self, text: str) -> int:
+        """The number of a term given as canonical N-Triples text."""
+        number = self._numbers_by_text.get(text)
+        if number is None:
+            number = self._interned(text.encode())
+            if len(self._numbers_by_text) >= _REMEMBERED:
+                self._numbers_by_text.clear()
+            if len(text) <= _SHORT:
+                self._numbers_by_text[text] = number
+        return number
+
+    def _interned(self, written: bytes) -> int:
+        source = np.frombuffer(written, np.uint8)
+        while (number := int(intern_one(*self._arrays(), source))) < 0:
+            self._make_room(len(written))
+        return number
+
+    def map_dictionary(self, column: pa.DictionaryArray) -> Ints:
+        """Term numbers of a dictionary-encoded column; null gives 0."""
+        if column.null_count == len(column):
+            return np.zeros(len(column), np.int64)
+        numbers = self._intern_strings(column.dictionary)
+        if column.null_count:
+            found: Ints = np.append(numbers, 0)[column.indices.fill_null(len(numbers)).to_numpy()]
+            return found
+        found = np.empty(len(column), np.int64)
+        look_up(numbers, column.buffers()[1].address, column.offset, found)
+        return found
+
+    def _intern_strings(self, strings: pa.StringArray) -> Ints:
+        numbers = np.empty(len(strings), np.int64)
+        _, offsets, data = strings.buffers()
+        at, begin = offsets.address + 4 * strings.offset, 0 if data is None else data.address
+        done = 0
+        while (done := intern_strings(*self._arrays(), at, begin, done, numbers)) < len(numbers):
+            self._make_room(len(strings[done].as_buffer()))
+        return numbers
+
+    def _arrays(self) -> tuple[Ints, Ints, Ints, NDArray[np.uint8], Ints, NDArray[np.float64], Ints]:
+        return self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard
+
+    def _make_room(self, n: int) -> None:
+        """Room for a term of n bytes."""
+        at = self._at
+        if at[c.HARD] == len(self._hard):
+            self._settle()
+        if at[c.BYTES] + n > len(self._text):
+            self._text = longer(self._text, max(2 * len(self._text), int(at[c.BYTES]) + n))
+        if at[c.FREE] == c.NONE and at[c.USED] == len(self._cells):
+            self._cells, self._kinds = longer(self._cells, 2 * len(self._cells)), longer(self._kinds, 2 * len(self._cells))
+            if at[c.VALUED]:
+                self._values = longer(self._values, len(self._cells))
+        if at[c.LIVE] == len(self._heads):
+            self._heads = np.zeros(2 * len(self._heads), np.int64)
+            spread(at, self._cells, self._heads)
+
+    # ------------------------------------------------------------ what the kernel knows
+    @property
+    def kinds(self) -> Ints:
+        """IRI, BLANK or LITERAL by number of term."""
         return self._kinds
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """By number of term: a numeric literal's value and an error bound; (0, inf) for other terms, (0, nan) for 0. Made when asked for."""
-        first, after = self._approximated, len(self.texts)
-        if after > len(self._numbers):
-            self._numbers = np.concatenate([self._numbers, np.zeros((max(after, len(self._numbers)), 2))])
-        if first < after:
-            self._numbers[first:after] = [approximation(text) for text in self.texts[first:after]]
-        self._approximated = after
-        return self._numbers
+        """By number of term: a numeric literal's value and an error bound; (0, inf) for other terms, (0, nan) for 0. Made once it is asked for."""
+        if not self._at[c.VALUED]:
+            self._values = np.zeros((len(self._cells), 2))
+            self._values[0] = (0.0, np.nan)
+            self._at[c.VALUED], done = 1, 1
+            while (done := value_from(self._at, self._cells, self._text, self._values, self._hard, done)) < self._at[c.USED]:
+                self._settle()
+        self._settle()
+        return self._values
 
-    def map_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
-        """Term numbers of a dictionary-encoded column; null gives 0."""
-        if column.null_count == len(column):
-            return np.zeros(len(column), np.int64)
-        ids = self.intern_all(column.dictionary.to_pylist())
-        if column.null_count == 0:
-            found: NDArray[np.int64] = ids[column.indices.to_numpy()]
-        else:
-            found = np.append(ids, 0)[column.indices.fill_null(len(ids)).to_numpy()]
+    def _settle(self) -> None:
+        """Approximates the literals that compiled code leaves to the host."""
+        for number in self._hard[: self._at[c.HARD]].tolist():
+            self._values[number] = approximation(self.text(number))
+        self._at[c.HARD] = 0
+
+    # ------------------------------------------------------------ terms out
+    def text(self, number: int) -> str:
+        """The term as N-Triples text; "" for 0."""
+        found = self._texts_by_number.get(number)
+        if found is None:
+            start, length = self._cells[number, : c.LENGTH + 1].tolist()
+            if len(self._texts_by_number) >= _REMEMBERED:
+                self._texts_by_number.clear()
+            found = self._text[start : start + length].tobytes().decode()
+            if length <= _SHORT:
+                self._texts_by_number[number] = found
         return found
 
     def term(self, number: int) -> Term | None:
         """The term itself; None for 0."""
-        return parse_term(self.texts[number]) if number else None
+        return parse_term(self.text(number)) if number else None
 
-    def in_order(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def text_array(self, numbers: Ints) -> pa.StringArray:
+        """Texts of a flat array of numbers; null for unbound."""
+        offsets, data, unbound = self._gathered(numbers)
+        bits = None
+        if unbound:
+            bits = np.zeros(len(numbers) + 7 >> 3, np.uint8)
+            mark_bound(numbers, bits)
+            bits = pa.py_buffer(bits)
+        return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(data), bits, unbound)
+
+    def in_order(self, numbers: Ints) -> Ints:
         """Ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
-        distinct, which = self._distinct(numbers.reshape(-1))
-        texts = self.texts
-        order = sorted(range(len(distinct)), key=lambda k: texts[distinct[k]])
+        distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
+        offsets, data, _ = self._gathered(distinct)
+        order = pc.sort_indices(pa.StringArray.from_buffers(len(distinct), pa.py_buffer(offsets), pa.py_buffer(data))).to_numpy()
         rank = np.empty(len(distinct), np.int64)
         rank[order] = np.arange(len(distinct))
         return rank[which].reshape(numbers.shape)
 
-    def text_array(self, numbers: NDArray[np.int64]) -> pa.Array:
-        """Texts of a flat array of numbers; null for unbound."""
-        distinct, which = self._distinct(numbers)
-        texts = self.texts
-        return pa.array([texts[k] if k else None for k in distinct.tolist()], pa.utf8()).take(pa.array(which))
+    def _gathered(self, numbers: Ints) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
+        """Offsets and bytes of texts, "" for unbound, and how many are."""
+        offsets = np.empty(len(numbers) + 1, np.int32)
+        size, unbound = measure(self._cells, numbers, offsets)
+        if size > np.iinfo(np.int32).max:
+            raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
+        data = np.empty(size, np.uint8)
+        gather(self._cells, self._text, numbers, offsets, data)
+        return offsets, data, unbound
 
-    def _distinct(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The distinct numbers, and which of them stands at each place: by sorting a few, by marking among all terms when there are many."""
-        if 8 * len(numbers) < len(self.texts):
-            distinct, which = np.unique(numbers, return_inverse=True)
-            return distinct, which
-        marked = np.zeros(len(self.texts), np.bool_)
-        marked[numbers] = True
-        places = np.cumsum(marked)
-        return np.flatnonzero(marked), places[numbers] - 1
+    # ------------------------------------------------------------ terms out of use
+    def collect(self, pending: Iterable[Ints] = ()) -> None:
+        """Between feeds: frees the terms that neither a holder nor `pending` has, if enough have come for the search to be a small part of the work."""
+        if not self._due():
+            return
+        held = Held(int(self._at[c.USED]))
+        for holder in self.holders:
+            holder.hold(held)
+        for numbers in pending:
+            held.add(numbers)
+        self._sweep(held.marks)
+        self._last = len(self), int(self._at[c.BYTES]), held.looked_at // _CELLS_A_TERM
 
-    def snapshot(self) -> pa.Array:
-        return pa.array(self.texts[1:], pa.utf8())
+    def _due(self) -> bool:
+        terms, size, looked_at = self._last
+        patience = max(self.spare, terms, looked_at)
+        return not self.spare or len(self) - terms >= patience or int(self._at[c.BYTES]) - size >= max(patience * _SPARE_BYTES, size)
+
+    def _sweep(self, marks: NDArray[np.bool_]) -> None:
+        self._settle()
+        self.generation += 1
+        self._numbers_by_text.clear()
+        self._texts_by_number.clear()
+        used = int(np.flatnonzero(marks)[-1]) + 1 if marks.any() else 1
+        size = int(self._cells[: len(marks), c.LENGTH][marks].sum())
+        moved = np.empty(max(2 * size, _FEW * _FEW), np.uint8)
+        heads = np.zeros(1 << max(int(marks.sum()), _FEW).bit_length(), np.int64)
+        self._at[c.USED] = used
+        sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
+        self._cells[used : len(marks)] = 0
+        self._text, self._heads = moved, heads
+        if 4 * used < len(self._cells):
+            room = max(2 * used, _FEW)
+            self._cells, self._kinds = self._cells[:room].copy(), self._kinds[:room].copy()
+            if self._at[c.VALUED]:
+                self._values = self._values[:room].copy()
+
+    # ------------------------------------------------------------ snapshots
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What `restored` takes: the texts in order of number, and where each ends; a number that is free has an empty one."""
+        numbers = np.arange(1, self._at[c.USED])
+        offsets = np.empty(len(numbers) + 1, np.int64)
+        size, _ = measure(self._cells, numbers, offsets)
+        data = np.empty(size, np.uint8)
+        gather(self._cells, self._text, numbers, offsets, data)
+        return {"texts": data, "ends": offsets[1:]}
 
     @classmethod
-    def restored(cls, texts: Sequence[str]) -> "TermTable":
-        table = cls()
-        for text in texts:
-            table.intern(text)
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> "TermTable":
+        """A table with the same numbers."""
+        table, ends = cls(), arrays["ends"]
+        table._text = np.require(arrays["texts"], np.uint8, ["C", "W"]) if len(ends) else table._text
+        room = max(len(ends) + 1, _FEW)
+        table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int64)
+        table._heads = np.zeros(1 << room.bit_length(), np.int64)
+        enter(table._at, table._cells, table._heads, table._text, table._kinds, ends)
         return table
+
+
+def numbers_in(state: object) -> Ints:
+    """All integers, flat, in what a collector gives as its state."""
+    found: list[int] = []
+    parts = [state]
+    while parts:
+        match parts.pop():
+            case int() as number:
+                found.append(number)
+            case list() | tuple() as several:
+                parts += several
+            case dict() as named:
+                parts += named.values()
+            case str() | float() | None:
+                pass
+            case other:
+                raise TypeError(f"a state may not have a {type(other).__name__}")
+    return np.array(found, np.int64)
+
+
+def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """`array` with more rows, the new ones zero."""
+    found = np.zeros((length, *array.shape[1:]), array.dtype)
+    found[: len(array)] = array
+    return found

@@ -10,6 +10,7 @@ import pyarrow as pa
 import epsparql
 from engine.entries import END_OF_TIME, OCCURRENCES, Block, Entry, Events, Facts, Finish, Register
 from engine.run import Engine
+from engine.terms import SPARE
 from epsparql import algebra
 from epsparql.terms import Iri, Variable
 from tests import oracle
@@ -97,14 +98,15 @@ class Run:
     completed: frozenset[tuple[str, int]] = frozenset()
 
 
-def run(log: Sequence[Block], *, restore_before: Iterable[int] = ()) -> Run:
-    """An engine over the blocks; it is saved and restored before the blocks of these numbers."""
+def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms: int = SPARE) -> Run:
+    """An engine over the blocks; it is saved and restored before the blocks of these numbers. `spare_terms` is its term table's `spare`."""
     engine, found, restores = Engine(), [], set(restore_before)
     refused: set[str] = set()
     completed: set[tuple[str, int]] = set()
     for number, part in enumerate(log):
         if number in restores:
             engine = Engine.restore(engine.snapshot())
+        engine.terms.spare = spare_terms
         outcome = engine.feed(part)
         for change in outcome.changes:
             if change.state == "completed":

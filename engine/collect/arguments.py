@@ -29,12 +29,15 @@ class Argument:
         self.looked_at = sorted(self.columns[v] for v in variables_of(expression) if v in self.columns)
         self.alone, self.timed = asks_identity(expression), looks_at_time(expression)
         self._known: dict[tuple[int, ...], int] = {}
+        self._generation = 0  # of the terms in `_known`
 
     def numbers(self, rows: Rows, now: int, terms: TermTable) -> list[int]:
         """Number of the value's term for each row; c.UNBOUND for an error. NOW() of a timeless solution is `now`."""
         if isinstance(self.expression, a.Var):
             column = self.columns.get(self.expression.variable)
             return [c.UNBOUND] * len(rows) if column is None else rows.cells[:, column].tolist()
+        if self._generation != terms.generation:
+            self._known, self._generation = {}, terms.generation
         starts, ends = rows.start.tolist(), rows.end.tolist()
         return [self._number(*row, now, terms) for row in zip(rows.cells.tolist(), starts, ends, strict=True)]
 
@@ -54,7 +57,7 @@ class Argument:
             column = self.columns.get(variable)
             return None if column is None else terms.term(cells[column])
 
-        identity = Identity(self.query, self.site, (*(terms.texts[k] for k in cells), str(start), str(end)), now) if self.alone else None
+        identity = Identity(self.query, self.site, (*(terms.text(k) for k in cells), str(start), str(end)), now) if self.alone else None
         timeless = start > end
         try:
             return terms.intern(str(evaluate(self.expression, lookup, None if timeless else start, None if timeless else end, identity)))

@@ -34,7 +34,10 @@ class Collector(Protocol):
         ...
 
     def state(self) -> object:
-        """What `restore` takes, fit for JSON; it may hold term numbers."""
+        """What `restore` takes, fit for JSON. The numbers of all terms that are needed later stand in it as integers.
+
+        What is remembered by number beyond that is good for one `terms.generation`.
+        """
         ...
 
     def restore(self, state: object) -> None: ...

@@ -61,7 +61,7 @@ class GroupCollector:
         self._now = self._latest = -c.BIG  # _latest: the end of the last solution that schedules reports
 
     def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
-        self._worth.terms = terms
+        self._worth.over(terms)
         self._now = now
         if self._kept is not None:
             self._remade(self._kept)

@@ -44,8 +44,11 @@ class SortKeys:
 
     def __init__(self) -> None:
         self._known: dict[int, SortKey] = {}
+        self._generation = 0  # of the terms in `_known`
 
     def of(self, number: int, terms: TermTable) -> SortKey:
+        if self._generation != terms.generation:
+            self._known, self._generation = {}, terms.generation
         found = self._known.get(number)
         if found is None:
             if len(self._known) >= _KEPT:

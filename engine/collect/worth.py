@@ -21,6 +21,13 @@ class Worth:
         self._keys = SortKeys()
         self._numbers: dict[int, Number | None] = {0: None}
         self._integers: dict[int, int] = {}
+        self._generation = 0  # of the terms that are remembered
+
+    def over(self, terms: TermTable) -> None:
+        """Takes the table that is in use from now on."""
+        self.terms = terms
+        if self._generation != terms.generation:
+            self._numbers, self._integers, self._generation = {0: None}, {}, terms.generation
 
     def number(self, value: Value) -> Number | None:
         assert isinstance(value, int)

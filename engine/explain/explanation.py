@@ -36,7 +36,7 @@ def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICT
     algebra, apart = Outliner.of(query).query(query), partition(query)
     streams = {number: name for name, number in network.streams.items()}
     outliner = Outliner.of(taken, fragment.columns)
-    steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.texts).steps()
+    steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.text).steps()
     unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
     return Explanation(render(query), algebra, steps, None if apart.key is None else shown(apart.key), apart.reason, tuple(unbounded))
 

@@ -1,5 +1,6 @@
 """A plan's tables read back into steps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from engine.bytecode import compile_filter
@@ -77,7 +78,7 @@ class Reader:
     outliner: Outliner
     written: Written
     streams: dict[int, str]
-    terms: list[str]
+    terms: Callable[[int], str]
     names: dict[int, str] = field(init=False)  # of columns
     rows: list[tuple[int, int]] = field(init=False)  # (node, side) that timeless rows of the query come to
 
@@ -148,21 +149,21 @@ class Reader:
 
     def _scanned(self, scan: list[int]) -> str:
         def part(constant: int, column: int) -> str:
-            return self.names[column] if column != c.NONE else self.terms[constant] if constant > 0 else "any"
+            return self.names[column] if column != c.NONE else self.terms(constant) if constant > 0 else "any"
 
         triple = f"{part(scan[c.A_S], scan[c.A_SVAR])} {part(scan[-1], scan[c.A_PVAR])} {part(scan[c.A_O], scan[c.A_OVAR])}"
         graph = {c.NONE: "", c.UNBOUND: "in no graph", c.NAMED: "in a graph"}.get(scan[c.A_GRAPH])
         bound = f"as {self.names[scan[c.A_GVAR]]}" if scan[c.A_GVAR] != c.NONE else ""
-        return words(triple, f"of {self.streams[scan[c.A_STREAM]]}", f"in {self.terms[scan[c.A_GRAPH]]}" if graph is None else graph, bound)
+        return words(triple, f"of {self.streams[scan[c.A_STREAM]]}", f"in {self.terms(scan[c.A_GRAPH])}" if graph is None else graph, bound)
 
     def _moved(self, row: list[int]) -> str:
         pairs = self.fragment.moves[row[c.MOVE_AT] : row[c.MOVE_AT] + row[c.MOVE_N]]
         found = []
         for source, target in pairs:
             if target <= 0:
-                found.append(f"{self.names[source]} that is {self.terms[-target]}")
+                found.append(f"{self.names[source]} that is {self.terms(-target)}")
             else:
-                origin = self.names[source] if source > 0 else self.terms[-source]
+                origin = self.names[source] if source > 0 else self.terms(-source)
                 found.append(origin if source == target else f"{origin} as {self.names[target]}")
         return ", ".join(found)
 

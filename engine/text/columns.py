@@ -1,0 +1,12 @@
+"""Named columns of the term table's arrays."""
+
+NONE = 0
+"""Ends a chain: number 0 is no term."""
+
+# cells, by number of term: where its text begins in the arena, its length in bytes (0: the number is free), its hash, and what follows it in
+# its chain of equal hashes, or among the free numbers
+START, LENGTH, HASH, NEXT, CELL_WIDTH = range(5)
+
+# at: numbers ever given out (0 is one), the first that is free again, terms, bytes of the arena, the hash's seed, whether literals' values are
+# wanted, and how many of the literals in `hard` only the host can approximate
+USED, FREE, LIVE, BYTES, SEED, VALUED, HARD, AT_WIDTH = range(8)
