@@ -112,8 +112,10 @@ class Arrivals:
         return found
 
     @property
-    def terms(self) -> tuple[Ints, Ints, Ints, Ints]:
-        return self.s, self.p, self.o, self.g
+    def terms(self) -> Ints:
+        """A row for each of subject, predicate, object and graph."""
+        found: Ints = self.table[[c.IN_S, c.IN_P, c.IN_O, c.IN_G]]
+        return found
 
     def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
         """A copy of some of them, in the order of `chosen` if that numbers them."""

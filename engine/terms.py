@@ -111,6 +111,10 @@ class TermTable:
             self._make_room(len(written))
         return number
 
+    def intern_all(self, texts: Sequence[str]) -> Ints:
+        """The numbers of terms given as canonical N-Triples texts."""
+        return self._intern_strings(pa.array(texts, pa.utf8()))
+
     def map_dictionary(self, column: pa.DictionaryArray) -> Ints:
         """Term numbers of a dictionary-encoded column; null gives 0."""
         if column.null_count == len(column):
