@@ -5,7 +5,7 @@ Texts stand one after the other in an arena of UTF-8; a term that nothing holds 
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakSet
 

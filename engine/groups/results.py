@@ -1,58 +1,65 @@
 """Terms of what set functions give, many at once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine import numbers
 from engine.groups import columns as g
+from engine.groups.texts import LONGEST, write_doubles, write_integers, write_quotients
 from engine.terms import TermTable
 from engine.values import Kind, Number
 from epsparql.algebra import AggregateFunction
-from epsparql.terms import XSD
 
 Ints = NDArray[np.int64]
-
-_INTEGER = f'"^^<{XSD}integer>'
 
 
 def results(function: AggregateFunction, given: Ints, scale: int, terms: TermTable) -> Ints:
     """Numbers of terms for the columns that the sweep gave of one set function (n x RESULT_WIDTH), whose exact sums are in units of 10**-scale."""
     found = given[:, g.RESULT].copy()
-    code = given[:, g.CODE]
-    mean = function is AggregateFunction.AVG
-    small = (given[:, g.RESULT_HIGH] == 0) | (given[:, g.RESULT_HIGH] == -1)
-    integer = small & (code == g.AN_INTEGER) & (~np.full(len(given), mean) | (given[:, g.OF] == 0))
+    code, high = given[:, g.CODE], given[:, g.RESULT_HIGH]
+    mean = (given[:, g.OF] > 0) & (function is AggregateFunction.AVG)
+    small = (high == 0) | (high == -1)
+    units = given[:, g.RESULT] + np.where(small, high, 0) * np.int64(1 << 62)
+    integer = small & (code == g.AN_INTEGER) & ~mean
+    decimal = small & ((code == g.A_DECIMAL) | ((code == g.AN_INTEGER) & mean))
+    double = code == g.A_DOUBLE
+    large = ~(integer | decimal | double | (code == g.A_TERM))
+    n = np.where(mean, given[:, g.OF], 1)
     if integer.any():
-        distinct, which = np.unique(_small(given[integer], scale), return_inverse=True)
-        found[integer] = terms.intern_all([f'"{value}{_INTEGER}' for value in distinct.tolist()])[which]
-    others = np.flatnonzero(~integer & (code != g.A_TERM))
-    if len(others):
-        found[others] = terms.intern_all([_text(total, n, mean) for total, n in _totals(given[others], scale)])
+        found[integer] = _interned(_written(int(integer.sum()), write_integers, units[integer] // np.int64(10**scale)), terms)
+    if decimal.any():
+        found[decimal] = _interned(_written(int(decimal.sum()), write_quotients, units[decimal], n[decimal], scale), terms)
+    if double.any():
+        found[double] = _interned(_doubles(given[double, g.RESULT].copy().view(np.float64) / n[double]), terms)
+    for k in np.flatnonzero(large).tolist():
+        found[k] = terms.intern(_text(given[k].tolist(), scale, bool(mean[k])))
     return found
 
 
-def _small(given: Ints, scale: int) -> Ints:
-    """Integers of 62 bits."""
-    units: Ints = given[:, g.RESULT] + given[:, g.RESULT_HIGH] * np.int64(1 << 62)
-    return units // np.int64(10**scale)
+def _written(n: int, write: Callable[..., None], *arguments: Ints | NDArray[np.uint8] | NDArray[np.int32] | int) -> pa.StringArray:
+    data, offsets = np.empty(n * LONGEST, np.uint8), np.zeros(n + 1, np.int32)
+    write(*arguments, data, offsets)
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def _totals(given: Ints, scale: int) -> Iterator[tuple[Number, int]]:
-    """The sums, and of how many values they are."""
-    doubles = given[:, g.RESULT].copy().view(np.float64).tolist()
-    for (code, value, high, n), double in zip(given.tolist(), doubles, strict=True):
-        if code == g.A_DOUBLE:
-            yield Number(Kind.DOUBLE, double), n
-            continue
-        units = value + (high << 62)
-        if code == g.AN_INTEGER:
-            yield Number(Kind.INTEGER, units // 10**scale), n
-        else:
-            yield Number(Kind.DECIMAL, Decimal(units).scaleb(-scale, numbers.WHOLE)), n
+def _doubles(values: NDArray[np.float64]) -> pa.StringArray:
+    shortest = pc.cast(pa.array(values), pa.utf8())
+    _, offsets, data = shortest.buffers()
+    return _written(len(values), write_doubles, np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32))
 
 
-def _text(total: Number, n: int, mean: bool) -> str:
-    return str(numbers.literal(numbers.divide(total, Number(Kind.INTEGER, n)) if mean and n else total))
+def _interned(texts: pa.StringArray, terms: TermTable) -> Ints:
+    return terms.map_dictionary(pa.DictionaryArray.from_arrays(pa.array(np.arange(len(texts), dtype=np.int32)), texts))
+
+
+def _text(given: list[int], scale: int, mean: bool) -> str:
+    """Of a sum beyond 62 bits."""
+    code, value, high, n = given
+    exact = Decimal(value + (high << 62)).scaleb(-scale, numbers.WHOLE)
+    total = Number(Kind.INTEGER, int(exact)) if code == g.AN_INTEGER else Number(Kind.DECIMAL, exact)
+    return str(numbers.literal(numbers.divide(total, Number(Kind.INTEGER, n)) if mean else total))

@@ -1,0 +1,103 @@
+"""Native sums and texts of groups against their definitions."""
+
+import random
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import numbers
+from engine.groups import columns as g
+from engine.groups.exact import add_double, add_integer, rounded
+from engine.groups.results import results
+from engine.terms import TermTable
+from engine.values import Kind, Number
+from epsparql.algebra import AggregateFunction
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+WIDE = st.one_of(FINITE, st.sampled_from([5e-324, -5e-324, 2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308, 1e16, 1.0, 2.0**-53]))
+SMALL = st.integers(-(1 << 62), (1 << 62) - 1)
+
+
+def limbs() -> np.ndarray:
+    made = np.zeros((1, g.LIMBS_WIDTH), np.int64)
+    made[0, g.LOWEST] = g.LIMB_COUNT - 1
+    return made
+
+
+def bits(value: float) -> int:
+    return int(np.float64(value).view(np.int64))
+
+
+def value(table: np.ndarray) -> float:
+    return float(np.int64(rounded(table, 0)).view(np.float64))
+
+
+def nearest(exact: Fraction) -> float:
+    return numbers.to_float(exact)
+
+
+@given(st.lists(WIDE, min_size=1, max_size=30), st.integers(-(1 << 90), 1 << 90), st.randoms())
+def test_doubles_add_up_exactly(values: list[float], integer: int, order: random.Random) -> None:
+    """Whatever their order, and with as many that came and left again."""
+    table = limbs()
+    for one in values:
+        add_double(table, 0, bits(one), 1)
+    for one in order.sample(values, len(values)):
+        add_double(table, 0, bits(one), 1)
+        add_double(table, 0, bits(one), -1)
+    exact = sum(map(Fraction, values), Fraction(0))
+    assert value(table.copy()) == nearest(exact)
+    add_integer(table, 0, integer >> 32, integer & 0xFFFFFFFF)
+    assert value(table) == nearest(exact + integer)
+
+
+@pytest.mark.parametrize(
+    "values", [[1.0, 2.0**-53], [1.0, 2.0**-53, 2.0**-105], [1.0 + 2.0**-52, 2.0**-53], [-1.0, -(2.0**-53)], [0.1, -0.1], [5e-324, -1.0, 1.0]]
+)
+def test_ties_go_to_the_even_one(values: list[float]) -> None:
+    table = limbs()
+    for one in values:
+        add_double(table, 0, bits(one), 1)
+    assert value(table) == nearest(sum(map(Fraction, values), Fraction(0)))
+
+
+def shown(function: AggregateFunction, code: int, units: int, n: int, scale: int) -> str:
+    terms = TermTable()
+    given_ = np.array([[code, units & ((1 << 62) - 1), units >> 62, n]], np.int64)
+    (number,) = results(function, given_, scale, terms).tolist()
+    return str(terms.term(number))
+
+
+@given(
+    st.one_of(SMALL, st.integers(-(1 << 90), 1 << 90)),
+    st.integers(0, 18),
+    st.integers(0, 1 << 30),
+    st.sampled_from([AggregateFunction.SUM, AggregateFunction.AVG]),
+)
+def test_texts_of_exact_sums(units: int, scale: int, n: int, function: AggregateFunction) -> None:
+    total = Number(Kind.DECIMAL, Decimal(units).scaleb(-scale, numbers.WHOLE))
+    expected = numbers.divide(total, Number(Kind.INTEGER, n)) if n and function is AggregateFunction.AVG else total
+    assert shown(function, g.A_DECIMAL, units, n, scale) == str(numbers.literal(expected))
+
+
+@pytest.mark.parametrize("units", [0, 1, -1, 9, 10, -(1 << 62), (1 << 62) - 1, 1 << 62, 1 << 80])
+def test_texts_of_integers(units: int) -> None:
+    assert shown(AggregateFunction.COUNT, g.AN_INTEGER, units, 3, 0) == str(numbers.literal(Number(Kind.INTEGER, units)))
+    assert shown(AggregateFunction.AVG, g.AN_INTEGER, units, 3, 0) == str(
+        numbers.literal(numbers.divide(Number(Kind.INTEGER, units), Number(Kind.INTEGER, 3)))
+    )
+
+
+@given(st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 1e22, 1e21, 123456789.0, 1e-7, 5e-324, 100.0])), st.integers(1, 7))
+def test_texts_of_doubles(double: float, n: int) -> None:
+    terms = TermTable()
+    for function in (AggregateFunction.SUM, AggregateFunction.AVG):
+        given_ = np.array([[g.A_DOUBLE, bits(double), 0, n]], np.int64)
+        (number,) = results(function, given_, 0, terms).tolist()
+        total = Number(Kind.DOUBLE, double)
+        expected = numbers.divide(total, Number(Kind.INTEGER, n)) if function is AggregateFunction.AVG else total
+        assert str(terms.term(number)) == str(numbers.literal(expected))
