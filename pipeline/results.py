@@ -4,17 +4,18 @@ import csv as csv_module
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import assert_never
 from urllib.parse import quote
 
+import pyarrow as pa
 import pyoxigraph as ox
 
 from engine.expressions import parse_term
-from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal
+from epsparql.terms import BlankNode, Iri, Literal
+from pipeline.forms import Bindings, Form, Triples, Verdict
+from pipeline.json_text import bindings, heads, ndjson
 from pipeline.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
-from pipeline.solutions import Solution
+from pipeline.solutions import Solution, listed
 from pipeline.times import iso
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
@@ -23,99 +24,22 @@ _DATE_TIME = ox.NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
 _TIMELY = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Bindings:
-    """Solutions of a SELECT: a term for each of `variables` (names in their order), None where unbound."""
-
-    variables: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Triples:
-    """Solutions of a CONSTRUCT or DESCRIBE: N-Triples statements."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The solution of an ASK: one xsd:boolean."""
-
-
-Form = Bindings | Triples | Verdict
-
-
-@lru_cache(maxsize=_TIMELY)
-def term_json(term: str) -> str:
-    """A term as SPARQL's JSON results write it."""
-    parsed = parse_term(term)
-    match parsed:
-        case Iri(value):
-            fields = {"type": "uri", "value": value}
-        case BlankNode(label):
-            fields = {"type": "bnode", "value": label}
-        case Literal(lexical, datatype, language):
-            fields = {"type": "literal", "value": lexical}
-            if language is not None:
-                fields["xml:lang"] = language
-            elif datatype not in (XSD_STRING, RDF_LANG_STRING):
-                fields["datatype"] = datatype
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-
-@lru_cache(maxsize=_TIMELY)
-def _time_json(at: int) -> str:
-    return f'"{iso(at)}"'
-
-
-@lru_cache(maxsize=1 << 12)
-def _text_json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _binding(solution: Solution, variables: Sequence[str]) -> str:
-    pairs = zip(variables, solution.values, strict=True)
-    return "{" + ",".join([f"{_text_json(name)}:{term_json(term)}" for name, term in pairs if term is not None]) + "}"
-
-
-def json_line(solution: Solution, form: Form) -> str:
-    """One ndjson object without the newline."""
-    times = f'"start":{_time_json(solution.start)},"end":{_time_json(solution.end)}'
-    return f'{{"query":{_text_json(solution.query)},"id":"{solution.id}",{times},{_content(solution, form)}}}'
-
-
-def _content(solution: Solution, form: Form) -> str:
-    match form:
-        case Bindings(variables):
-            return f'"binding":{_binding(solution, variables)}'
-        case Triples():
-            return f'"triples":{json.dumps(_n_triples(solution), ensure_ascii=False)}'
-        case Verdict():
-            return f'"boolean":{_boolean(solution)}'
-        case _:
-            assert_never(form)
-
-
 def _boolean(solution: Solution) -> str:
     return "true" if solution.values[0] == TRUE else "false"
 
 
-def sparql_json(solutions: Iterable[Solution], variables: Sequence[str]) -> str:
+def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
     """application/sparql-results+json. `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order."""
-    head = ",".join(_text_json(name) for name in variables)
-    listed = list(solutions)
-    bindings = ",".join(_binding(solution, variables) for solution in listed)
+    head = ",".join(json.dumps(name, ensure_ascii=False) for name in variables)
     # before "results", since there are parsers that take nothing after the bindings
-    return f'{{"head":{{"vars":[{head}]}},"epsparql":[{_times(listed)}],"results":{{"bindings":[{bindings}]}}}}'
+    beside, found = heads(solutions), bindings(solutions, variables)
+    return f'{{"head":{{"vars":[{head}]}},"epsparql":[{beside}],"results":{{"bindings":[{found}]}}}}'
 
 
-def sparql_json_verdict(solutions: Iterable[Solution]) -> str:
+def sparql_json_verdict(solutions: pa.RecordBatch) -> str:
     """As `sparql_json`, of an ASK. Without a solution, while the answer is not known, there is no `boolean`."""
-    listed = list(solutions)
-    verdict = f',"boolean":{_boolean(listed[0])}' if listed else ""
-    return f'{{"head":{{}},"epsparql":[{_times(listed)}]{verdict}}}'
-
-
-def _times(solutions: Sequence[Solution]) -> str:
-    return ",".join(f'{{"id":"{s.id}","start":{_time_json(s.start)},"end":{_time_json(s.end)}}}' for s in solutions)
+    verdict = f',"boolean":{_boolean(listed(solutions.slice(0, 1))[0])}' if solutions.num_rows else ""
+    return f'{{"head":{{}},"epsparql":[{heads(solutions)}]{verdict}}}'
 
 
 @lru_cache(maxsize=_TIMELY)
@@ -208,3 +132,9 @@ def _n_triples(solution: Solution) -> str:
 def _triples(solution: Solution) -> list[ox.Triple]:
     parsed = ox.parse(_n_triples(solution), ox.RdfFormat.N_TRIPLES)
     return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
+
+
+__all__ = [
+    "TRUE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
+    "turtle",
+]  # fmt: skip

@@ -19,8 +19,9 @@ from engine.entries import Micros, StateChange
 from pipeline.errors import OutOfOrder
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
 from pipeline.index import Index, Places
-from pipeline.ordinals import Key, Summary, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
+from pipeline.ordinals import STORED, Key, Summary, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
 
+NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
 _POLL_S = 0.002
 _KEPT_FRAMES = 16
 
@@ -124,26 +125,28 @@ class SolutionReader:
             places = self._places(registered)
             return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
 
-    def read(self, registered: int, after: str | None, limit: int) -> list[Solution]:
-        """Up to `limit` solutions of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""
+    def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
+        """Up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""
         key = None if after is None else key_of(after)
-        found: list[Solution] = []
+        found, count = [NONE_STORED], 0
         with self._lock:
             frames = self._places(registered).after(key, limit)
         for segment, byte in frames:
-            if len(found) >= limit:
+            if count >= limit:
                 break
-            found += listed(_chosen(self._batch(segment, byte), registered, key, limit - len(found)))
-        return found
+            found.append(_chosen(self._batch(segment, byte), registered, key, limit - count))
+            count += found[-1].num_rows
+        return found[1] if len(found) == 2 else pa.concat_batches(found)
 
-    def emitted(self, position: int = 0) -> Iterator[list[Solution]]:
-        """All registrations' solutions of entries at or after `position`, in order of emission, one list per committed range."""
+    def emitted(self, position: int = 0) -> Iterator[pa.RecordBatch]:
+        """All registrations' solutions (STORED) of entries at or after `position`, in order of emission, one batch per committed range."""
         frames = FrameReader(self._directory)
         try:
             for frame in frames.frames(position):
                 if frame.rows:
-                    found = [solution for solution in listed(decode_solutions(frames.payload(frame))) if solution.entry >= position]
-                    if found:
+                    found = decode_solutions(frames.payload(frame))
+                    found = found.filter(pa.array(found.column("entry").to_numpy() >= position))
+                    if found.num_rows:
                         yield found
         finally:
             frames.close()
@@ -176,7 +179,10 @@ def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: in
         ends = batch.column("end").cast(pa.int64()).to_numpy()[rows]
         ordinals = batch.column("ordinal").to_numpy()[rows]
         rows = rows[(ends > after[0]) | ((ends == after[0]) & (ordinals > after[1]))]
-    return batch.take(pa.array(rows[:limit]))
+    rows = rows[:limit]
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return batch.slice(int(rows[0]), len(rows))
+    return batch.take(pa.array(rows))
 
 
 def listed(batch: pa.RecordBatch) -> list[Solution]:

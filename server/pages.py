@@ -5,8 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.solutions import Solution
-
 PAGE = 500
 _KEPT = 8
 
@@ -35,23 +33,20 @@ class Pages:
     keep up ask for the same one. An empty page answers only for the generation (of commits) in which its reading began.
     """
 
-    def __init__(self, read: Callable[[str | None, int], list[Solution]], encode: Callable[[Solution], str]) -> None:
-        self._read, self._encode = read, encode
+    def __init__(self, read: Callable[[str | None, int], Page]) -> None:
+        self._read = read
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
     async def after(self, last: str | None, generation: int) -> Page:
         """Up to PAGE lines after the id `last`; empty only if there were none at `generation`. Raises: ValueError for what is no id."""
         kept = self._readings.get(last)
         if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
-            kept = _Reading(generation, asyncio.create_task(asyncio.to_thread(self._load, last)))
+            kept = _Reading(generation, asyncio.create_task(asyncio.to_thread(self._read, last, PAGE)))
             self._readings[last] = kept
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
             self._readings.popitem(last=False)
         return await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
-
-    def _load(self, last: str | None) -> Page:
-        return tuple(Line(solution.id, self._encode(solution)) for solution in self._read(last, PAGE))
 
 
 def _has_lines(page: asyncio.Task[Page]) -> bool:

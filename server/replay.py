@@ -9,12 +9,15 @@ from pathlib import Path
 from threading import Event
 from typing import TextIO
 
+import numpy as np
+import pyarrow as pa
+
 import epsparql
 from engine.entries import POLICIES, UNRESTRICTED, Facts, Finish, Micros, Register, SetStream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
-from pipeline.results import Triples
-from pipeline.solutions import Solution, SolutionReader
+from pipeline.results import Triples, ndjson
+from pipeline.solutions import NONE_STORED, SolutionReader
 from server.compiled import Shape, check, shape
 from server.service import Runner
 from server.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
@@ -191,22 +194,30 @@ def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> 
 
 # ---------------------------------------------------------------- what comes out
 def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: TextIO) -> dict[str, int]:
-    counts = dict.fromkeys(shapes, 0)
-    kept: dict[str, list[Solution]] = {name: [] for name, found in shapes.items() if fmt != "ndjson" and _fits(fmt, found)}
+    counts, forms = dict.fromkeys(shapes, 0), {name: found.form for name, found in shapes.items()}
+    kept: dict[str, list[pa.RecordBatch]] = {name: [NONE_STORED] for name, found in shapes.items() if fmt != "ndjson" and _fits(fmt, found)}
     for page in solutions.emitted():
-        for solution in page:
-            counts[solution.query] += 1
-            if fmt == "ndjson":
-                out.write(written(NDJSON, (solution,), shapes[solution.query].form))
-            elif solution.query in kept:
-                kept[solution.query].append(solution)
+        if fmt == "ndjson":
+            out.write(ndjson(page, forms).text.decode())
+        for name, found in _by_query(page):
+            counts[name] += found.num_rows
+            if name in kept:
+                kept[name].append(found)
+    pages = {name: pa.concat_batches(found) for name, found in kept.items()}
     if fmt == "turtle":
-        out.write(written(TURTLE, [solution for found in kept.values() for solution in found], Triples()))
-    elif fmt == "json" and len(kept) > 1:
-        documents = {name: json.loads(written(SPARQL_JSON, found, shapes[name].form)) for name, found in kept.items()}
+        out.write(written(TURTLE, pa.concat_batches(list(pages.values())), Triples()).decode())
+    elif fmt == "json" and len(pages) > 1:
+        documents = {name: json.loads(written(SPARQL_JSON, page, forms[name])) for name, page in pages.items()}
         out.write(json.dumps(documents, ensure_ascii=False) + "\n")
     else:
-        for name, found in kept.items():
-            out.write(written(FORMATS[fmt], found, shapes[name].form).rstrip("\n") + "\n")
+        for name, page in pages.items():
+            out.write(written(FORMATS[fmt], page, forms[name]).decode().rstrip("\n") + "\n")
     out.flush()
     return counts
+
+
+def _by_query(page: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    queries = page.column("query")
+    which = queries.indices.to_numpy()
+    for k in np.unique(which):
+        yield queries.dictionary[k].as_py(), page.filter(pa.array(which == k))

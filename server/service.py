@@ -9,15 +9,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+import pyarrow as pa
+
 from engine.entries import Micros
 from engine.warm import warm
 from pipeline.catalogue import Registration, Stream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.results import json_line
-from pipeline.solutions import SolutionReader
+from pipeline.results import Form, ndjson
+from pipeline.solutions import SolutionReader, solution_id
 from server.compiled import forget, shape
-from server.pages import Pages
+from server.pages import Line, Page, Pages
 from server.problems import unknown
 from server.progress import Progress, Timeline
 from server.security import Gate
@@ -121,8 +123,13 @@ class Service:
         """Shared by all who follow the query."""
         number = registration.registered
         if number not in self._pages:
-            self._pages[number] = Pages(partial(self.solutions.read, number), partial(json_line, form=shape(registration.text).form))
+            self._pages[number] = Pages(partial(self._page, registration, shape(registration.text).form))
         return self._pages[number]
+
+    def _page(self, registration: Registration, form: Form, after: str | None, limit: int) -> Page:
+        found = self.solutions.read(registration.registered, after, limit)
+        ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
+        return tuple(map(Line, ids, ndjson(found, {registration.name: form}).each()))
 
     def forget(self, registration: Registration) -> None:
         """What is kept of a query that was dropped."""

@@ -1,18 +1,19 @@
 """Solutions, pulled page by page or followed as Server-Sent Events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Annotated, assert_never
 from urllib.parse import urlencode
 
+import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from pipeline import results
 from pipeline.catalogue import Registration
 from pipeline.results import Bindings, Form, Triples, Verdict
-from pipeline.solutions import Solution
+from pipeline.solutions import listed
 from server.access import READ, Shared
 from server.compiled import shape
 from server.names import Name, encoded
@@ -42,19 +43,20 @@ def offered(form: Form) -> tuple[str, ...]:
     return _GRAPHS if isinstance(form, Triples) else _TABLES
 
 
-def written(media_type: str, solutions: Sequence[Solution], form: Form) -> str:
-    """A page of solutions as `media_type`, one of those that are `offered`."""
+def written(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
+    """A page of one query's solutions (STORED) as `media_type`, one of those that are `offered`."""
     if media_type == NDJSON:
-        return "".join(results.json_line(solution, form) + "\n" for solution in solutions)
+        return results.ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
     match form:
         case Bindings(variables):
-            return results.csv(solutions, variables) if media_type == CSV else results.sparql_json(solutions, variables)
+            text = results.csv(listed(page), variables) if media_type == CSV else results.sparql_json(page, variables)
         case Verdict():
-            return results.csv_verdict(solutions) if media_type == CSV else results.sparql_json_verdict(solutions)
+            text = results.csv_verdict(listed(page)) if media_type == CSV else results.sparql_json_verdict(page)
         case Triples():
-            return results.turtle(solutions) if media_type == TURTLE else results.quads(solutions, "trig" if media_type == TRIG else "n-quads")
+            text = results.turtle(listed(page)) if media_type == TURTLE else results.quads(listed(page), "trig" if media_type == TRIG else "n-quads")
         case _:
             assert_never(form)
+    return text.encode()
 
 
 @router.get(
@@ -81,13 +83,13 @@ async def get_solutions(
     form = shape(registration.text).form
     media_type = choose(request.headers.get("accept"), offered(form))
     found = await _pull(service, registration, after, limit, min(wait, service.settings.max_wait_s))
-    last = found[-1].id if found else after
+    last = listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else after
     parameters = {"after": last} if last else {}
     following = f"/queries/{encoded(name)}/solutions?{urlencode(parameters | {'limit': str(limit)})}"
     return Response(await asyncio.to_thread(written, media_type, found, form), media_type=media_type, headers={"Link": f'<{following}>; rel="next"'})
 
 
-async def _pull(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> list[Solution]:
+async def _pull(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> pa.RecordBatch:
     deadline = asyncio.get_running_loop().time() + wait_s
     while True:
         seen = service.generation
@@ -98,7 +100,7 @@ async def _pull(service: Service, registration: Registration, after: str | None,
             raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
         left_s = deadline - asyncio.get_running_loop().time()
         over = service.stopping.is_set() or not service.registered(registration) or ended
-        if found or left_s <= 0 or over:
+        if found.num_rows or left_s <= 0 or over:
             return found
         await service.news(seen, left_s)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from pipeline.results import term_json
 from pipeline.times import instant, iso
 from server.compiled import check
 from server.replay import Replay, run
 from server.sources import NamedFile, QueryFile
+from tests.pipeline.plain_json import term_json
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

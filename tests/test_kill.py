@@ -16,7 +16,7 @@ from threading import Event, Thread
 import pytest
 
 from pipeline.log import LogWriter
-from pipeline.solutions import Solution, SolutionReader
+from pipeline.solutions import Solution, SolutionReader, listed
 from pipeline.supervisor import SparkRunner
 from tests.pipeline import spark_cases as cases
 
@@ -53,7 +53,7 @@ class Client:
     def follow(self) -> None:
         with closing(SolutionReader(self._data)) as reader:
             for registered, seen in self.seen.items():
-                while more := reader.read(registered, seen[-1].id if seen else None, 100):
+                while more := listed(reader.read(registered, seen[-1].id if seen else None, 100)):
                     seen += more
 
 

@@ -15,7 +15,7 @@ from engine.entries import Drop, Facts, Finish, Register, StateChange
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.occurrences import batch_of
-from pipeline.solutions import Solution, SolutionReader
+from pipeline.solutions import Solution, SolutionReader, listed
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND
@@ -119,7 +119,7 @@ def write(case: str, data: Path) -> None:
 def found_in(data: Path) -> Found:
     """All solutions in order of emission, and the changes of state."""
     with closing(SolutionReader(data)) as reader:
-        return [solution for some in reader.emitted() for solution in some], reader.changes
+        return [solution for some in reader.emitted() for solution in listed(some)], reader.changes
 
 
 def undisturbed(data: Path, elsewhere: Path, within: float = 60) -> Found:

@@ -22,7 +22,7 @@ from pipeline.frames import FrameReader, FrameWriter
 from pipeline.hosting import EngineHost, Snapshots, host_of
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter
+from pipeline.solutions import Solution, SolutionReader, SolutionWriter, listed
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import Clock, occurrences, until
 
@@ -39,7 +39,7 @@ def feed(log: LogWriter, ends: range) -> None:
 
 
 def answered(directory: Path, registered: int = 0) -> list[Solution]:
-    return SolutionReader(directory).read(registered, None, 10**6)
+    return listed(SolutionReader(directory).read(registered, None, 10**6))
 
 
 def pairs(last: int) -> set[tuple[str | None, ...]]:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from pipeline import results
 from pipeline.formats import N_QUADS, TRIG, parse_body
-from pipeline.results import Bindings, Triples, Verdict
-from pipeline.solutions import Solution, solution_id
+from pipeline.results import Bindings, Form, Triples, Verdict
+from pipeline.solutions import NONE_STORED, Solution, solution_id
 from pipeline.times import instant
+from tests.pipeline.plain_json import stored
 
 T1, T2 = instant("2026-01-01T00:00:01Z"), instant("2026-01-01T00:00:02.5Z")
 TERMS = [
@@ -29,31 +30,36 @@ def solved(*values: str | None, start: int = T1, end: int = T2, query: str = "q"
     return Solution(solution_id(end, 0), query, 0, 0, start, end, values)
 
 
+def line_of(solution: Solution, form: Form) -> str:
+    (line,) = results.ndjson(stored([solution]), {solution.query: form}).each()
+    return line
+
+
 @pytest.mark.parametrize(("term", "binding", "plain"), TERMS)
 def test_a_term_in_json_and_csv(term: str, binding: dict[str, str], plain: str) -> None:
-    assert json.loads(results.term_json(term)) == binding
+    assert json.loads(line_of(solved(term), Bindings(("v",))))["binding"]["v"] == binding
     assert list(csv.reader(io.StringIO(results.csv([solved(term)], ["v"]), newline="")))[1][3] == plain
 
 
 def test_a_line_is_what_the_interface_says() -> None:
-    line = results.json_line(solved('"1"', None, "<x:a>"), Bindings(("v", "w", 'x"y')))
+    line = line_of(solved('"1"', None, "<x:a>"), Bindings(("v", "w", 'x"y')))
     assert line == (
         f'{{"query":"q","id":"{solution_id(T2, 0)}","start":"2026-01-01T00:00:01Z","end":"2026-01-01T00:00:02.5Z",'
         '"binding":{"v":{"type":"literal","value":"1"},"x\\"y":{"type":"uri","value":"x:a"}}}'
     )
-    constructed = results.json_line(solved("<x:a> <x:b> <x:c> .", '<x:a> <x:b> "\\n" .', query="ü\n"), Triples())
+    constructed = line_of(solved("<x:a> <x:b> <x:c> .", '<x:a> <x:b> "\\n" .', query="ü\n"), Triples())
     assert json.loads(constructed)["triples"] == '<x:a> <x:b> <x:c> .\n<x:a> <x:b> "\\n" .'
     assert json.loads(constructed)["query"] == "ü\n"
 
 
 def test_sparql_results_are_read_by_a_sparql_client() -> None:
-    text = results.sparql_json([solved('"1"@en', None), solved("<x:a>", "_:b")], ["v", "w"])
+    text = results.sparql_json(stored([solved('"1"@en', None), solved("<x:a>", "_:b")]), ("v", "w"))
     parsed = ox.parse_query_results(text.encode(), ox.QueryResultsFormat.JSON)
     assert isinstance(parsed, ox.QuerySolutions)
     assert [(row["v"], row["w"]) for row in parsed] == [(ox.Literal("1", language="en"), None), (ox.NamedNode("x:a"), ox.BlankNode("b"))]
     beside = json.loads(text)["epsparql"]
     assert beside[0] == {"id": solution_id(T2, 0), "start": "2026-01-01T00:00:01Z", "end": "2026-01-01T00:00:02.5Z"}
-    assert json.loads(results.sparql_json([], [])) == {"head": {"vars": []}, "epsparql": [], "results": {"bindings": []}}
+    assert json.loads(results.sparql_json(NONE_STORED, ())) == {"head": {"vars": []}, "epsparql": [], "results": {"bindings": []}}
 
 
 def test_csv_has_its_times_before_the_variables() -> None:
@@ -68,9 +74,9 @@ def test_csv_has_its_times_before_the_variables() -> None:
 def test_a_verdict_in_every_format(verdict: bool) -> None:
     text = str(verdict).lower()
     answer = solved(f'"{text}"^^<http://www.w3.org/2001/XMLSchema#boolean>')
-    line = json.loads(results.json_line(answer, Verdict()))
+    line = json.loads(line_of(answer, Verdict()))
     assert line == {"query": "q", "id": answer.id, "start": "2026-01-01T00:00:01Z", "end": "2026-01-01T00:00:02.5Z", "boolean": verdict}
-    document = results.sparql_json_verdict([answer])
+    document = results.sparql_json_verdict(stored([answer]))
     parsed = ox.parse_query_results(document.encode(), ox.QueryResultsFormat.JSON)
     assert isinstance(parsed, ox.QueryBoolean)
     assert bool(parsed) is verdict
@@ -79,7 +85,7 @@ def test_a_verdict_in_every_format(verdict: bool) -> None:
 
 
 def test_what_is_not_answered_yet_has_no_verdict() -> None:
-    assert json.loads(results.sparql_json_verdict([])) == {"head": {}, "epsparql": []}
+    assert json.loads(results.sparql_json_verdict(NONE_STORED)) == {"head": {}, "epsparql": []}
     assert results.csv_verdict([]).splitlines() == ["id,start,end,boolean"]
 
 
@@ -108,4 +114,4 @@ def test_timed_graphs_can_be_fed_back(fmt: str, media_type: str) -> None:
 
 @given(st.builds(ox.Literal, st.text(st.characters(exclude_categories=["Cs"]))))
 def test_any_text_survives_json(literal: ox.Literal) -> None:
-    assert json.loads(results.json_line(solved(str(literal)), Bindings(("v",))))["binding"]["v"] == {"type": "literal", "value": literal.value}
+    assert json.loads(line_of(solved(str(literal)), Bindings(("v",))))["binding"]["v"] == {"type": "literal", "value": literal.value}

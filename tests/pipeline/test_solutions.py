@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from engine.entries import StateChange
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.frames import segment_path, segments
 from pipeline.ordinals import assign, key_of
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter, Tally, listed, solution_id
+from pipeline.solutions import Solution, SolutionReader, SolutionWriter, Tally, _chosen, listed, solution_id
 from tests.pipeline.made import solutions, until
 
 
@@ -40,20 +41,20 @@ def test_what_is_no_id_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_solutions_come_back_as_they_were_with_their_ids(tmp_path: Path) -> None:
     writer, reader = SolutionWriter(tmp_path), SolutionReader(tmp_path)
-    assert (reader.position, reader.tally(1), reader.read(1, None, 5), reader.changes) == (0, Tally(), [], ())
+    assert (reader.position, reader.tally(1), listed(reader.read(1, None, 5)), reader.changes) == (0, Tally(), [], ())
     writer.commit(0, 3, solutions((1, 0, 10, ["<x:a>", None]), (2, 0, 10, ["<x:b>"]), (1, 2, 10, ["<x:c>", '"d"'])))
     writer.commit(3, 4, solutions((1, 3, 10, ["<x:e>", None]), (1, 3, 11, ["<x:f>", None])))
-    assert reader.read(1, None, 5) == [
+    assert listed(reader.read(1, None, 5)) == [
         Solution(solution_id(10, 0), "q1", 1, 0, 10, 10, ("<x:a>", None)),
         Solution(solution_id(10, 1), "q1", 1, 2, 10, 10, ("<x:c>", '"d"')),
         Solution(solution_id(10, 2), "q1", 1, 3, 10, 10, ("<x:e>", None)),
         Solution(solution_id(11, 0), "q1", 1, 3, 11, 11, ("<x:f>", None)),
     ]
-    assert ids(reader.read(2, None, 5)) == [solution_id(10, 0)]
+    assert ids(listed(reader.read(2, None, 5))) == [solution_id(10, 0)]
     assert reader.tally(1) == Tally(4, solution_id(11, 0))
     assert reader.position == 4
-    assert [[s.values[0] for s in part] for part in reader.emitted()] == [["<x:a>", "<x:b>", "<x:c>"], ["<x:e>", "<x:f>"]]
-    assert [[s.values[0] for s in part] for part in reader.emitted(1)] == [["<x:c>"], ["<x:e>", "<x:f>"]]
+    assert [[s.values[0] for s in part] for part in map(listed, reader.emitted())] == [["<x:a>", "<x:b>", "<x:c>"], ["<x:e>", "<x:f>"]]
+    assert [[s.values[0] for s in part] for part in map(listed, reader.emitted(1))] == [["<x:c>"], ["<x:e>", "<x:f>"]]
     writer.close()
 
 
@@ -84,7 +85,7 @@ def test_state_changes_are_kept(tmp_path: Path) -> None:
     assert reader.changes == tuple(changes[:1])
     writer.commit(3, 5, solutions((1, 4, 0, [])), changes[1:])
     assert reader.changes == SolutionReader(tmp_path).changes == tuple(changes)
-    assert reader.read(1, None, 1)[0].values == ()
+    assert listed(reader.read(1, None, 1))[0].values == ()
     writer.close()
 
 
@@ -111,7 +112,7 @@ def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_
             expected[query].append(solution_id(ends[query], ordinal))
             rows.append((query, n, ends[query], [f'"{n}"']))
         writer.commit(n, n + 1, solutions(*rows))
-        assert ids(follower.read(1 + n % 3, None, 10_000)) == expected[1 + n % 3]
+        assert ids(listed(follower.read(1 + n % 3, None, 10_000))) == expected[1 + n % 3]
         if n in restart:
             writer.close()
             writer = SolutionWriter(directory, segment_bytes=segment_bytes)
@@ -119,7 +120,7 @@ def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_
         for query, each in expected.items():
             assert reader.tally(query) == Tally(len(each), each[-1] if each else None)
             for k, after in enumerate([None, *each]):
-                assert ids(reader.read(query, after, limit)) == each[k : k + limit]
+                assert ids(listed(reader.read(query, after, limit))) == each[k : k + limit]
     writer.close()
     follower.close()
 
@@ -148,9 +149,9 @@ def test_an_end_between_those_of_a_registration_is_a_place_to_resume(tmp_path: P
     writer, reader = SolutionWriter(tmp_path), SolutionReader(tmp_path)
     for n in range(10):
         writer.commit(n, n + 1, solutions((1, n, 10 * n, [])))
-    assert ids(reader.read(1, solution_id(35, 7), 2)) == [solution_id(40, 0), solution_id(50, 0)]
-    assert reader.read(1, solution_id(90, 0), 2) == []
-    assert reader.read(1, None, 0) == []
+    assert ids(listed(reader.read(1, solution_id(35, 7), 2))) == [solution_id(40, 0), solution_id(50, 0)]
+    assert listed(reader.read(1, solution_id(90, 0), 2)) == []
+    assert listed(reader.read(1, None, 0)) == []
     writer.close()
 
 
@@ -166,7 +167,7 @@ def test_full_segments_are_noted_and_notes_may_go(tmp_path: Path) -> None:
     for spoil in (lambda: None, lambda: first.write_bytes(b"\x00"), first.unlink):
         spoil()
         reader = SolutionReader(tmp_path)
-        assert (reader.tally(1).count, len(reader.changes), len(reader.read(1, None, 100))) == (20, 20, 20)
+        assert (reader.tally(1).count, len(reader.changes), len(listed(reader.read(1, None, 100)))) == (20, 20, 20)
         again = SolutionWriter(tmp_path)
         assert again.position == 20
         again.close()
@@ -187,7 +188,7 @@ def test_a_torn_tail_at_any_byte_is_cut_off_and_written_anew(tmp_path: Path) -> 
         writer.commit(1, 2, solutions((1, 1, 5, ["<x:b>"])))
         writer.close()
         assert path.read_bytes() == data
-        assert ids(SolutionReader(tmp_path).read(1, None, 9)) == [solution_id(5, 0), solution_id(5, 1)]
+        assert ids(listed(SolutionReader(tmp_path).read(1, None, 9))) == [solution_id(5, 0), solution_id(5, 1)]
 
 
 COMMITTER = """
@@ -209,13 +210,13 @@ def test_a_writer_killed_again_and_again_gives_each_solution_once_to_a_reader_th
             goal = seen + 200
             while seen < goal:
                 until(lambda before=seen: reader.position > before, "solutions")  # type: ignore[misc]
-                found = reader.read(1, after, 50)
+                found = listed(reader.read(1, after, 50))
                 assert [s.values for s in found] == [(f'"{n}"',) for n in range(seen, seen + len(found))]
                 seen, after = seen + len(found), found[-1].id if found else after
             process.send_signal(signal.SIGKILL)
     assert reader.wait(seen - 1, 0) >= seen
     fresh = SolutionReader(tmp_path)
-    assert ids(fresh.read(1, None, 10**6)) == [solution_id(n // 3, n % 3) for n in range(fresh.tally(1).count)]
+    assert ids(listed(fresh.read(1, None, 10**6))) == [solution_id(n // 3, n % 3) for n in range(fresh.tally(1).count)]
 
 
 def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,13 +227,13 @@ def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, 
     def ask() -> None:
         told.append((reader.position, reader.tally(1).count, len(reader.changes)))
 
-    def listed_slowly(batch: pa.RecordBatch) -> list[Solution]:
+    def chosen_slowly(*arguments: Any) -> pa.RecordBatch:
         thread = Thread(target=ask, daemon=True)
         thread.start()
         thread.join(5)
-        return listed(batch)
+        return _chosen(*arguments)
 
-    monkeypatch.setattr("pipeline.solutions.listed", listed_slowly)
-    assert len(reader.read(1, None, 3)) == 3
+    monkeypatch.setattr("pipeline.solutions._chosen", chosen_slowly)
+    assert len(listed(reader.read(1, None, 3))) == 3
     assert told == [(3, 5, 0)]
     writer.close()

@@ -15,6 +15,7 @@ from server.replay import Replay, write_log
 from server.solutions import NDJSON, written
 from server.sources import NamedFile, read_query
 from tests.engine.test_conformance import CASES, read, row
+from tests.pipeline.plain_json import stored
 from tests.pipeline.spark_cases import compile_kernel, found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
@@ -60,4 +61,4 @@ def _write(case: Path, data: Path) -> None:
 def _found(case: Path, data: Path) -> Counter[object]:
     form = shape((case / "query.rq").read_text()).form
     solutions, _ = found_in(data)
-    return Counter(row(line) for line in written(NDJSON, solutions, form).splitlines())
+    return Counter(row(line) for line in written(NDJSON, stored(solutions), form).decode().splitlines())

@@ -1,0 +1,82 @@
+"""Solutions as JSON, one by one and plainly: what the compiled writers must give, byte for byte."""
+
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+import pyarrow as pa
+
+from engine.entries import INSTANT
+from engine.expressions import parse_term
+from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal
+from pipeline.ordinals import STORED, key_of
+from pipeline.results import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions import Solution
+from pipeline.times import iso
+
+
+def term_json(term: str) -> str:
+    """A term as SPARQL's JSON results write it."""
+    parsed = parse_term(term)
+    match parsed:
+        case Iri(value):
+            fields = {"type": "uri", "value": value}
+        case BlankNode(label):
+            fields = {"type": "bnode", "value": label}
+        case Literal(lexical, datatype, language):
+            fields = {"type": "literal", "value": lexical}
+            if language is not None:
+                fields["xml:lang"] = language
+            elif datatype not in (XSD_STRING, RDF_LANG_STRING):
+                fields["datatype"] = datatype
+    return quoted(fields)
+
+
+def quoted(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def binding(solution: Solution, variables: Sequence[str]) -> str:
+    pairs = zip(variables, solution.values, strict=True)
+    return "{" + ",".join([f"{quoted(name)}:{term_json(term)}" for name, term in pairs if term is not None]) + "}"
+
+
+def head(solution: Solution) -> str:
+    return f'"id":"{solution.id}","start":"{iso(solution.start)}","end":"{iso(solution.end)}"'
+
+
+def json_line(solution: Solution, form: Form) -> str:
+    return f'{{"query":{quoted(solution.query)},{head(solution)},{content(solution, form)}}}'
+
+
+def content(solution: Solution, form: Form) -> str:
+    match form:
+        case Bindings(variables):
+            return f'"binding":{binding(solution, variables)}'
+        case Triples():
+            return f'"triples":{quoted(chr(10).join(statement for statement in solution.values if statement is not None))}'
+        case Verdict():
+            return f'"boolean":{"true" if solution.values[0] == TRUE else "false"}'
+        case _:
+            assert_never(form)
+
+
+def sparql_json(solutions: Sequence[Solution], variables: Sequence[str]) -> str:
+    names = ",".join(quoted(name) for name in variables)
+    heads = ",".join(f"{{{head(solution)}}}" for solution in solutions)
+    bindings = ",".join(binding(solution, variables) for solution in solutions)
+    return f'{{"head":{{"vars":[{names}]}},"epsparql":[{heads}],"results":{{"bindings":[{bindings}]}}}}'
+
+
+def stored(solutions: Sequence[Solution]) -> pa.RecordBatch:
+    """The solutions as the solution log has them."""
+    columns = [
+        pa.array([s.query for s in solutions], pa.utf8()).dictionary_encode(),
+        pa.array([s.registered for s in solutions], pa.int64()),
+        pa.array([s.entry for s in solutions], pa.int64()),
+        pa.array([s.start for s in solutions], pa.int64()).view(INSTANT),
+        pa.array([s.end for s in solutions], pa.int64()).view(INSTANT),
+        pa.array([list(s.values) for s in solutions], pa.list_(pa.utf8())),
+        pa.array([key_of(s.id)[1] for s in solutions], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=STORED)
