@@ -25,7 +25,7 @@ class Member:
 
     @property
     def rules(self) -> list[a.Construct]:
-        return [p.query for p in self.network.planned.values() if isinstance(p.query, a.Construct)]
+        return [p.query for p in self.network.rules.values() if isinstance(p.query, a.Construct)]
 
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """As `feed`, over one entry that brings occurrences and leaves `time` before the end: most entries of a live stream come alone."""

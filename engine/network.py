@@ -1,6 +1,6 @@
 """One kernel with its queries: they share a clock, because they reach the same streams."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,11 @@ from engine.kernel.instants import run
 from engine.kernel.state import KEPT, WORDS, Net, margin, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
 from engine.operators import OPERATORS
-from engine.planned import Planned, alpha_of, placed_alpha, planned_from, scans_of
+from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
-from engine.program import Fact, Fragment, Inquiry, end_of, place, placed_nodes, with_alpha
-from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycles, strata
+from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
+from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
+from engine.tables import Ranges, Scans, ranges_around, scans_in, with_rows
 from engine.terms import Held, TermTable, numbers_in
 from epsparql import algebra as a
 from epsparql.terms import Variable
@@ -77,6 +78,8 @@ class Network:
 
     terms: TermTable
     planned: dict[int, Planned] = field(default_factory=dict)  # by `registered`
+    numbered: dict[int, Planned] = field(default_factory=dict)  # the same by number
+    rules: dict[int, Planned] = field(default_factory=dict)  # those of them that write a stream, by `registered`
     streams: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
@@ -87,12 +90,16 @@ class Network:
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
     _lent: Ints = field(init=False)  # the feed that the kernel sees, kept alive while it is there
-    _looked_at: Ints | None = None  # the `alpha` of which `_swaps` says whether a scan takes an occurrence's object for its subject
-    _swaps: bool = False
-    _inquiries: list[tuple[Inquiry, str]] = field(default_factory=list)  # by number of the question, with its query's name
+    _inquiries: dict[int, tuple[Inquiry, str]] = field(default_factory=dict)  # by number of the question, with its query's name
+    _readers: dict[str, int] = field(default_factory=dict)  # how many queries read a stream
+    _used: dict[str, Ranges] = field(default_factory=dict)  # rows in use, by name of the table
+    _scans: Scans = field(default_factory=Scans)
+    _swaps: bool = False  # whether a scan takes an occurrence's object for its subject
+    _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
 
     def __post_init__(self) -> None:
         self._hold(new_net(4))
+        self._used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}
         self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
         self.terms.holders.add(self)
 
@@ -118,8 +125,8 @@ class Network:
 
     # ------------------------------------------------------------ queries
     @property
-    def reads(self) -> set[str]:
-        return {stream for planned in self.planned.values() for stream in planned.query.streams}
+    def reads(self) -> KeysView[str]:
+        return self._readers.keys()
 
     def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED) -> Names:
         from engine.solver import Solver  # which has a network inside
@@ -141,45 +148,89 @@ class Network:
         return self.streams[name]
 
     def add(self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED) -> None:
-        """Plans a rewritten query and puts it behind the others. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+        """Plans a rewritten query and puts it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
         self.known = facts
         fragment = plan(query, self.names(facts, name, policy))
-        at, number = end_of(self.net), len(self.net.queries)
-        net = self.net._replace(at=self.net.at.copy(), streams=self.net.streams.copy())
-        net = place(with_width(net, len(fragment.columns)), fragment, at, number)
-        if any(node[c.KIND] in POLICIES for node in fragment.nodes):
-            net = with_links(net)
-        planned = planned_from(registered, name, query, number, fragment, at, end_of(net), max_derivations, policy)
-        self.planned[registered] = planned
+        number = self._used["queries"].take(1)
+        at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
+        planned = planned_from(registered, name, query, number, fragment, at, max_derivations, policy)
+        self._enter(planned)
         try:
-            net = self._with_readers(net, planned, fragment)
-            self._rank(net)
+            net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
+            net = place(net, fragment, at, number, self._used)
+            self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
+            self.net.queries[number] = 0, registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0
+            self._rank(self._affected(planned))
         except BaseException:
-            del self.planned[registered]
+            self._leave(planned)
+            self._free(planned)
             raise
-        self._inquiries += [(inquiry, name) for inquiry in fragment.inquiries]
-        self._hold(net)
-        self._collect_with(planned, fragment)
+        self._inquiries |= {at.ask + k: (inquiry, name) for k, inquiry in enumerate(fragment.inquiries)}
+        self._with_readers(planned, fragment)
+        self._collect_with(planned, fragment, self._with_timers(fragment, at))
 
-    def _collect_with(self, planned: Planned, fragment: Fragment) -> None:
+    def _enter(self, planned: Planned) -> None:
+        self.planned[planned.registered] = self.numbered[planned.number] = planned
+        if planned.writes is not None:
+            self.rules[planned.registered] = planned
+        for stream in set(planned.query.streams):
+            self._readers[stream] = self._readers.get(stream, 0) + 1
+
+    def _leave(self, planned: Planned) -> None:
+        del self.planned[planned.registered], self.numbered[planned.number]
+        self.rules.pop(planned.registered, None)
+        for stream in set(planned.query.streams):
+            self._readers[stream] -= 1
+            if not self._readers[stream]:
+                del self._readers[stream]
+
+    def _free(self, planned: Planned) -> None:
+        """Gives back a query's rows, where nothing is on its way any more."""
+        self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
+        self.net.queries[planned.number, c.Q_OPEN] = 1
+        self._used["queries"].give(planned.number, 1)
+        for name, (first, n) in ranges_of(planned.at, planned.after).items():
+            self._used[name].give(first, n)
+
+    def _with_timers(self, fragment: Fragment, at: Place) -> dict[int, int]:
+        """Puts a fragment's timers behind the others; the row of each by its node."""
+        timers, first = timers_of(fragment, at), int(self.net.at[c.TIMER_NODES])
+        self._hold(with_rows(self.net, {"timers": first + len(timers)}))
+        self.net.timers[first : first + len(timers)] = timers
+        self.net.at[c.TIMER_NODES] += len(timers)
+        return {node: first + k for k, node in enumerate(timers[:, c.T_NODE].tolist())}
+
+    def _collect_with(self, planned: Planned, fragment: Fragment, timers: Mapping[int, int]) -> None:
         """Takes up the collectors of a query that stands at its place."""
-        timers = {int(node): k for k, node in enumerate(self.net.timers[:, c.T_NODE])}
         for node, collector in fragment.collectors.items():
             reads, writes = (np.array([fragment.columns[v] for v in part], np.int64) for part in (collector.reads, collector.writes))
-            self.collecting[planned.at.node + node] = Collecting(
-                planned.at.node + node, collector, planned.registered, timers.get(planned.at.node + node), reads, writes
-            )
+            here = planned.at.node + node
+            self.collecting[here] = Collecting(here, collector, planned.registered, timers.get(here), reads, writes)
 
-    def _rank(self, net: Net) -> None:
-        """Strata of the nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs."""
-        wires = [wire for planned in self.planned.values() for wire in self._wires(net, planned)]
+    def _affected(self, planned: Planned) -> list[Planned]:
+        """A query and those that its triples reach through rules: no other's strata depend on it."""
+        found, pending = {planned.registered: planned}, [planned]
+        while pending:
+            into = pending.pop().writes
+            reached = [] if into is None else [p for p in self.planned.values() if into in p.query.streams and p.registered not in found]
+            found |= {p.registered: p for p in reached}
+            pending += reached
+        return list(found.values())
+
+    def _rank(self, affected: Sequence[Planned]) -> None:
+        """Strata of these queries' nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs."""
+        nodes = self.net.nodes
+        wires = [wire for planned in affected for wire in self._wires(self.net, planned)]
+        kinds = {node: int(nodes[node, c.KIND]) for planned in affected for node in range(planned.at.node, planned.after.node)}
+        settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in self.rules.values() if rule.out not in kinds}
         try:
-            net.nodes[:, c.STRATUM] = strata(net.nodes[:, c.KIND].tolist(), wires)
+            ranked = strata(kinds, wires, settled)
         except Cycle as cycle:
-            raise Cycle(cycle.nodes, self._way(net, cycle.nodes)) from None
-        circling = on_cycles(len(net.nodes), wires) if any(planned.writes for planned in self.planned.values()) else set()
-        for planned in self.planned.values():
-            net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if planned.out in circling else c.FOREVER
+            raise Cycle(cycle.nodes, self._way(self.net, cycle.nodes)) from None
+        nodes[list(ranked), c.STRATUM] = list(ranked.values())
+        for planned in affected:
+            bounded = planned.writes is not None and on_cycle(planned.out, wires)
+            self.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
 
     def _way(self, net: Net, nodes: Sequence[int]) -> str:
         """A cycle for its reader: queries, with their negative parts and the streams they write."""
@@ -194,7 +245,7 @@ class Network:
         return " -> ".join([*steps, steps[0]])
 
     def _wires(self, net: Net, planned: Planned) -> Iterable[Wire]:
-        """How solutions of one query go on: along its edges, and from its templates to the scans of others."""
+        """How solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
         for node in range(planned.at.node, planned.after.node):
             first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
             for reader, side in net.edges[first : first + n].tolist():
@@ -202,12 +253,12 @@ class Network:
             first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
             for mark in net.edges[first : first + n, 0].tolist():
                 yield Wire(mark, node, strict=False)
-        if isinstance(planned.query, a.Construct):
-            for other in self.planned.values():
-                if planned.query.into in other.query.streams:
-                    yield from (Wire(planned.out, node, strict) for node, strict in self._scans(other, planned.query.template))
+        for rule in self.rules.values():
+            assert isinstance(rule.query, a.Construct)
+            if rule.query.into in planned.query.streams:
+                yield from (Wire(rule.out, node, strict) for node, strict in self._scanned(planned, rule.query.template))
 
-    def _scans(self, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
+    def _scanned(self, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
         """The nodes of a query whose scans may read triples of a template."""
         written = [t.predicate for t in template]
         anything = any(isinstance(p, Variable) for p in written)
@@ -216,66 +267,108 @@ class Network:
             if anything or predicate in predicates:
                 yield planned.at.node + node, (node, side) in planned.strict
 
-    def _with_readers(self, net: Net, planned: Planned, fragment: Fragment) -> Net:
+    def _with_readers(self, planned: Planned, fragment: Fragment) -> None:
         """Scans, reads and facts of a query that has just been placed."""
-        alpha = placed_alpha(fragment, planned.at, planned.number)
-        row = np.array([[0, planned.registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0]], np.int64)
-        net = net._replace(queries=np.concatenate([net.queries, row]))
-        net = with_alpha(net, np.concatenate([alpha_of(net), alpha]))
-        reads = [[planned.number, int(net.streams[self.streams[s], c.S_READS])] for s in dict.fromkeys(planned.query.streams)]
-        for k, stream in enumerate(dict.fromkeys(planned.query.streams)):
-            net.streams[self.streams[stream], c.S_READS] = len(net.reads) + k
-            net.streams[self.streams[stream], c.S_PENDING] += 1
-        net = net._replace(reads=np.concatenate([net.reads, np.array(reads, np.int64).reshape(-1, c.READ_WIDTH)]))
-        return self._with_facts(net, planned, fragment.facts)
+        self._hold(self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number)))
+        streams = [self.streams[name] for name in dict.fromkeys(planned.query.streams)]
+        first = self._used["reads"].take(len(streams))
+        self._hold(with_rows(self.net, {"reads": self._used["reads"].end}))
+        for k, stream in enumerate(streams, first):
+            self.net.reads[k] = planned.number, self.net.streams[stream, c.S_READS]
+            self.net.streams[stream, c.S_READS] = k
+            self.net.streams[stream, c.S_PENDING] += 1
+        self._with_facts(planned, fragment.facts)
 
-    def _with_facts(self, net: Net, planned: Planned, facts: list[Fact]) -> Net:
+    def _without_readers(self, planned: Planned) -> None:
+        """Takes out a query's scans, reads and facts."""
+        net, number = self.net, planned.number
+        self._scans.remove(net, number, (predicate for _, _, predicate in planned.scans))
+        pending = net.queries[number, c.Q_OPEN] == 0 or net.queries[number, c.Q_FACTS_N] > 0
+        net.queries[number, c.Q_FACTS_N] = 0
+        reads = net.reads[: self._used["reads"].end]
+        for name in set(planned.query.streams):
+            stream = self.streams[name]
+            row = _read_of(net, stream, number)
+            after = net.reads[row, c.R_NEXT]
+            if net.streams[stream, c.S_READS] == row:
+                net.streams[stream, c.S_READS] = after
+            else:
+                reads[reads[:, c.R_NEXT] == row, c.R_NEXT] = after
+            net.streams[stream, c.S_PENDING] -= bool(pending)
+            net.reads[row] = c.NONE
+            self._used["reads"].give(int(row), 1)
+
+    def _with_facts(self, planned: Planned, facts: list[Fact]) -> None:
         """Facts that a query takes in when it opens, or at its next instant."""
-        rows = np.zeros((len(facts), net.facts.shape[1]), np.int64)
+        rows = np.zeros((len(facts), self.net.facts.shape[1]), np.int64)
         for row, fact in zip(rows, facts, strict=True):
             row[: c.F_VAR] = planned.at.node + fact.node, fact.side, fact.triple
             for column, term in fact.cells.items():
                 row[c.F_VAR + column - c.VAR] = term
-        return self._with_fact_rows(net, planned, rows)
+        self._with_fact_rows(planned, rows)
 
-    def _with_fact_rows(self, net: Net, planned: Planned, rows: Ints) -> Net:
-        net.queries[planned.number, c.Q_FACTS_AT], net.queries[planned.number, c.Q_FACTS_N] = len(net.facts), len(rows)
-        net = net._replace(facts=np.concatenate([net.facts, rows]))
-        net.at[c.MARGIN] = margin(net)
-        net.at[c.FED_ALONE] = not any(p.writes in self.streams and p.writes is not None for p in self.planned.values())
-        return net
+    def _with_fact_rows(self, planned: Planned, rows: Ints) -> None:
+        if self._used["facts"].end + len(rows) > len(self.net.facts):
+            self._gather_facts(len(rows))
+        net, first = self.net, self._used["facts"].take(len(rows))
+        net.facts[first : first + len(rows)] = rows
+        net.queries[planned.number, c.Q_FACTS_AT], net.queries[planned.number, c.Q_FACTS_N] = first, len(rows)
+        self._note_scans()
+        net.at[c.FED_ALONE] = not self.rules
+
+    def _note_scans(self) -> None:
+        """What one step adds to a pool at most, and what scans do with an occurrence."""
+        self._swaps = bool(self.net.alpha[: self._scans.ranges.end, c.A_SWAPPED].any())
+        self.net.at[c.MARGIN] = margin(self.net, self._scans.widest)
+
+    def _gather_facts(self, more: int) -> None:
+        """Leaves the facts that have been taken in behind, with room for as many again as there are then."""
+        net, before = self.net, self.net.facts
+        waiting = np.flatnonzero(net.queries[:, c.Q_FACTS_N])
+        end = int(net.queries[waiting, c.Q_FACTS_N].sum())
+        facts = np.zeros((2 * (end + more), before.shape[1]), np.int64)
+        used = self._used["facts"] = Ranges()
+        for first, n, number in zip(*net.queries[waiting][:, [c.Q_FACTS_AT, c.Q_FACTS_N]].T.tolist(), waiting.tolist(), strict=True):
+            at = net.queries[number, c.Q_FACTS_AT] = used.take(n)
+            facts[at : at + n] = before[first : first + n]
+        self._hold(net._replace(facts=facts))
 
     def try_to_learn(self, known: FactIndex) -> None:
         """Raises Cycle if the background `known` would close one; nothing has changed then."""
-        net, planned, nodes = self.net, dict(self.planned), self.net.nodes.copy()
+        planned, nodes, bounds = dict(self.planned), self.net.nodes.copy(), self.net.queries[:, c.Q_BOUND].copy()
         try:
             self._replan(known)
-            self._rank(self.net)
+            self._rank(list(self.planned.values()))
         finally:
-            net.nodes[:] = nodes
-            self._hold(net)
+            self.net.nodes[:], self.net.queries[:, c.Q_BOUND] = nodes, bounds
             self.planned = planned
 
     def learn(self, added: FactIndex, known: FactIndex) -> None:
         """Background facts were added, which close no cycle: readers take them in at their next instant."""
         self.known = known
-        self._replan(known)
-        self._rank(self.net)
+        fragments = self._replan(known)
+        self._rank(list(self.planned.values()))
+        for planned, fragment in zip(self.planned.values(), fragments, strict=True):
+            self._scans.remove(self.net, planned.number, (predicate for _, _, predicate in self.numbered[planned.number].scans))
+            self._hold(self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number)))
+            self.numbered[planned.number] = planned
+            if planned.writes is not None:
+                self.rules[planned.registered] = planned
+        self._note_scans()
         for planned in self.planned.values():
             self._learn(planned, plan(planned.query, self.names(added, policy=planned.policy)).facts)
-        self.net.at[c.MARGIN] = margin(self.net)  # entailment adds scans
 
-    def _replan(self, known: FactIndex) -> None:
-        """The same nodes, with what changes in them when timeless solutions become possible."""
+    def _replan(self, known: FactIndex) -> list[Fragment]:
+        """The same nodes, with what changes in them when timeless solutions become possible; the new fragments."""
+        fragments = []
         for registered, planned in self.planned.items():
             fragment = plan(planned.query, self.names(known, planned.name, planned.policy))
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             self.net.nodes[planned.at.node : planned.after.node] = nodes
-            alpha = alpha_of(self.net)
-            others = alpha[alpha[:, c.A_QUERY] != planned.number]
-            self._hold(with_alpha(self.net, np.concatenate([others, placed_alpha(fragment, planned.at, planned.number)])))
             self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment))
+            fragments.append(fragment)
+        return fragments
 
     def _learn(self, planned: Planned, facts: list[Fact]) -> None:
         net, number = self.net, planned.number
@@ -288,34 +381,58 @@ class Network:
             for stream in dict.fromkeys(planned.query.streams):
                 net.streams[self.streams[stream], c.S_PENDING] += 1
         waiting = net.facts[first : first + n].copy()
-        net = self._with_facts(net, planned, facts)
-        added = net.facts[int(net.queries[number, c.Q_FACTS_AT]) :]
-        self._hold(self._with_fact_rows(net, planned, np.concatenate([waiting, added])))
+        self._with_facts(planned, facts)
+        first, n = self.net.queries[number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist()
+        self._with_fact_rows(planned, np.concatenate([waiting, self.net.facts[first : first + n]]))
 
     def drop(self, registered: int) -> None:
-        """Takes a query out, with its goals; no other is touched."""
-        planned = self.planned.pop(registered)
-        self.collecting = {node: collecting for node, collecting in self.collecting.items() if collecting.registered != registered}
-        net = self.net
-        net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
+        """Takes a query out between feeds, with its goals; no other is touched."""
+        self._take_out(self.planned[registered])
+        self._sweep()
+
+    def _take_out(self, planned: Planned) -> None:
+        self._without_readers(planned)
+        self._leave(planned)
+        self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
         clear_stores(self.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)
-        alpha = alpha_of(net)
-        net = with_alpha(net, alpha[alpha[:, c.A_QUERY] != planned.number])
-        net.queries[planned.number, c.Q_FACTS_N] = 0
-        reads: list[list[int]] = []
-        net.streams[:, c.S_READS], net.streams[:, c.S_PENDING] = c.NONE, 0
-        for other in self.planned.values():
-            pending = net.queries[other.number, c.Q_OPEN] == 0 or net.queries[other.number, c.Q_FACTS_N] > 0
-            for stream in dict.fromkeys(other.query.streams):
-                number = self.streams[stream]
-                reads.append([other.number, int(net.streams[number, c.S_READS])])
-                net.streams[number, c.S_READS] = len(reads) - 1
-                net.streams[number, c.S_PENDING] += bool(pending)
-        self._hold(net._replace(reads=np.array(reads, np.int64).reshape(-1, c.READ_WIDTH)))
+        self._without_timers(planned)
+        self._dropped.append(planned)
+
+    def _without_timers(self, planned: Planned) -> None:
+        """Takes a query's timers and collectors out; the last timers move into their places."""
+        for node in range(planned.at.node, planned.after.node):
+            self.collecting.pop(node, None)
+        timers = self.net.timers
+        nodes = timers[: self.net.at[c.TIMER_NODES], c.T_NODE]
+        for k in np.flatnonzero((planned.at.node <= nodes) & (nodes < planned.after.node))[::-1].tolist():
+            self.net.at[c.TIMER_NODES] -= 1
+            timers[k] = timers[self.net.at[c.TIMER_NODES]]
+            moved = self.collecting.get(int(timers[k, c.T_NODE]))
+            if moved is not None:
+                self.collecting[moved.node] = replace(moved, timer=k)
+
+    def _sweep(self) -> None:
+        """Frees the rows of dropped queries. What waits for the close of the instant, what the instant has met and the memo may name them still."""
+        net, at = self.net, self.net.at
+        waiting = net.waiting[: at[c.WAITING]]
+        gone = net.nodes[waiting[:, c.FRAME_NODE], c.KIND] == c.DROPPED
+        self._release(waiting[gone, c.FRAME_ROW])
+        kept = waiting[~gone]
+        waiting[: len(kept)] = kept
+        at[c.WAITING] = len(kept)
+        for planned in self._dropped:
+            tags, who = net.seen[: at[c.SEEN_N], c.SEEN_TAG], net.questions[: at[c.ASKED], c.ASK_WHO]
+            tags[(planned.at.node <= tags) & (tags < planned.after.node)] = c.BIG
+            who[(planned.at.ask <= who) & (who < planned.after.ask)] = c.NONE
+            for ask in range(planned.at.ask, planned.after.ask):
+                del self._inquiries[ask]
+            self._free(planned)
+        self._dropped.clear()
 
     def unopened(self) -> list[Planned]:
         """The queries that no occurrence has opened yet."""
-        return [p for p in self.planned.values() if not self.net.queries[p.number, c.Q_OPEN]]
+        closed = self.net.queries[: self._used["queries"].end, c.Q_OPEN] == 0
+        return [self.numbered[number] for number in np.flatnonzero(closed).tolist()]
 
     # ------------------------------------------------------------ running
     def feed(self, columns: Ints) -> Ints:
@@ -331,6 +448,8 @@ class Network:
                 chunks.append(self._take_found())
             self._serve(code)
         self._spread_heads()
+        if self._dropped:
+            self._sweep()
         found = self._take_found()
         return np.concatenate([*chunks, found]) if chunks else found
 
@@ -372,11 +491,11 @@ class Network:
                 self._hold(self.net._replace(**{name: heads}))  # type: ignore[arg-type]  # mypy takes a name for each field's type
 
     def _fail(self, number: int) -> None:
-        planned = next(p for p in self.planned.values() if p.number == number)
+        planned = self.numbered[number]
         reason = f"derived more than {self.net.queries[number, c.Q_BOUND]} triples at one instant: the rule feeds itself without end"
         self.failures.append(Failure(planned, int(self.net.at[c.ENTRY]), reason))
         self.net.at[c.ENDLESS] = c.NONE
-        self.drop(planned.registered)
+        self._take_out(planned)
 
     # ------------------------------------------------------------ collectors
     def _collect(self) -> None:
@@ -518,21 +637,17 @@ class Network:
 
     def _with_terms(self, net: Net) -> Net:
         """What the kernel needs to know of terms: values and kinds if it has filters, kinds if it has rules."""
-        if len(net.code) and (numbers := self.terms.numbers) is not net.numbers:
+        filters = self._used["code"].end
+        if filters and (numbers := self.terms.numbers) is not net.numbers:
             net = net._replace(numbers=numbers)
-        if (len(net.code) or len(net.templates) or self._entails(net)) and (kinds := self.terms.kinds) is not net.kinds:
+        if (filters or self._used["templates"].end or self._swaps) and (kinds := self.terms.kinds) is not net.kinds:
             net = net._replace(kinds=kinds)
         return net
-
-    def _entails(self, net: Net) -> bool:
-        if net.alpha is not self._looked_at:
-            self._looked_at, self._swaps = net.alpha, bool(net.alpha[:, c.A_SWAPPED].any())
-        return self._swaps
 
     def hold(self, held: Held) -> None:
         """Marks the terms of program, goals and collectors; what was asked may be asked again."""
         net = self.net
-        for table in (net.at[[c.TRUE_TERM, c.FALSE_TERM]], net.alpha, np.flatnonzero(np.diff(net.alpha_at)), net.code, net.templates, net.moves, net.facts):
+        for table in (net.at[[c.TRUE_TERM, c.FALSE_TERM]], net.alpha, np.array(list(self._scans.counts), np.int64), net.code, net.templates, net.moves, net.facts):
             held.add(table)
         held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
         held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
@@ -554,11 +669,10 @@ class Network:
         assert not net.at[c.DEPTH]
         assert not net.at[c.PARKED]
         assert not net.at[c.DEFERRED_N]
-        return (
-            {name: getattr(net, name) for name in KEPT}
-            | {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
-            | self._tables()
-        )
+        ends = {name: used.end for name, used in self._used.items()} | {"alpha": self._scans.ranges.end, "stores": c.SIDES * self._used["nodes"].end}
+        filled = {name: getattr(net, name)[:end] for name, end in ends.items()} | {"timers": net.timers[: net.at[c.TIMER_NODES]]}
+        pools = {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
+        return {name: getattr(net, name) for name in KEPT} | filled | pools | self._tables()
 
     def _tables(self) -> dict[str, Ints]:
         """Of the collectors' states, what is in tables."""
@@ -576,12 +690,15 @@ class Network:
         tables = {name: array for name, array in arrays.items() if name.startswith("groups.")}
         self._hold(with_width(self.net, width)._replace(**{name: array for name, array in arrays.items() if name not in tables}))
         self._forget_answers()  # if it was used, they have no place any more
-        self.planned = {p.registered: p for p in planned}
-        self._inquiries = [(Inquiry((), False), "")] * len(self.net.asks)
-        for p in self.planned.values():
-            self._inquiries[p.at.ask : p.after.ask] = [(inquiry, p.name) for inquiry in p.inquiries]
+        self.planned, self.numbered, self.rules, self._readers, self._inquiries = {}, {}, {}, {}, {}
+        for p in planned:
+            self._enter(p)
+            self._inquiries |= {p.at.ask + k: (inquiry, p.name) for k, inquiry in enumerate(p.inquiries)}
+        self._used = self._rows_in_use()
+        self._scans = scans_in(self.net)
+        timers = {node: k for k, node in enumerate(self.net.timers[:, c.T_NODE].tolist())}
         for p, fragment in fragments:
-            self._collect_with(p, fragment)
+            self._collect_with(p, fragment, timers)
         self.completed = {int(node) for node, (completed, _) in collected.items() if completed}
         for node, (_, state) in collected.items():
             collector = self.collecting[int(node)].collector
@@ -589,3 +706,20 @@ class Network:
             if isinstance(collector, GroupCollector):
                 prefix = f"groups.{node}."
                 collector.restore_tables({name.removeprefix(prefix): array for name, array in tables.items() if name.startswith(prefix)})
+
+    def _rows_in_use(self) -> dict[str, Ranges]:
+        """The ranges of a network that was restored."""
+        placed = [ranges_of(p.at, p.after) for p in self.planned.values()]
+        used = {name: ranges_around(ranges[name] for ranges in placed) for name in TABLES}
+        used["queries"] = ranges_around((p.number, 1) for p in self.planned.values())
+        used["reads"] = ranges_around((k, 1) for k in np.flatnonzero(self.net.reads[:, c.R_QUERY] != c.NONE).tolist())
+        used["facts"] = Ranges(len(self.net.facts))
+        return used
+
+
+def _read_of(net: Net, stream: int, number: int) -> int:
+    """The row of `reads` by which a query reads a stream."""
+    row = int(net.streams[stream, c.S_READS])
+    while net.reads[row, c.R_QUERY] != number:
+        row = int(net.reads[row, c.R_NEXT])
+    return row

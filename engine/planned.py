@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel import columns as c
-from engine.kernel.state import Net
-from engine.program import Fragment, Inquiry, Place
+from engine.program import Fragment, Inquiry, Place, end_of
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -43,9 +42,9 @@ class Planned:
 
 
 def planned_from(
-    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, after: Place, max_derivations: int, policy: str
+    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str
 ) -> Planned:
-    scans = scans_of(fragment)
+    scans, after = scans_of(fragment), end_of(fragment, at)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
     return Planned(registered, name, query, number, at, after, dict(fragment.columns), questions, strict, scans, max_derivations, last, policy)
@@ -60,9 +59,3 @@ def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
     alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
     return alpha
-
-
-def alpha_of(net: Net) -> Ints:
-    """The scans with their predicates as last column."""
-    predicates = np.repeat(np.arange(len(net.alpha_at) - 1), np.diff(net.alpha_at))
-    return np.column_stack([net.alpha, predicates]).astype(np.int64)

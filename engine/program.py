@@ -1,7 +1,7 @@
 """A query's part of a network's program, and how it takes its place among the others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from engine.collect.collector import Collector
 from engine.kernel import columns as c
 from engine.kernel.state import Net
+from engine.tables import Ranges, with_rows
 from epsparql.algebra import Expression
 from epsparql.terms import Variable
 
@@ -73,7 +74,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a fragment begins in a network's tables."""
+    """Where a fragment begins in each of a network's TABLES, or where it ends."""
 
     node: int
     edge: int
@@ -85,13 +86,25 @@ class Place:
     move: int
 
 
+TABLES = ("nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves")
+"""The tables in which each query has a range of rows, in order of the fields of `Place`."""
 SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT)
 CODE_COLUMNS = (c.FILTER, c.CONDITION)
 
 
-def end_of(net: Net) -> Place:
-    """The place behind all that the program holds."""
-    return Place(len(net.nodes), len(net.edges), len(net.slots), len(net.code), len(net.consts), len(net.asks), len(net.templates), len(net.moves))
+def sizes(fragment: Fragment) -> list[int]:
+    """Rows that a fragment needs, by table."""
+    return [len(getattr(fragment, name)) for name in TABLES]
+
+
+def end_of(fragment: Fragment, at: Place) -> Place:
+    """Where a fragment at its place ends."""
+    return Place(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
+
+
+def ranges_of(at: Place, after: Place) -> dict[str, tuple[int, int]]:
+    """The (first, n) rows of each table between two places."""
+    return {name: (first, end - first) for name, first, end in zip(TABLES, astuple(at), astuple(after), strict=True)}
 
 
 def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -113,9 +126,8 @@ def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
     return nodes
 
 
-def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
-    """The network with the fragment at its end, as query number `query`; alpha and facts are set apart."""
-    nodes = placed_nodes(fragment, at, query)
+def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str, Ranges]) -> Net:
+    """The network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
     edges = table(fragment.edges, 2)
     edges[:, 0] += at.node
     code = table(fragment.code, 2)
@@ -124,23 +136,29 @@ def place(net: Net, fragment: Fragment, at: Place, query: int) -> Net:
     code[code_constants(code, heads), 1] += at.const
     asks = table(fragment.asks, c.ASK_WIDTH)
     asks[:, c.ASK_SLOT] += at.slot
-    stores = np.full((c.SIDES * len(nodes), c.STORE_WIDTH), c.NONE, np.int64)
-    stores[:, c.COUNT] = 0
-    timers = [[at.node + node, collector_due(fragment, node), -c.BIG] for node in np.flatnonzero(acts(nodes)).tolist()]
-    added: Mapping[str, NDArray[Any]] = {
-        "nodes": nodes,
+    placed: Mapping[str, NDArray[Any]] = {
+        "nodes": placed_nodes(fragment, at, query),
         "edges": edges,
         "slots": np.array(fragment.slots, np.int64),
         "code": code,
         "consts": table(fragment.consts, 2, np.float64),
         "asks": asks,
         "templates": table(fragment.templates, c.TEMPLATE_WIDTH),
-        "stores": stores,
         "moves": table(fragment.moves, c.MOVE_WIDTH),
-        "timers": table(timers, c.TIMER_WIDTH),
     }
-    net.at[c.TIMER_NODES] += len(timers)
-    return net._replace(**{name: np.concatenate([getattr(net, name), rows]) for name, rows in added.items()})
+    net = with_rows(net, {name: used[name].end for name in TABLES} | {"stores": c.SIDES * used["nodes"].end})
+    for name, first in zip(TABLES, astuple(at), strict=True):
+        getattr(net, name)[first : first + len(placed[name])] = placed[name]
+    stores = net.stores[c.SIDES * at.node : c.SIDES * (at.node + len(fragment.nodes))]
+    stores[:] = c.NONE
+    stores[:, c.COUNT] = 0
+    return net
+
+
+def timers_of(fragment: Fragment, at: Place) -> Ints:
+    """The rows of `timers` for a fragment at its place."""
+    acting = np.flatnonzero(acts(table(fragment.nodes, c.NODE_WIDTH))).tolist()
+    return table([[at.node + node, collector_due(fragment, node), -c.BIG] for node in acting], c.TIMER_WIDTH)
 
 
 def acts(nodes: Ints) -> NDArray[np.bool_]:
@@ -158,12 +176,3 @@ def code_constants(code: Ints, heads: list[int]) -> Ints:
     is_constant = code[:, 0] == c.PUSH_CONST
     is_constant[heads] = False
     return np.flatnonzero(is_constant)
-
-
-def with_alpha(net: Net, alpha: Ints) -> Net:
-    """The network with its scans (ALPHA_WIDTH columns and the predicate, any order) in order of predicate."""
-    ordered = alpha[np.argsort(alpha[:, -1], kind="stable")]
-    predicates = ordered[:, -1]
-    most = int(predicates[-1]) if len(predicates) else 0
-    starts = np.searchsorted(predicates, np.arange(most + 2)).astype(np.int64)
-    return net._replace(alpha=np.ascontiguousarray(ordered[:, :-1]), alpha_at=starts)

@@ -1,5 +1,6 @@
 """Strata: in which order the negative parts of one instant decide, and the recursion that has no such order."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.kernel import columns as c
@@ -32,45 +33,46 @@ class Cycle(Exception):
         return f"{reason}: {self.way}" if self.way else reason
 
 
-def strata(kinds: list[int], wires: list[Wire]) -> list[int]:
-    """The stratum of each node: how many negative parts decide before it at an instant. Raises Cycle."""
-    level = [0] * len(kinds)
-    into: list[list[int]] = [[] for _ in kinds]
+def strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int, int]) -> dict[int, int]:
+    """The stratum of each node of `kinds`: how many negative parts decide before it at an instant. `settled` are those of other
+    sources, which are positive. Raises Cycle."""
+    level = dict.fromkeys(kinds, 0)
+    into: dict[int, list[int]] = {node: [] for node in kinds}
+    onwards: dict[int, list[int]] = {node: [] for node in kinds}
     for wire in wires:
         if not wire.strict:
             into[wire.target].append(wire.source)
-    pending = set(range(len(kinds)))
+            onwards.setdefault(wire.source, []).append(wire.target)
+    least_of = {node: max((settled[source] for source in sources if source not in kinds), default=0) for node, sources in into.items()}
+    pending = set(kinds)
     for _ in range(len(kinds) + 2):
         changed = set()
         for node in pending:
-            least = max((level[source] + (kinds[source] in NEGATIVE) for source in into[node]), default=0)
+            least = max((level[source] + (kinds[source] in NEGATIVE) for source in into[node] if source in kinds), default=0)
+            least = max(least, least_of[node])
             if least > level[node]:
                 level[node] = least
                 changed.add(node)
         if not changed:
             return level
-        pending = {wire.target for wire in wires if wire.source in changed and not wire.strict}
-    raise Cycle(negative_cycle(kinds, wires))
+        pending = {target for node in changed for target in onwards[node]}
+    raise Cycle(negative_cycle(kinds, onwards))
 
 
-def negative_cycle(kinds: list[int], wires: list[Wire]) -> list[int]:
+def negative_cycle(kinds: Mapping[int, int], onwards: Mapping[int, list[int]]) -> list[int]:
     """A shortest cycle inside an instant through some negative part, from that part on; there is one."""
-    onwards: list[list[int]] = [[] for _ in kinds]
-    for wire in wires:
-        if not wire.strict:
-            onwards[wire.source].append(wire.target)
-    ways = (way for node, kind in enumerate(kinds) if kind in NEGATIVE and (way := _way_back(node, onwards)))
+    ways = (way for node, kind in kinds.items() if kind in NEGATIVE and (way := _way_back(node, onwards)))
     return min(ways, key=len)
 
 
-def _way_back(node: int, onwards: list[list[int]]) -> list[int] | None:
+def _way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
     """The nodes of a shortest way from a node to itself."""
     came_from: dict[int, int] = {}
     edge = [node]
     while edge and node not in came_from:
         following: list[int] = []
         for source in edge:
-            for target in onwards[source]:
+            for target in onwards.get(source, ()):
                 if target not in came_from:
                     came_from[target] = source
                     following.append(target)
@@ -83,23 +85,10 @@ def _way_back(node: int, onwards: list[list[int]]) -> list[int] | None:
     return way[::-1]
 
 
-def on_cycles(n: int, wires: list[Wire]) -> set[int]:
-    """Of n nodes those on a cycle inside an instant, or on a way from one cycle to another: the others are trimmed, end by end."""
-    onwards: list[list[int]] = [[] for _ in range(n)]
-    back: list[list[int]] = [[] for _ in range(n)]
+def on_cycle(node: int, wires: Sequence[Wire]) -> bool:
+    """Whether a node's solutions come back to it inside an instant."""
+    onwards: dict[int, list[int]] = {}
     for wire in wires:
         if not wire.strict:
-            onwards[wire.source].append(wire.target)
-            back[wire.target].append(wire.source)
-    left = set(range(n))
-    for following, preceding in ((onwards, back), (back, onwards)):
-        degree = [len([node for node in preceding[k] if node in left]) for k in range(n)]
-        loose = [k for k in left if not degree[k]]
-        while loose:
-            node = loose.pop()
-            left.discard(node)
-            for other in following[node]:
-                degree[other] -= 1
-                if not degree[other] and other in left:
-                    loose.append(other)
-    return left
+            onwards.setdefault(wire.source, []).append(wire.target)
+    return _way_back(node, onwards) is not None

@@ -268,7 +268,7 @@ def occur(net, stream, s, p, o, g, start, end, since):
     if net.streams[stream, S_PENDING] > 0:
         open_readers(net, stream, since)
     scan(net, 0, stream, s, p, o, g, start, end, since)
-    if p + 1 < len(net.alpha_at):
+    if ALPHA_AT_WIDTH * p < len(net.alpha_at):
         scan(net, p, stream, s, p, o, g, start, end, since)
 
 
@@ -280,7 +280,8 @@ def in_graph(wanted, g):
 @inlined
 def scan(net, which, stream, s, p, o, g, start, end, since):
     alpha, rows = net.alpha, net.rows
-    for a in range(net.alpha_at[which], net.alpha_at[which + 1]):
+    first = net.alpha_at[ALPHA_AT_WIDTH * which + ALPHA_FIRST]
+    for a in range(first, first + net.alpha_at[ALPHA_AT_WIDTH * which + ALPHA_N]):
         if alpha[a, A_STREAM] != stream or (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o):
             continue
         query = alpha[a, A_QUERY]

@@ -18,7 +18,7 @@ class Net(NamedTuple):
     nodes: Ints
     edges: Ints  # (node, side) that reads a node's output
     slots: Ints  # row columns: keys, residuals, hidden columns, arguments of questions
-    alpha_at: Ints  # predicate -> first row of alpha; 0 is for scans with a predicate variable
+    alpha_at: Ints  # predicate -> ALPHA_FIRST, ALPHA_N; 0 is for scans with a predicate variable
     alpha: Ints
     code: Ints  # (opcode, argument)
     consts: Floats  # (value, slack)
@@ -73,7 +73,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
         "nodes": np.zeros((0, c.NODE_WIDTH), np.int64),
         "edges": np.zeros((0, 2), np.int64),
         "slots": np.zeros(0, np.int64),
-        "alpha_at": np.zeros(2, np.int64),
+        "alpha_at": np.zeros(c.ALPHA_AT_WIDTH, np.int64),
         "alpha": np.zeros((0, c.ALPHA_WIDTH), np.int64),
         "code": np.zeros((0, 2), np.int64),
         "consts": np.zeros((0, 2), np.float64),
@@ -156,10 +156,11 @@ def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
     return b
 
 
-def margin(net: Net) -> int:
-    """What one step adds to a pool at most: a chunk of results, a copy for each reader, or what the scans and the templates make of an occurrence."""
-    fan = np.diff(net.alpha_at)
-    occurrence = int(fan[0] + fan[1:].max(initial=0))
+def margin(net: Net, occurrence: int) -> int:
+    """What one step adds to a pool at most: a chunk of results, a copy for each reader, or what the scans and the templates make of an occurrence.
+
+    `occurrence`: how many scans one may concern.
+    """
     awaited = int(net.queries[:, c.Q_FACTS_N].sum())
     derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))
     goes = 3 if np.isin(net.nodes[:, c.KIND], (c.RECENT, c.CHRONOLOGICAL)).any() else 1  # a policy looks through up to three chains
