@@ -24,20 +24,69 @@ NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """Solutions of one query, in order: entry, start, end, and a list of texts each."""
+    """Solutions of some queries, those of each in order: which query's, entry, start, end, and a list of texts each."""
 
-    planned: Planned
+    planned: Sequence[Planned]
+    which: Ints
     entry: Ints
     start: Ints
     end: Ints
     values: pa.ListArray
 
 
-def found_of(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) -> Found:
-    """A query's solutions from its rows of `out`, sorted by entry, end, start, then terms by variable name. `known` is the background."""
+def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable, known: FactIndex) -> list[Found]:
+    """Solutions from rows of `out`, each query's sorted by entry, end, start, then terms by variable name.
+
+    Rows stand query by query, `which` says of which, and each query has some. `known` is the background.
+    """
+    plain: dict[int, list[int]] = {}
+    found: list[Found] = []
+    for k, one in enumerate(planned):
+        if isinstance(one.query, a.Select):
+            plain.setdefault(len(one.shown), []).append(k)
+        else:
+            found.append(_of_one(one, rows[which == k], terms, known))
+    for alike in plain.values():
+        if len(alike) == len(planned):
+            found.append(_selected(planned, which, rows, terms))
+        else:
+            number = np.full(len(planned), c.NONE, np.int64)
+            number[alike] = np.arange(len(alike))
+            own = number[which] != c.NONE
+            found.append(_selected([planned[k] for k in alike], number[which[own]], rows[own], terms))
+    return found
+
+
+def _selected(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable) -> Found:
+    """Solutions of SELECTs that show equally many variables."""
+    numbers = cells(np.array([one.shown for one in planned], np.int64).reshape(len(planned), -1), which, rows)
+    by_name = cells(np.array([one.shown_by_name for one in planned], np.int64).reshape(len(planned), -1), which, rows)
+    ranks = cells(np.array([[one.columns.get(RANK, c.NONE)] for one in planned], np.int64), which, rows)[:, 0]
+    order = in_order(which, rows, ranks, by_name, terms)
+    rows, numbers, which = rows[order], numbers[order], which[order]
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * numbers.shape[1]
+    values = pa.ListArray.from_arrays(pa.array(offsets), terms.text_array(numbers.reshape(-1)))
+    return Found(planned, which, rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
+
+
+def cells(columns: Ints, which: Ints, rows: Ints) -> Ints:
+    """Of each row of `out` the terms in its query's row columns; what has no column is unbound."""
+    if len(columns) == 1:
+        wanted = columns[0]
+        found = rows[:, wanted + (c.OUT_VAR - c.VAR)]
+    else:
+        wanted = columns[which]
+        found = np.take_along_axis(rows, wanted + (c.OUT_VAR - c.VAR), axis=1)
+    return np.where(wanted == c.NONE, 0, found)
+
+
+def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) -> Found:
+    """Solutions of a query of another form."""
+    assert not isinstance(planned.query, a.Select)
     shown = shown_by(planned.query)
     numbers = np.column_stack([column_of(planned, rows, v) for v in shown]) if shown else np.zeros((len(rows), 0), np.int64)
-    order = in_order(rows, column_of(planned, rows, RANK), numbers[:, np.argsort([v.name for v in shown], kind="stable")], terms)
+    which = np.zeros(len(rows), np.int64)
+    order = in_order(which, rows, column_of(planned, rows, RANK), numbers[:, np.argsort([v.name for v in shown], kind="stable")], terms)
     rows, numbers = rows[order], numbers[order]
     if isinstance(planned.query, a.Construct):
         values, kept = statements(planned, planned.query, rows, terms)
@@ -48,14 +97,12 @@ def found_of(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) -
     else:
         offsets = np.arange(len(rows) + 1, dtype=np.int32) * numbers.shape[1]
         values = pa.ListArray.from_arrays(pa.array(offsets), terms.text_array(numbers.reshape(-1)))
-    return Found(planned, rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
+    return Found((planned,), which[: len(rows)], rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
 
 
-def shown_by(query: a.Query) -> tuple[Variable, ...]:
-    """The variables that tell a query's solutions apart, in the order of their values where these are terms."""
+def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
+    """The variables that tell the solutions of a query which is no SELECT apart."""
     match query:
-        case a.Select(projection=projection):
-            return projection
         case a.Construct(template=template):
             return in_name_order(t for triple in template for t in parts_of(triple) if isinstance(t, Variable))
         case a.Describe(targets=targets):
@@ -80,14 +127,15 @@ def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
     return np.zeros(len(rows), np.int64) if column is None else rows[:, c.OUT_VAR + column - c.VAR]
 
 
-def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
-    """The order of emission; the kernel gives rows by entry and end, and terms are only looked at where the start is equal too.
+def in_order(which: Ints, rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
+    """The order of emission, query by query; the kernel gives a query's rows by entry and end, and terms are only looked at where the
+    start is equal too.
 
     Ranks, where a query orders its solutions, come before starts.
     """
     entry, start, end = rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END]
     place = np.zeros(len(rows), np.int64)
-    np.cumsum((np.diff(entry) != 0) | (np.diff(end) != 0), out=place[1:])
+    np.cumsum((np.diff(which) != 0) | (np.diff(entry) != 0) | (np.diff(end) != 0), out=place[1:])
     if len(rows) == place[-1] + 1:
         return np.arange(len(rows))
     if rank.any():
@@ -153,25 +201,23 @@ def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTabl
 
 def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     """All queries' solutions: by entry, end, start; at one place by query name."""
-    parts = sorted((f for f in found if len(f.entry)), key=lambda f: f.planned.name)
+    parts = [f for f in found if len(f.entry)]
     if not parts:
         return NOTHING
-    if len(parts) == 1:
-        return solutions_of(parts[0])
+    planned = [one for f in parts for one in f.planned]
+    by_name = sorted(range(len(planned)), key=lambda k: planned[k].name)
+    rank = np.empty(len(planned), np.int32)
+    rank[by_name] = np.arange(len(planned), dtype=np.int32)
+    offsets = np.cumsum([0, *(len(f.planned) for f in parts)])
+    which = np.concatenate([rank[f.which + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
     entry, start, end = (np.concatenate([getattr(f, name) for f in parts]) for name in ("entry", "start", "end"))
-    which = np.repeat(np.arange(len(parts), dtype=np.int32), [len(f.entry) for f in parts])
-    registered = np.array([f.planned.registered for f in parts], np.int64)
-    order = np.lexsort((which, start, end, entry))
-    values = pa.concat_arrays([f.values for f in parts]).take(pa.array(order))
-    names = pa.DictionaryArray.from_arrays(pa.array(which[order]), pa.array([f.planned.name for f in parts], pa.utf8()))
-    return batch(names, registered[which[order]], entry[order], start[order], end[order], values)
-
-
-def solutions_of(found: Found) -> pa.RecordBatch:
-    """One query's solutions, which are in order."""
-    n = len(found.entry)
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([found.planned.name], pa.utf8()))
-    return batch(names, np.full(n, found.planned.registered, np.int64), found.entry, found.start, found.end, found.values)
+    values = pa.concat_arrays([f.values for f in parts]) if len(parts) > 1 else parts[0].values
+    if len(planned) > 1:
+        order = np.lexsort((which, start, end, entry))
+        which, entry, start, end, values = which[order], entry[order], start[order], end[order], values.take(pa.array(order))
+    registered = np.array([planned[k].registered for k in by_name], np.int64)
+    names = pa.DictionaryArray.from_arrays(pa.array(which), pa.array([planned[k].name for k in by_name], pa.utf8()))
+    return batch(names, registered[which], entry, start, end, values)
 
 
 def batch(names: pa.DictionaryArray, registered: Ints, entry: Ints, start: Ints, end: Ints, values: pa.ListArray) -> pa.RecordBatch:

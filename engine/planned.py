@@ -30,6 +30,8 @@ class Planned:
     max_derivations: int
     last: int | None  # the node of the collector that may end the whole query
     policy: str
+    shown: tuple[int, ...]  # the row columns of what a SELECT shows, NONE for what is never bound
+    shown_by_name: tuple[int, ...]  # the same in order of the variables' names
 
     @property
     def out(self) -> int:
@@ -47,7 +49,12 @@ def planned_from(
     scans, after = scans_of(fragment), end_of(fragment, at)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
-    return Planned(registered, name, query, number, at, after, dict(fragment.columns), questions, strict, scans, max_derivations, last, policy)
+    shown = query.projection if isinstance(query, a.Select) else ()
+    columns, by_name = dict(fragment.columns), sorted(shown, key=lambda v: v.name)
+    in_order, in_name_order = (tuple(columns.get(v, c.NONE) for v in part) for part in (shown, by_name))
+    return Planned(
+        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, policy, in_order, in_name_order
+    )  # fmt: skip
 
 
 def scans_of(fragment: Fragment) -> tuple[tuple[int, int, int], ...]:

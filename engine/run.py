@@ -250,20 +250,18 @@ class Engine:
         network.completions.clear()
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
-        nodes = rows[:, c.OUT_NODE]
-        if len(rows) == 1 or bool((nodes == nodes[0]).all()):
-            groups = [(int(nodes[0]), rows)]
-        else:
+        nodes, which = rows[:, c.OUT_NODE], np.zeros(len(rows), np.int64)
+        if len(rows) > 1 and not bool((nodes == nodes[0]).all()):
             rows = rows[np.argsort(nodes, kind="stable")]
-            outs, starts = np.unique(rows[:, c.OUT_NODE], return_index=True)
-            groups = list(zip(outs.tolist(), np.split(rows, starts[1:]), strict=True))
-        for out, own in groups:
-            planned = listener.outs[out]
-            found.append(found_of(planned, own, self.terms, self.known))
-            if isinstance(planned.query, a.Construct) and any(planned.query.into in other.reads for other in layout.order if other is not listener):
-                into = planned.query.into
+            np.cumsum(np.diff(rows[:, c.OUT_NODE]) != 0, out=which[1:])
+        firsts = np.flatnonzero(np.diff(which, prepend=-1))
+        planned = [listener.outs[out] for out in rows[firsts, c.OUT_NODE].tolist()]
+        found += found_of(planned, which, rows, self.terms, self.known)
+        for k, one in enumerate(planned if layout.sources else ()):
+            if isinstance(one.query, a.Construct) and any(one.query.into in other.reads for other in layout.order if other is not listener):
+                into = one.query.into
                 others = [new[into]] if into in new else []
-                new[into] = together([*others, self._derived(planned, planned.query, own)])
+                new[into] = together([*others, self._derived(one, one.query, rows[which == k])])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
         """A rule's triples as occurrences for the networks that read its stream; its own has them already."""

@@ -51,10 +51,14 @@ class Log:
         return self.put(Events(0, "default", len(occurrences), max(o.end for o in occurrences)), occurrences)
 
 
+NOT_A_QUERYS = ("numbers", "kinds", "feed", "questions", "question_heads")
+"""Arrays that do not grow with queries; the memo has a limit of its own."""
+
+
 def held(network: Network) -> dict[str, int]:
     """Rows of each table, and of the pool of goals."""
     net = network.net
-    tables = {name: len(getattr(net, name)) for name in net._fields if name not in ("numbers", "kinds", "feed")}
+    tables = {name: len(getattr(net, name)) for name in net._fields if name not in NOT_A_QUERYS}
     return tables | {"in use": len(net.rows) - int(net.at[c.FREE]), "inquiries": len(network._inquiries), "collecting": len(network.collecting)}
 
 
