@@ -13,7 +13,7 @@ from engine.approximation import approximation
 from engine.entries import OCCURRENCES, Block, Events, Register
 from engine.numbers import DIGITS
 from engine.run import Engine
-from engine.terms import BLANK, IRI, LITERAL, SPARE, Held, TermTable, numbers_in
+from engine.terms import BLANK, IRI, LITERAL, SPARE, STRING, Held, TermTable, numbers_in
 from engine.text.numerals import INTEGERS, LONGEST
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD
@@ -42,7 +42,7 @@ def test_a_term_has_one_number_however_it_comes_in() -> None:
     assert table.map_dictionary(column(texts)).tolist() == numbers
     assert [table.text(number) for number in numbers] == texts
     assert table.text_array(np.array([0, *numbers, 0])).to_pylist() == [None, *texts, None]
-    assert table.kinds[numbers].tolist() == [IRI, BLANK, LITERAL, LITERAL, IRI, LITERAL, LITERAL]
+    assert table.kinds[numbers].tolist() == [IRI, BLANK, STRING, LITERAL, IRI, STRING, STRING]
 
 
 def test_columns_are_mapped_from_wherever_their_buffers_begin() -> None:
@@ -165,7 +165,7 @@ def test_what_nothing_holds_is_freed_and_its_number_given_again() -> None:
     assert table.intern('"new"') == gone
     assert [table.text(number) for number in (kept, pending, gone)] == [typed("1", INTEGER), typed("2", INTEGER), '"new"']
     assert table.numbers[[kept, pending, gone]].tolist() == [[1.0, 0.0], [2.0, 0.0], [0.0, np.inf]]
-    assert table.kinds[gone] == LITERAL
+    assert table.kinds[gone] == STRING
     assert table.intern(typed("1", INTEGER)) == kept
 
 
