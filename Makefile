@@ -52,8 +52,17 @@ slow: $(TEST_STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine -m "not slow" -n $(JOBS)
 
+# Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(RUN_STAMP)
-	$(BIN)/epsparql bench engine --workload W1 --n 1000000 --k 1000
+	$(BIN)/epsparql warm
+	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
+	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) || exit 1; \
+	done; done
+	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w && $(BIN)/epsparql bench growth --workload $$w || exit 1; done
+	$(BIN)/epsparql bench queries
+	$(BIN)/epsparql bench goals
+	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k || exit 1; done
+	$(BIN)/epsparql bench threads
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
 

@@ -1,86 +1,136 @@
-"""The engine alone, on the workloads that other engines were measured on: type sequences per id within 10 s, all matches."""
+"""The engine alone, against the clock and against another kernel in the same run."""
 
-import json
-import resource
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from engine.entries import INSTANT, OCCURRENCES, Block, Events, Micros, Register
-from engine.run import Engine
+from bench.line import line, median, one_core, peak_rss_mb
+from bench.workloads import BATCH, WORKLOADS, Drawn, Ints, blocks, check, drawn, engine_with, texts_of, times_of
+from engine.entries import UNRESTRICTED, Block
+from engine.kernel import columns as c
+from engine.kernel.compile import cache_directory, config
+from engine.terms import TermTable
 
-_ENTRY_ROWS = 10_000
-_BEGIN: Micros = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
-_PREFIXES = "PREFIX : <http://example.org/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
-_WITHIN = 'FILTER(getDURATION() < "PT10S"^^xsd:duration)'
-WORKLOADS = {
-    "W1": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} {_WITHIN} }}",
-    "W2": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} WITHOUT {{?s :c ?z}} {_WITHIN} }}",
-    "W3": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} {_WITHIN} FILTER(?x * 1.05 < ?y && ?y * 1.05 < ?z) }}",
-    "W4": f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{ {{?s :b ?y}} UNION {{?s :c ?y}} }} {_WITHIN} }}",
-}
+_WARM, _WARM_IDS = 20_000, 1_000
+_ROUNDS = 3
+_FIRST_TERM = 1 << 40  # of objects that no query looks at
 
 
-def blocks(n: int, k: int) -> Iterator[Block]:
-    """Event i is `ids[i] type x` at i ms; x is an xsd:double in its shortest exact form."""
-    rng = np.random.default_rng(42)
-    types, ids, values = rng.integers(0, 3, n), rng.integers(0, k, n), rng.random(n) * 100
-    predicates = pa.array([f"<http://example.org/{name}>" for name in "abc"])
-    for offset, first in enumerate(range(0, n, _ENTRY_ROWS), 1):
-        part = slice(first, min(first + _ENTRY_ROWS, n))
-        rows = _rows(types[part], ids[part], values[part], predicates, first)
-        yield Block((Events(offset, "default", rows.num_rows, int(rows.column("end").cast(pa.int64())[-1].as_py())),), rows)
+class Timed(Protocol):
+    def __call__(self) -> tuple[float, int]:
+        """Seconds and matches."""
+        ...
 
 
-def _rows(types: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[np.float64], predicates: pa.Array, first: int) -> pa.RecordBatch:
-    n = len(types)
-    keys, subjects = np.unique(ids, return_inverse=True)
-    terms = pa.array([f'"{value!r}"^^<http://www.w3.org/2001/XMLSchema#double>' for value in values.tolist()])
-    at = pa.array((np.arange(first, first + n, dtype=np.int64)) * 1000 + _BEGIN).cast(INSTANT)
-    columns = [
-        pa.DictionaryArray.from_arrays(pa.array(subjects.astype(np.int32)), pa.array([f"<http://example.org/id/{key}>" for key in keys.tolist()])),
-        pa.DictionaryArray.from_arrays(pa.array(types.astype(np.int32)), predicates),
-        pa.DictionaryArray.from_arrays(pa.array(np.arange(n, dtype=np.int32)), terms),
-        pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8())),
-        at,
-        at,
-        pa.array(np.zeros(n, np.bool_)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
+def measure(workload: str, n: int, k: int, policy: str = UNRESTRICTED, baseline: Path | None = None, rounds: int = _ROUNDS) -> Iterator[str]:
+    """A line: medians of the rounds, in which all that is measured takes its turn.
+
+    `events_per_s` counts from blocks of the log to solutions with all their terms; `kernel_events_per_s` from occurrences in numbers to
+    rows of numbers, which is what `baseline` (the file of another kernel) does. Raises: WrongCount.
+    """
+    one_core()
+    ways: dict[str, Callable[[Drawn], Timed]] = {
+        "events_per_s": lambda events: fed(workload, list(blocks(events)), policy),
+        "kernel_events_per_s": lambda events: numbered(workload, events, policy),
+    }
+    if baseline is not None:
+        module = _baseline(baseline)
+        ways["baseline_events_per_s"] = lambda events: _other(module, workload, events, k)
+    for way in ways.values():
+        way(drawn(_WARM, _WARM_IDS))()
+    events = drawn(n, k)
+    runs = {name: way(events) for name, way in ways.items()}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    matches, cpu = 0, time.process_time()
+    for _ in range(rounds):
+        for name, run in runs.items():
+            seconds, count = run()
+            rates[name].append(n / seconds)
+            if name == "events_per_s":
+                matches = count
+            if name != "baseline_events_per_s" and policy == UNRESTRICTED:
+                check(workload, n, k, count)
+    figures: dict[str, object] = {name: round(median(each)) for name, each in rates.items()}
+    figures |= {"rounds": rounds, "cpu_s": round(time.process_time() - cpu, 3), "peak_rss_mb": peak_rss_mb()}
+    if baseline is not None:
+        figures["ratio"] = round(median(rates["kernel_events_per_s"]) / median(rates["baseline_events_per_s"]), 3)
+        figures["baseline_note"] = "another filter of like selectivity" if workload == "W3" else "no removal of duplicates"
+    yield line("engine", workload=workload, n=n, k=k, policy=policy, matches=matches, **figures)
 
 
-def measure(workload: str, n: int, k: int) -> str:
-    """One JSON line. The time is the engine's: generating the events is not in it, materialising the solutions is."""
-    _count(Engine(), workload, list(blocks(20_000, 100)))  # compiled code is loaded, caches are warm
-    engine, matches, wall_s, cpu_s = Engine(), 0, 0.0, 0.0
-    engine.feed(_registration(workload))
-    for block in blocks(n, k):
-        wall, cpu = time.perf_counter(), time.process_time()
-        matches += engine.feed(block).solutions.num_rows
-        wall_s += time.perf_counter() - wall
-        cpu_s += time.process_time() - cpu
-    return json.dumps(
-        {
-            "bench": "engine",
-            "workload": workload,
-            "n": n,
-            "k": k,
-            "matches": matches,
-            "events_per_s": round(n / wall_s),
-            "cpu_s": round(cpu_s, 3),
-            "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        }
-    )
+def fed(workload: str, log: Sequence[Block], policy: str = UNRESTRICTED) -> Timed:
+    """Blocks in, solutions out."""
+
+    def run() -> tuple[float, int]:
+        engine = engine_with(WORKLOADS[workload], policy)
+        began, matches = time.perf_counter(), 0
+        for block in log:
+            matches += engine.feed(block).solutions.num_rows
+        return time.perf_counter() - began, matches
+
+    return run
 
 
-def _registration(workload: str) -> Block:
-    empty = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
-    return Block((Register(0, workload, _PREFIXES + WORKLOADS[workload]),), empty)
+def numbered(workload: str, events: Drawn, policy: str = UNRESTRICTED) -> Timed:
+    """The kernel's own work: numbers in, rows out, in batches."""
+    terms = TermTable()
+    log = feeds(terms, events, valued=workload == "W3")
+
+    def run() -> tuple[float, int]:
+        engine = engine_with(WORKLOADS[workload], policy, terms)
+        network = engine.members[0].network
+        began, matches = time.perf_counter(), 0
+        for feed in log:
+            matches += len(network.feed(feed))
+        return time.perf_counter() - began, matches
+
+    return run
 
 
-def _count(engine: Engine, workload: str, feed: list[Block]) -> int:
-    engine.feed(_registration(workload))
-    return sum(engine.feed(block).solutions.num_rows for block in feed)
+def feeds(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BATCH) -> list[Ints]:
+    """What the kernel takes in, batch by batch. Objects are terms only if they are `valued`."""
+    n = len(events)
+    feed = np.zeros((c.FEED_HEIGHT, n), np.int64)
+    feed[c.IN_S] = _numbers(terms, [f"<http://example.org/id/{key}>" for key in range(int(events.ids.max()) + 1)])[events.ids]
+    feed[c.IN_P] = _numbers(terms, [f"<http://example.org/{name}>" for name in "abc"])[events.types]
+    feed[c.IN_O] = _numbers(terms, texts_of(events.values)) if valued else np.arange(n) + _FIRST_TERM
+    feed[c.IN_START] = feed[c.IN_END] = times_of(0, n)
+    feed[c.IN_ENTRY] = feed[c.IN_SINCE] = np.arange(n) // batch + 1
+    return [np.ascontiguousarray(feed[:, first : first + batch]) for first in range(0, n, batch)]
+
+
+def _numbers(terms: TermTable, texts: Sequence[str]) -> Ints:
+    return terms.map_dictionary(pa.array(texts, pa.utf8()).dictionary_encode())
+
+
+def _baseline(path: Path) -> Any:
+    """The other kernel as a module, its machine code kept beside ours."""
+    before, config.CACHE_DIR = config.CACHE_DIR, str(cache_directory(path.parent))
+    sys.path.append(str(path.parent))  # for good: it imports what stands beside it when it is called
+    try:
+        return import_module(path.stem)
+    finally:
+        config.CACHE_DIR = before
+
+
+def _other(module: Any, workload: str, events: Drawn, k: int) -> Timed:
+    n = len(events)
+    columns = [events.types, events.ids, np.arange(n), np.arange(n)]
+    log = [[column[first : first + BATCH] for column in columns] for first in range(0, n, BATCH)]
+    about = {"val": events.values, "N": n, "K": k, "win": 10_000}
+
+    def run() -> tuple[float, int]:
+        engine = module.make(workload, about)
+        began, matches = time.perf_counter(), 0
+        for part in log:
+            engine.run(*part)
+            matches += engine.nout
+        return time.perf_counter() - began, matches
+
+    return run

@@ -3,9 +3,10 @@
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
+from bench.line import line, percentile
 from epsparql.client import Client, Solution, Subscription
 from server.child import Child
 
@@ -15,8 +16,8 @@ _PAUSE_S = 0.02  # so that each event is on its own
 _ANSWER_S = 60.0
 
 
-def measure(runner: str, n: int) -> str:
-    """One JSON line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
+def measure(runner: str, n: int) -> Iterator[str]:
+    """A line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
         Child(Path(directory) / "data", runner, Path(directory) / "log") as child,
@@ -40,8 +41,8 @@ def measure(runner: str, n: int) -> str:
                     client.send("default", _event(number))
                 _await(subscription)
                 (fed if number % 2 else posted).append((time.perf_counter() - began) * 1000)
-    socket = {"socket_p50_ms": _percentile(fed, 50), "socket_p99_ms": _percentile(fed, 99)}
-    return json.dumps({"bench": "latency", "runner": runner, "n": n, "p50_ms": _percentile(posted, 50), "p99_ms": _percentile(posted, 99)} | socket)
+    socket = {"socket_p50_ms": round(percentile(fed, 50), 2), "socket_p99_ms": round(percentile(fed, 99), 2)}
+    yield line("latency", runner=runner, n=n, p50_ms=round(percentile(posted, 50), 2), p99_ms=round(percentile(posted, 99), 2), **socket)
 
 
 def _event(number: int) -> str:
@@ -57,9 +58,3 @@ def _await(subscription: Subscription) -> None:
         if isinstance(subscription.next(_ANSWER_S), Solution):
             return
     raise TimeoutError(f"no solution within {_ANSWER_S:g} s")
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    """Nearest rank."""
-    ordered = sorted(values)
-    return round(ordered[max(0, -(-percent * len(ordered) // 100) - 1)], 2)

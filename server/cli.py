@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
-_COUNTS = {"engine": 1_000_000, "latency": 200, "fuzz": 100_000}
+_COUNTS = {
+    "engine": 1_000_000,
+    "calls": 40_000,
+    "queries": 200_000,
+    "goals": 10_000_000,
+    "growth": 1_000_000,
+    "threads": 1_000_000,
+    "end-to-end": 1_000_000,
+    "latency": 200,
+    "fuzz": 100_000,
+}
 """What each bench takes, unless told otherwise."""
 
 
@@ -255,36 +265,71 @@ def _add_bench(commands: Commands) -> None:
     parser = _command(commands, "bench", _bench, "Measure; one JSON line per measurement.")
     parser.add_argument("bench", choices=tuple(_COUNTS))
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1")
-    parser.add_argument("--n", type=int, help="events (default 1,000,000; of latency 200), or texts of fuzz (default 100,000)")
+    parser.add_argument("--n", type=int, help=f"events (of fuzz texts, of goals live goals); unless told otherwise {_COUNTS}")
     parser.add_argument("--k", type=int, default=1_000, help="keys")
+    parser.add_argument("--queries", type=int, default=1_000, help="of queries: how many are registered")
+    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="of engine: how the query is registered")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="of engine: another kernel, which takes its turn in the same run")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="append the line to a file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append the lines to a file")
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    line = _measure(arguments)
-    print(line)
-    if arguments.json is not None:
-        with arguments.json.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+    from bench.line import WrongCount
+
+    try:
+        for line in _measured(arguments):
+            print(line, flush=True)
+            if arguments.json is not None:
+                with arguments.json.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+    except WrongCount as fault:
+        print(fault, file=sys.stderr)
+        return BROKEN
     return OK
 
 
-def _measure(arguments: argparse.Namespace) -> str:
+def _measured(arguments: argparse.Namespace) -> Iterator[str]:
+    """The lines of a bench, which imports what it measures."""
     n = _COUNTS[arguments.bench] if arguments.n is None else arguments.n
+    workload, k = arguments.workload, arguments.k
     match arguments.bench:
         case "engine":
-            from bench.engine import measure
+            from bench import engine
 
-            return measure(arguments.workload, n, arguments.k)
+            return engine.measure(workload, n, k, arguments.policy, arguments.baseline)
+        case "calls":
+            from bench import calls
+
+            return calls.measure(workload, n, k)
+        case "queries":
+            from bench import queries
+
+            return queries.measure(arguments.queries, n)
+        case "goals":
+            from bench import goals
+
+            return goals.measure(n, n // 10, n * 3_600 // _COUNTS["goals"])
+        case "growth":
+            from bench import growth
+
+            return growth.measure(workload, n, k)
+        case "threads":
+            from bench import threads
+
+            return threads.measure(workload, n, k)
+        case "end-to-end":
+            from bench import end_to_end
+
+            return end_to_end.measure(workload, n, k)
         case "latency":
-            from bench.latency import measure as measure_latency
+            from bench import latency
 
-            return measure_latency(arguments.runner, n)
+            return latency.measure(arguments.runner, n)
         case _:
-            from bench.fuzz import measure as measure_fuzz
+            from bench import fuzz
 
-            return measure_fuzz(n)
+            return iter([fuzz.measure(n)])
 
 
 def run() -> None:

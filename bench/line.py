@@ -1,0 +1,58 @@
+"""What every bench has in common: its line of JSON, memory, percentiles, one core to itself."""
+
+import json
+import math
+import os
+import resource
+from collections.abc import Sequence
+
+
+class WrongCount(Exception):
+    """A bench found other matches than must come out, so what it measured means nothing."""
+
+    def __init__(self, what: str, found: int, expected: int) -> None:
+        super().__init__(what, found, expected)  # all three: it comes back from a process of its own
+        self.what, self.found, self.expected = what, found, expected
+
+    def __str__(self) -> str:
+        return f"{self.what} gave {self.found} matches and must give {self.expected}: nothing is measured with wrong answers"
+
+
+def line(bench: str, **figures: object) -> str:
+    return json.dumps({"bench": bench} | figures)
+
+
+def one_core() -> None:
+    """Keeps this process on one core, where the system lets it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def peak_rss_mb() -> int:
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def rss_mb() -> int:
+    """Resident now; of systems without /proc the peak."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return round(int(file.read().split()[1]) * resource.getpagesize() / 2**20)
+    except FileNotFoundError:
+        return peak_rss_mb()
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Nearest rank."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
+
+
+def median(values: Sequence[float]) -> float:
+    return percentile(values, 50)
+
+
+def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Of the times over the sizes, both as logarithms (least squares): 1 where twice as much takes twice as long."""
+    x, y = [math.log(size) for size in sizes], [math.log(time) for time in times]
+    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
+    return sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum((a - middle_x) ** 2 for a in x)

@@ -1,0 +1,116 @@
+"""The benches at a small size: what they count is right, and each line says what it must. How fast things are is not asked here."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import calls, end_to_end, engine, goals, growth, queries, threads
+from bench.line import WrongCount, percentile, slope
+from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
+from server.cli import BROKEN, main
+
+
+@pytest.fixture(autouse=True)
+def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests that come after share this process."""
+    for module in (engine, calls, queries, growth, end_to_end):
+        monkeypatch.setattr(module, "one_core", lambda: None)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_counts_are_those_of_other_engines(workload: str) -> None:
+    (line,) = engine.measure(workload, 200_000, 1_000, rounds=1)
+    assert json.loads(line)["matches"] == MATCHES[200_000, 1_000][workload]
+
+
+def test_a_wrong_count_is_named() -> None:
+    check("W1", 200_000, 1_000, 359_537)
+    with pytest.raises(WrongCount, match="W1 with 200000 events of 1000 ids gave 5 matches and must give 359537"):
+        check("W1", 200_000, 1_000, 5)
+
+
+def test_a_wrong_count_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(MATCHES, (3_000, 300), {"W1": 1})
+    assert main(["bench", "engine", "--n", "3000", "--k", "300"]) == BROKEN
+    assert "must give 1" in capsys.readouterr().err
+
+
+OTHER_KERNEL = """
+class make:
+    def __init__(self, workload, about):
+        self.workload, self.about = workload, about
+
+    def run(self, predicates, subjects, objects, times):
+        assert len(predicates) == len(subjects) == len(objects) == len(times) <= self.about["N"]
+        self.nout = len(times)
+"""
+
+
+def test_another_kernel_takes_its_turn(tmp_path: Path) -> None:
+    (tmp_path / "other_kernel.py").write_text(OTHER_KERNEL)
+    (line,) = engine.measure("W3", 2_000, 100, baseline=tmp_path / "other_kernel.py", rounds=3)
+    found = json.loads(line)
+    assert found["ratio"] == pytest.approx(found["kernel_events_per_s"] / found["baseline_events_per_s"], abs=0.01)
+    assert found["baseline_note"] == "another filter of like selectivity"
+
+
+def matches_of(workload: str, n: int, k: int) -> int:
+    found = engine_with(WORKLOADS[workload])
+    return sum(found.feed(block).solutions.num_rows for block in blocks(drawn(n, k)))
+
+
+LINES = [
+    pytest.param(lambda: calls.measure("W1", 2_000, 200), {"p50_us", "p99_us", "solutions_p99_us"}, id="calls"),
+    pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
+    pytest.param(lambda: growth.measure("W2", 8_000, 800), {"slope", "kernel_slope", "late_over_early"}, id="growth"),
+    pytest.param(lambda: threads.measure("W3", 4_000, 400), {"ratio", "cores"}, id="threads"),
+    pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
+]
+
+
+@pytest.mark.parametrize(("measure", "named"), LINES)
+def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
+    (line,) = measure()
+    found = json.loads(line)
+    assert named | {"bench"} <= found.keys()
+    assert all(found[name] > 0 for name in named)
+
+
+@pytest.mark.parametrize("measure", [calls.measure, end_to_end.measure])
+def test_what_is_measured_finds_the_same(measure: Callable[[str, int, int], Iterator[str]]) -> None:
+    (line,) = measure("W2", 2_000, 200)
+    assert json.loads(line)["matches"] == matches_of("W2", 2_000, 200) > 0
+
+
+def test_each_event_completes_a_query_about_once_however_many_there_are() -> None:
+    (line,) = queries.measure(20, 40_000)
+    found = json.loads(line)
+    assert 0.8 < found["matches"] / 40_000 < 1.2
+    assert 0.4 < found["one_query_matches"] / 40_000 < 0.6, "half of the events can complete it"
+
+
+def test_goals_are_measured_apart() -> None:
+    live, saved, long = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
+    assert live["goals"] == 3_000
+    assert live["bytes_a_goal"] >= 0
+    assert saved["bytes"] > 2_000 * 8 * 3
+    assert long["matches"] == matches_of("W1", 12_000, 1_000)
+    assert long["rss_end_mb"] >= long["rss_after_10_s_mb"] > 0
+
+
+def test_goals_that_wait_are_there() -> None:
+    waiting, events = goals.with_goals(2_500), drawn(2_500, 1_000)
+    last = Drawn(events.types[:1], events.ids[:1], events.values[:1])
+    found = waiting.feed(moved(next(blocks(last, names=["never"] * 3)), waiting.position, 3_000))
+    assert found.solutions.num_rows == int((events.ids == events.ids[0]).sum())
+
+
+@pytest.mark.parametrize(("power", "found"), [(1, 1.0), (2, 2.0), (0, 0.0)])
+def test_slope(power: int, found: float) -> None:
+    assert slope([1, 2, 4, 8], [3 * size**power for size in (1, 2, 4, 8)]) == pytest.approx(found)
+
+
+def test_percentiles_are_measured_values() -> None:
+    assert [percentile([3.0, 1.0, 2.0], percent) for percent in (1, 50, 99)] == [1.0, 2.0, 3.0]
