@@ -117,10 +117,40 @@ def _labelled(body: bytes, text: Bytes, spans: Ints, labels: Labels) -> Bytes:
 
 
 def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
-    rows = len(start)
-    terms = [_column(text, spans, columns[place], rows) for place in range(4)]
+    return batch_of_columns([_column(text, spans, column, len(start)) for column in columns], start, end)
+
+
+def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) -> pa.RecordBatch:
+    """OCCURRENCES of s, p, o and g, none late."""
     times = [pa.array(column).view(INSTANT) for column in (start, end)]
-    return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(rows, np.bool_))], schema=OCCURRENCES)
+    return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(len(start), np.bool_))], schema=OCCURRENCES)
+
+
+def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same with a dictionary of what stands in some row, in order of first appearance."""
+    text, offsets = _texts_of(column.dictionary)
+    spans = np.zeros((len(offsets) - 1, 4), np.int64)
+    spans[:, dictionary.START], spans[:, dictionary.SIZE] = offsets[:-1], np.diff(offsets)
+    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column))
+
+
+def odd_terms(terms: pa.Array, kinds: str) -> Ints:
+    """Which of them the parser has to judge; what begins with none of `kinds` (pipeline/ntriples.py, `Terms`) is among them, and blank nodes are."""
+    text, offsets = _texts_of(terms)
+    flags = dictionary.flags_of(text, offsets)
+    firsts = text[np.minimum(offsets[:-1], len(text) - 1)] if len(text) else flags
+    found: Ints = np.flatnonzero((flags != dictionary.PLAIN) | ~np.isin(firsts, [ord(kind) for kind in kinds if kind != "_"]))
+    return found
+
+
+def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
+    """The bytes of utf8 texts, and the offsets of each."""
+    _, offsets, data = terms.buffers()
+    places = np.frombuffer(offsets, np.int32)[terms.offset :][: len(terms) + 1] if offsets is not None else np.zeros(1, np.int32)
+    text = np.frombuffer(data if data is not None and data.size else b"", np.uint8)
+    for array in (text, places):
+        array.setflags(write=False)  # as the compiled code knows what it reads
+    return text, places
 
 
 def _column(text: Bytes, spans: Ints, cells: Cells, rows: int) -> pa.DictionaryArray:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from engine.entries import Micros
+from pipeline.arrow import parse_arrow
 from pipeline.columns import quads_batch
 from pipeline.errors import FormatError
 from pipeline.ndjson import parse_ndjson, parse_ndjson_frame
@@ -18,10 +19,11 @@ N_TRIPLES = "application/n-triples"
 TURTLE = "text/turtle"
 TRIG = "application/trig"
 N_QUADS = "application/n-quads"
+ARROW = "application/vnd.apache.arrow.stream"
 
 _RDF = {N_TRIPLES: ox.RdfFormat.N_TRIPLES, TURTLE: ox.RdfFormat.TURTLE, TRIG: ox.RdfFormat.TRIG, N_QUADS: ox.RdfFormat.N_QUADS}
-_SUFFIXES = {".ndjson": NDJSON, ".jsonl": NDJSON, ".nt": N_TRIPLES, ".ttl": TURTLE, ".trig": TRIG, ".nq": N_QUADS}
-MEDIA_TYPES = (NDJSON, *_RDF)
+_SUFFIXES = {".ndjson": NDJSON, ".jsonl": NDJSON, ".nt": N_TRIPLES, ".ttl": TURTLE, ".trig": TRIG, ".nq": N_QUADS, ".arrows": ARROW}
+MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
 
 
 def media_type_of(path: Path | str) -> str:
@@ -58,6 +60,8 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
     otherwise = default or Interval(arrived, arrived)
     if kind == NDJSON:
         return parse_ndjson(body, otherwise)
+    if kind == ARROW:
+        return parse_arrow(body, otherwise)
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
     batch = quads_batch(body, otherwise, graphs=kind == N_QUADS) if kind in (N_TRIPLES, N_QUADS) else None
@@ -78,11 +82,13 @@ def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.R
     )
 
 
-def parse_frame(body: bytes, *, arrived: Micros) -> tuple[pa.RecordBatch, str | None]:
-    """A WebSocket text frame of ndjson, and the `"id"` that its first line may carry (alone or with an event). Raises: FormatError."""
+def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[pa.RecordBatch, str | None]:
+    """A WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary one is Arrow. Raises: FormatError."""
+    if binary:
+        return parse_arrow(body, Interval(arrived, arrived)), None
     return parse_ndjson_frame(body, Interval(arrived, arrived))
 
 
 __all__ = [
-    "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame",
+    "ARROW", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame",
 ]  # fmt: skip

@@ -231,9 +231,11 @@ def _warm(_arguments: argparse.Namespace) -> int:
     from engine.warm import warm
     from pipeline import spark
     from pipeline.errors import JavaMissing, SparkFailed
+    from pipeline.warm import warm as warm_formats
 
     began = time.monotonic()
     print("compiling the kernel (up to 90 s, once per machine)", file=sys.stderr, flush=True)
+    warm_formats()
     warm()
     print(
         f"the kernel is ready after {time.monotonic() - began:.1f} s; keeping Spark's classes (up to 60 s, once per machine)",

@@ -18,6 +18,7 @@ from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.results import Form, ndjson
 from pipeline.solutions import SolutionReader, solution_id
+from pipeline.warm import warm as warm_formats
 from server.compiled import forget, shape
 from server.pages import Line, Page, Pages
 from server.problems import unknown
@@ -159,8 +160,9 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
 
 
 def _begin(service: Service) -> None:
-    """Start the runner. Compiling the kernel, once per machine, comes before; the server answers meanwhile, and is not ready."""
+    """Start the runner. Compiling, once per machine, comes before; the server answers meanwhile, and is not ready."""
     try:
+        warm_formats()
         if service.settings.runner == "inprocess":
             warm()
         service.runner.start()

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, WebSocket, WebSocketDisconnect
 
 from pipeline.catalogue import Registration
 from pipeline.errors import Overloaded, PipelineError
-from pipeline.formats import FormatError, parse_frame
+from pipeline.formats import parse_frame
 from pipeline.log import Ack
 from server import security
 from server.names import decoded
@@ -68,7 +68,7 @@ Answer = dict[str, Any] | asyncio.Future[Ack]
 
 @router.websocket("/streams/{name}/feed")
 async def feed(websocket: WebSocket, name: str) -> None:
-    """ndjson text frames in, an ack or a problem per frame out, in the order of the frames."""
+    """ndjson text frames and Arrow binary ones in, an ack or a problem per frame out, in the order of the frames."""
     service: Service = websocket.app.state.service
     await _open(websocket)
     try:
@@ -92,12 +92,10 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
 async def _accepted(service: Service, stream: str, text: str | None, data: bytes | None) -> Answer:
     """The frame's place in the log's queue, or the problem with it."""
     try:
-        if text is None:
-            raise FormatError("media-type", "binary frames are not taken by this version", expected="ndjson in a text frame")
-        body = text.encode()
+        body = data or b"" if text is None else text.encode()
         if len(body) > service.settings.max_frame:
             raise Fault(too_large("frame", service.settings.max_frame))
-        batch, key = await asyncio.to_thread(parse_frame, body, arrived=service.clock())
+        batch, key = await asyncio.to_thread(parse_frame, body, arrived=service.clock(), binary=text is None)
         while True:
             try:
                 return asyncio.wrap_future(service.log.submit(stream, batch, key))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from engine.entries import DropStream, Finish, SetStream
 from pipeline.catalogue import Stream
-from pipeline.formats import N_QUADS, N_TRIPLES, NDJSON, TRIG, TURTLE, Interval, interval_of, parse_body
+from pipeline.formats import MEDIA_TYPES, NDJSON, Interval, interval_of, parse_body
 from pipeline.log import Ack, LateRow
 from pipeline.times import iso
 from server.access import ADMIN, INGEST, Shared
@@ -24,7 +24,6 @@ from server.service import Service
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
-_FORMATS = (NDJSON, N_TRIPLES, TURTLE, TRIG, N_QUADS)
 _NAMED = 5  # of the queries that use a stream, in a message
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
@@ -163,7 +162,7 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.TOO_MANY_REQUESTS,
     ),
-    openapi_extra={"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in _FORMATS}}},
+    openapi_extra={"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in MEDIA_TYPES}}},
 )
 async def post_events(
     name: Name,
@@ -177,7 +176,7 @@ async def post_events(
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", "encoded bodies are not taken", expected="no Content-Encoding"))
     if not media_type(request):
-        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(_FORMATS)))
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(at, start, end)
     body = await read_body(request, service.settings.max_body)
     ack = await _append(service, name, body, request.headers["content-type"], default, idempotency_key)

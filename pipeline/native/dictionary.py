@@ -2,10 +2,14 @@
 
 import numpy as np
 
+from pipeline.native.terms import plain, whole
 from pipeline.native.words import NONE, copied, native, same
 
 START, SIZE, KEY, CLOSE = range(4)
 """Columns of `spans`, a row a term: where it stands first, its bytes, its hash; CLOSE is the place of its closing quote where that is escaped, or 0."""
+
+MAX_TERM = 1 << 18
+"""Bytes; longer ones are for the exact path, whose limit is as many characters."""
 
 PLAIN, ODD = 0, 1
 """Flags of terms: canonical as they stand, or for the exact path to judge."""
@@ -98,3 +102,13 @@ def column_of(text, spans, cells, rows):
             at = copied(texts, at, text, close + 1, start + spans[number, SIZE] - close - 1)
         offsets[k + 1] = at
     return indices, offsets, texts
+
+
+@native.entry_point
+def flags_of(text, offsets):
+    """A flag for each of the terms that stand one after another in the text."""
+    flags = np.empty(len(offsets) - 1, np.uint8)
+    for k in range(len(flags)):
+        i, end = np.int64(offsets[k]), np.int64(offsets[k + 1])
+        flags[k] = PLAIN if i < end and end - i <= MAX_TERM and whole(text, i, end) and plain(text, i, end) else ODD
+    return flags

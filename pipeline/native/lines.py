@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pipeline.native.dictionary import CLOSE, ODD, PLAIN, grown, new_table, number_at, put, slot_of
-from pipeline.native.quads import MAX_TERM, OTHERWISE
+from pipeline.native.dictionary import CLOSE, MAX_TERM, ODD, PLAIN, grown, new_table, number_at, put, slot_of
+from pipeline.native.quads import OTHERWISE
 from pipeline.native.terms import BACKSLASH, COLON, LESS, NEWLINE, QUOTE, RETURN, after_blanks, plain_iri, plain_suffix, plain_text, string_end
 from pipeline.native.times import NO_TIME, instant
 from pipeline.native.words import NONE, native, starts

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.native.dictionary import ODD, PLAIN, SIZE, START, grown, new_table, number_at, put, slot_of
+from pipeline.native.dictionary import MAX_TERM, ODD, PLAIN, SIZE, START, grown, new_table, number_at, put, slot_of
 from pipeline.native.terms import (
     DOT,
     HASH,
@@ -21,8 +21,6 @@ from pipeline.native.words import NONE, native, starts
 
 OTHERWISE = -1
 """Instead of a count: the body is not of the usual shape, and what it says is for the exact path to tell."""
-
-MAX_TERM = 1 << 18
 
 _GENERATED, _STARTS, _ENDS = 0, 1, 2
 _NAMES = (

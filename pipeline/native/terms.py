@@ -238,3 +238,14 @@ def plain(text, i, end):
         return plain_label(text, i, end)
     close, _, escapes = string_end(text, i + 1, np.uint64(0))
     return escapes == 0 and plain_text(text, i + 1, close - 1) and plain_suffix(text, close, end)
+
+
+@native.jit
+def whole(text, i, end):
+    """Whether text[i:end] is one term as far as its quotes and brackets go, so that `plain` may look at it."""
+    if text[i] == LESS or text[i] == UNDERSCORE:
+        return True
+    if text[i] != QUOTE:
+        return False
+    close, _, _ = string_end(text, i + 1, np.uint64(0))
+    return close != NONE and close <= end

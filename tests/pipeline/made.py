@@ -1,7 +1,7 @@
 """Small makings of the pipeline's tests: occurrences, a clock that is set, and waiting for what must come."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -47,3 +47,12 @@ def until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"in vain: {what}"
         time.sleep(0.002)
+
+
+def stream_of(columns: Mapping[str, Sequence[str | None] | pa.Array], options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
+    """The columns as a stream of Arrow record batches."""
+    batch, sink = pa.record_batch(dict(columns)), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    body: bytes = sink.getvalue().to_pybytes()
+    return body

@@ -13,6 +13,7 @@ from engine.literals import parse_term
 from epsparql.terms import Literal
 from pipeline import ntriples
 from pipeline.formats import (
+    ARROW,
     N_QUADS,
     N_TRIPLES,
     NDJSON,
@@ -279,7 +280,14 @@ def test_deep_turtle_neither_overflows_nor_stalls() -> None:
 
 
 def test_media_types() -> None:
-    assert [media_type_of(f"dir/a.{suffix}") for suffix in ("ndjson", "nt", "TTL", "trig", "nq")] == [NDJSON, N_TRIPLES, TURTLE, TRIG, N_QUADS]
+    assert [media_type_of(f"dir/a.{suffix}") for suffix in ("ndjson", "nt", "TTL", "trig", "nq", "arrows")] == [
+        NDJSON,
+        N_TRIPLES,
+        TURTLE,
+        TRIG,
+        N_QUADS,
+        ARROW,
+    ]
     assert parse("<x:a> <x:b> <x:c> .", "Text/Turtle; charset=utf-8") == [("<x:a>", "<x:b>", "<x:c>", None, ARRIVED, ARRIVED)]
     for refuse in (lambda: media_type_of("a.csv"), lambda: parse("", "text/csv")):
         with pytest.raises(FormatError) as caught:

@@ -14,6 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from epsparql.client import ApiError, Client, Closed, Progress, Solution, segment
+from tests.pipeline.made import stream_of
 from tests.server.conftest import DEADLINE_S, event, moment, serving, until, values
 
 SUBPROTOCOL = "epsparql.v1+json"
@@ -68,10 +69,12 @@ class TestFeed:
             assert json.loads(connection.recv(DEADLINE_S))["error"]["status"] == 413
             assert json.loads(connection.recv(DEADLINE_S))["accepted"] == 1
 
-    def test_binary_frames_are_refused(self, url: str, stream: str) -> None:
+    def test_binary_frames_are_arrow(self, url: str, stream: str) -> None:
         with dial(url, f"/streams/{segment(stream)}/feed") as connection:
+            connection.send(stream_of({"s": ["<x:a>"] * 3, "p": ["<x:p>"] * 3, "o": ['"1"', '"2"', '"3"']}))
             connection.send(b"x")
-            assert json.loads(connection.recv(DEADLINE_S))["error"]["status"] == 415
+            assert json.loads(connection.recv(DEADLINE_S))["accepted"] == 3
+            assert json.loads(connection.recv(DEADLINE_S))["error"]["code"] == "arrow"
 
     def test_an_id_makes_an_untimed_frame_safe_to_resend(self, url: str, stream: str, client: Client) -> None:
         frame = '{"id":"f1","s":"<http://example.org/s>","p":"<http://example.org/value>","o":"\\"1\\""}'
