@@ -86,7 +86,7 @@ def rounded(limbs, row):
 
 
 @native.jit
-def bits_from(limbs, row, lowest, shift):
+def bits_from(limbs, row, shift):
     """The sum divided by 2**shift units, rounded down; it has less than 54 bits."""
     word, off = shift >> 5, shift & 31
     found = limbs[row, word] >> off
@@ -101,8 +101,10 @@ def nearest(limbs, row, lowest, leading):
     """Bits of the double nearest to a positive sum whose leading bit is this one."""
     shift = leading - 52
     if shift <= 0:
-        return bits_from(limbs, row, lowest, 0)
-    found = bits_from(limbs, row, lowest, shift)
+        return bits_from(limbs, row, 0)
+    if shift >= 0x7FE:
+        return INFINITY
+    found = bits_from(limbs, row, shift)
     word, off = (shift - 1) >> 5, (shift - 1) & 31
     if (limbs[row, word] >> off) & 1:
         beyond = limbs[row, word] & ((1 << off) - 1)
@@ -110,4 +112,4 @@ def nearest(limbs, row, lowest, leading):
             beyond |= limbs[row, k]
         if beyond != 0 or found & 1:
             found += 1
-    return min((shift << 52) + found, INFINITY)
+    return (shift << 52) + found

@@ -56,7 +56,17 @@ def test_doubles_add_up_exactly(values: list[float], integer: int, order: random
 
 
 @pytest.mark.parametrize(
-    "values", [[1.0, 2.0**-53], [1.0, 2.0**-53, 2.0**-105], [1.0 + 2.0**-52, 2.0**-53], [-1.0, -(2.0**-53)], [0.1, -0.1], [5e-324, -1.0, 1.0]]
+    "values",
+    [
+        [1.0, 2.0**-53],
+        [1.0, 2.0**-53, 2.0**-105],
+        [1.0 + 2.0**-52, 2.0**-53],
+        [-1.0, -(2.0**-53)],
+        [0.1, -0.1],
+        [5e-324, -1.0, 1.0],
+        [1.7e308, 1.7e308],
+        [-1e308] * 40,
+    ],
 )
 def test_ties_go_to_the_even_one(values: list[float]) -> None:
     table = limbs()
