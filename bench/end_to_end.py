@@ -10,10 +10,10 @@ from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, check, drawn, engine_with, texts_of, times_of
 from engine.entries import Block, Events, int64s
 from pipeline.formats import N_QUADS, parse_body
-from pipeline.ordinals import Key, assign, last_keys
+from pipeline.forms import Bindings
+from pipeline.json_text import ndjson
+from pipeline.ordinals import STORED, Key, assign, last_keys
 from pipeline.rdf import GENERATED_AT
-from pipeline.results import Bindings, json_line
-from pipeline.solutions import listed
 from pipeline.times import iso
 
 _ROUNDS = 3
@@ -97,5 +97,5 @@ def _text(solutions: pa.RecordBatch, form: Bindings, last: dict[int, Key]) -> by
     """The lines of ndjson, with their ids."""
     ordinals, runs = assign(solutions.column("registered").to_numpy(), int64s(solutions.column("end")), last)
     last |= last_keys(runs)
-    stored = solutions.append_column(pa.field("ordinal", pa.int64(), nullable=False), pa.array(ordinals))
-    return "".join([json_line(solution, form) + "\n" for solution in listed(stored)]).encode()
+    stored = pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=STORED)
+    return ndjson(stored, dict.fromkeys(stored.column("query").dictionary.to_pylist(), form)).text

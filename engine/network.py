@@ -647,7 +647,15 @@ class Network:
     def hold(self, held: Held) -> None:
         """Marks the terms of program, goals and collectors; what was asked may be asked again."""
         net = self.net
-        for table in (net.at[[c.TRUE_TERM, c.FALSE_TERM]], net.alpha, np.array(list(self._scans.counts), np.int64), net.code, net.templates, net.moves, net.facts):
+        for table in (
+            net.at[[c.TRUE_TERM, c.FALSE_TERM]],
+            net.alpha,
+            np.array(list(self._scans.counts), np.int64),
+            net.code,
+            net.templates,
+            net.moves,
+            net.facts,
+        ):
             held.add(table)
         held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
         held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
