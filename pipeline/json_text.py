@@ -1,7 +1,7 @@
 """Batches of solutions as JSON text, by the compiled writers of pipeline/native."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, assert_never
@@ -19,7 +19,7 @@ _FEWEST_BYTES = 1 << 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """ndjson: `text`, and where each line ends in it, its newline included."""
+    """`text`, and where each solution ends in it, its newline included."""
 
     text: bytes
     ends: Ints
@@ -32,41 +32,37 @@ class Lines:
 
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> Lines:
     """A line each of solutions as stored (`pipeline.ordinals.STORED`); `forms` has what each query's are."""
-    ends_at = np.empty(solutions.num_rows, np.int64)
-    parts = _parts(solutions, forms)
-    text = _written(parts, lambda out, at, row: native.put_lines(out, at, row, ends_at, *parts.arguments))
-    return Lines(text, ends_at)
+    return _written(native.LINES, _parts(solutions, forms))
 
 
 def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
     """The bindings alone, of one SELECT, with commas between them."""
-    parts = _parts(solutions, dict.fromkeys(solutions.column("query").dictionary.to_pylist(), Bindings(variables)))
-    return _written(parts, lambda out, at, row: native.put_bindings(out, at, row, *parts.arguments)).decode()
+    forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), Bindings(variables))
+    return _written(native.OBJECTS, _parts(solutions, forms)).text.decode()
 
 
 def heads(solutions: pa.RecordBatch) -> str:
     """The id, start and end of each, with commas between them."""
-    parts = _parts(solutions, {})
-    return _written(parts, lambda out, at, row: native.put_heads(out, at, row, parts.arguments[2])).decode()
+    return _written(native.HEADS, _parts(solutions, {})).text.decode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """What the writers take after `out`, `at` and `row`; how many rows there are, and bytes enough for nearly all batches like it."""
+    """What the writer takes last; how many rows there are, and bytes enough for nearly all batches like it."""
 
     arguments: tuple[Any, ...]
     rows: int
     room: int
 
 
-def _written(parts: _Parts, put: Callable[[NDArray[np.uint8], int, int], tuple[int, int]]) -> bytes:
-    """Calls `put` until all rows are there, with more room each time."""
-    out, at, row = np.empty(parts.room, np.uint8), 0, 0
+def _written(kind: int, parts: _Parts) -> Lines:
+    """Writes until all rows are there, with more room each time."""
+    out, ends, at, row = np.empty(parts.room, np.uint8), np.empty(parts.rows, np.int64), 0, 0
     while row < parts.rows:
-        row, at = put(out, at, row)
+        row, at = native.put_solutions(kind, out, at, row, ends, *parts.arguments)
         if row < parts.rows:
             out = np.concatenate([out[:at], np.empty(2 * len(out), np.uint8)])
-    return out[:at].tobytes()
+    return Lines(out[:at].tobytes(), ends)
 
 
 def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:

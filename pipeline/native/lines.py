@@ -49,7 +49,7 @@ def _flag(text, spans, number, i, end):
     return ODD
 
 
-@native.inlined
+@native.jit
 def _term(text, i, end, key, place, table, spans, flags, count):
     """The number of the term at text[i:end], `count` if it is new, NONE if it is none of a kind that may stand there without being looked at."""
     iri = i < end and text[i] == LESS
@@ -106,7 +106,7 @@ def _text_value(text, i, seed, member, columns, row, values, table, spans, flags
     return i, table, count
 
 
-@native.inlined
+@native.jit
 def _object(text, i, seed, columns, row, values, table, spans, flags, count):
     """Reads the object whose brace is before `i`: the place after it, NONE where it is for the exact path; its members as bits; the table; the terms."""
     found, columns[G, row] = 0, NONE

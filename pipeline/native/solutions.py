@@ -7,7 +7,10 @@ from pipeline.native.times import put_instant
 from pipeline.native.words import copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
 
 BINDINGS, TRIPLES, VERDICT = range(3)
-"""Forms: what a solution's values are (pipeline/results.py, `Form`)."""
+"""Forms: what a solution's values are (pipeline/forms.py, `Form`)."""
+
+LINES, OBJECTS, HEADS = range(3)
+"""Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise."""
 
 
 def _bytes(text):
@@ -19,8 +22,8 @@ _DATATYPE, _LANGUAGE, _STRING = _bytes('","datatype":"'), _bytes('","xml:lang":"
 _START, _END, _BINDING, _TRIPLES, _VERDICT = (_bytes(t) for t in ('","start":"', '","end":"', '","binding":{', '","triples":"', '","boolean":'))
 _TRUE_TERM, _TRUE, _FALSE = _bytes('"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'), _bytes("true"), _bytes("false")
 _HEX = _bytes("0123456789abcdef")
-_ID = _bytes('{"id":"')
-_OPEN, _CLOSE, _COMMA, _U, _LARGE_U, _SMALL_A, _NEWLINE, _DASH = (np.uint8(ord(c)) for c in "{},uUa\n-")
+_ID, _OPEN, _END_OF_HEAD, _END_OF_LINE = (_bytes(t) for t in ('{"id":"', "{", '"}', "}\n"))
+_CLOSE, _COMMA, _U, _LARGE_U, _DASH = (np.uint8(ord(c)) for c in "},uU-")
 _TEXT_ROOM, _ROW_ROOM = 128, 256
 _NAMED = np.zeros(32, np.uint8)
 for _code, _letter in zip(b"\b\t\n\f\r", b"btnfr", strict=True):
@@ -211,57 +214,35 @@ def _room(values, row, fragments, query, forms):
 
 # ---------------------------------------------------------------- whole pages
 @native.entry_point
-def put_lines(out, at, row, ends_at, values, text, ids, query, fragments, forms):
-    """ndjson lines from `row` on, written from `at` on while there is room; `ends_at` gets the place after each. How many rows are written, and the place.
+def put_solutions(kind, out, at, row, ends_at, values, text, ids, query, fragments, forms):
+    """Solutions from `row` on, written from `at` on while there is room: as `kind` says. `ends_at` gets the place after each. How many are written, and the place.
 
     `values`: the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text.
     `fragments`: texts and their offsets; `forms`, a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last.
     """
     while row < len(query):
-        form, first = forms[query[row], 0], forms[query[row], 1]
         if at + _room(values, row, fragments, query[row], forms) > len(out):
             break
-        at = copied(out, at, fragments[0], fragments[1][first], fragments[1][first + 1] - fragments[1][first])
-        at = _put_times(out, at, ids, row)
-        if form == BINDINGS:
-            at = _put_binding(out, _put(out, at, _BINDING), values, row, text, fragments, first + 1)
+        form, first = forms[query[row], 0], forms[query[row], 1]
+        if row and kind != LINES:
+            out[at] = _COMMA
+            at += 1
+        if kind == LINES:
+            at = copied(out, at, fragments[0], fragments[1][first], fragments[1][first + 1] - fragments[1][first])
+        elif kind == HEADS:
+            at = _put(out, at, _ID)
+        if kind != OBJECTS:
+            at = _put_times(out, at, ids, row)
+        if kind == HEADS:
+            at = _put(out, at, _END_OF_HEAD)
+        elif kind == OBJECTS or form == BINDINGS:
+            at = _put_binding(out, _put(out, at, _BINDING) if kind == LINES else _put(out, at, _OPEN), values, row, text, fragments, first + 1)
         elif form == TRIPLES:
             at = _put_triples(out, _put(out, at, _TRIPLES), values, row, text)
         else:
             at = _put_verdict(out, _put(out, at, _VERDICT), values, row, text)
-        out[at], out[at + 1] = _CLOSE, _NEWLINE
-        at += 2
+        if kind == LINES:
+            at = _put(out, at, _END_OF_LINE)
         ends_at[row] = at
-        row += 1
-    return row, at
-
-
-@native.entry_point
-def put_bindings(out, at, row, values, text, ids, query, fragments, forms):
-    """As `put_lines`, the bindings alone, with commas between them."""
-    while row < len(query):
-        if at + _room(values, row, fragments, query[row], forms) > len(out):
-            break
-        if row:
-            out[at] = _COMMA
-            at += 1
-        out[at] = _OPEN
-        at = _put_binding(out, at + 1, values, row, text, fragments, forms[query[row], 1] + 1)
-        row += 1
-    return row, at
-
-
-@native.entry_point
-def put_heads(out, at, row, ids):
-    """As `put_bindings`: the id and times of each solution as an object."""
-    while row < len(ids[0]):
-        if at + _ROW_ROOM > len(out):
-            break
-        if row:
-            out[at] = _COMMA
-            at += 1
-        at = _put_times(out, _put(out, at, _ID), ids, row)
-        out[at], out[at + 1] = QUOTE, _CLOSE
-        at += 2
         row += 1
     return row, at
