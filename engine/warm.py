@@ -6,10 +6,17 @@ from engine.entries import OCCURRENCES, Block, Events, Register
 from engine.run import Engine
 
 _QUERY = 'SELECT * WHERE { { ?s <p> ?v } SEQ { ?s <q> ?w } FILTER(?v < ?w && getDURATION() < "PT1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
+_GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) AS ?w) WHERE { ?s <p> ?v } GROUP BY ?s"
 
 
 def warm() -> None:
-    """One event through an engine compiles, or loads, all of the kernel: there is one, whatever the query."""
-    event = {"s": "<s>", "p": "<p>", "o": '"1"', "g": None, "start": 0, "end": 0, "late": False}
-    rows = pa.RecordBatch.from_pylist([event], schema=OCCURRENCES)
-    Engine().feed(Block((Register(0, "warm", _QUERY), Events(1, "default", 1, 0)), rows))
+    """A few events through an engine compile, or load, all of the kernel: there is one, whatever the query; and what groups of numbers need."""
+    values = ("integer", "double", "double", "double")
+    events = [
+        {"s": f"<{k}>", "p": "<p>", "o": f'"1"^^<http://www.w3.org/2001/XMLSchema#{kind}>', "g": None, "start": k, "end": k, "late": False}
+        for k, kind in enumerate(values)
+    ]
+    rows = pa.RecordBatch.from_pylist(events, schema=OCCURRENCES)
+    engine = Engine()
+    engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 2)), rows[:3]))
+    engine.feed(Block((Events(3, "default", 1, 3),), rows[3:]))

@@ -23,6 +23,7 @@ _COUNTS = {
     "growth": 1_000_000,
     "threads": 1_000_000,
     "end-to-end": 1_000_000,
+    "windows": 200_000,
     "latency": 200,
     "fuzz": 100_000,
 }
@@ -324,6 +325,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import end_to_end
 
             return end_to_end.measure(workload, n, k)
+        case "windows":
+            from bench import windows
+
+            return windows.measure(n)
         case "latency":
             from bench import latency
 

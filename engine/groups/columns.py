@@ -23,7 +23,7 @@ OLDER, NEWER, EXTREME_WIDTH = range(4, 7)
 CHAINED, N, OLDEST, NEWEST, S_FIRST, S_LAST, LEAST, STAMP, KEY = range(9)
 # then the key, and for each set function: how many it counts
 COUNTED = 0
-# of SUM: how many of each class, the exact sum in units of its scale (HIGH * 2**32 + REST), and the row of `limbs` with that of doubles
+# of SUM: how many of each class, the exact sum in units of its scale (HIGH * 2**32 + REST), and the row of `limbs` with that of doubles, once there is one
 ERRORS, DECIMALS, DOUBLES, NANS, RISES, FALLS, HIGH, REST, LIMBS, SUM_WIDTH = range(10)
 # of MIN and MAX, in a window: the ends of the chain of those that may yet be the answer; without, TERM, CLASS, VALUE, LOW of the answer
 FIRST, LAST = range(2)

@@ -59,7 +59,7 @@ class States:
         """As `Sum` has it, whose float counts are of INFINITY too."""
         counts = [n, row[g.ERRORS], row[g.DECIMALS], 0, row[g.DOUBLES], row[g.NANS], row[g.RISES], row[g.FALLS]]
         units = (row[g.HIGH] << 32) + row[g.REST]
-        limbs = self.tables.limbs[row[g.LIMBS], : g.LIMB_COUNT].tolist()
+        limbs = self.tables.limbs[row[g.LIMBS], : g.LIMB_COUNT].tolist() if row[g.LIMBS] != g.NONE else []
         floating = sum(limb << (32 * k) for k, limb in enumerate(limbs))
         if row[g.DECIMALS]:
             return [counts, 0, str(Decimal(units).scaleb(-scale, WHOLE)), floating]

@@ -33,7 +33,7 @@ def results(function: AggregateFunction, given: Ints, scale: int, terms: TermTab
     if integer.any():
         found[integer] = _interned(_written(int(integer.sum()), write_integers, units[integer] // np.int64(10**scale)), terms)
     if decimal.any():
-        found[decimal] = _interned(_written(int(decimal.sum()), write_quotients, units[decimal], n[decimal], scale), terms)
+        found[decimal] = _interned(_written(int(decimal.sum()), write_quotients, units[decimal], n[decimal], scale, numbers.QUOTIENT_DIGITS), terms)
     if double.any():
         found[double] = _interned(_doubles(given[double, g.RESULT].copy().view(np.float64) / n[double]), terms)
     for k in np.flatnonzero(large).tolist():

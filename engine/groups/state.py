@@ -46,7 +46,7 @@ def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWin
     limbs = np.zeros((_FIRST, g.LIMBS_WIDTH), np.int64)
     limbs[0, g.LOWEST] = g.LIMB_COUNT - 1
     solutions = np.zeros((_FIRST, in_solution), np.int64)
-    return Tables(at, program, np.zeros((_FIRST, in_group), np.int64), np.full(_FIRST, g.NONE, np.int64), solutions, limbs)
+    return Tables(at, program, np.zeros((_FIRST, in_group), np.int64), np.full(1, g.NONE, np.int64), solutions, limbs)
 
 
 def with_room(t: Tables, n: int) -> Tables:

@@ -5,7 +5,7 @@ import numpy as np
 from engine.groups.columns import *
 from engine.groups.compiled import native
 from engine.groups.extremes import append, append_start, improve, leave, leave_start
-from engine.groups.sums import clear_limbs, count
+from engine.groups.sums import count, free_limbs
 
 MIX = np.int64(-7046029254386353131)
 FAR = 1 << 62
@@ -45,7 +45,7 @@ def find(groups, heads, keys, i):
 
 
 @native.jit
-def make(at, program, groups, heads, limbs, keys, i):
+def make(at, program, groups, heads, keys, i):
     """A new group; there is room for it."""
     g = at[FREE_GROUP]
     if g == NONE:
@@ -60,7 +60,7 @@ def make(at, program, groups, heads, limbs, keys, i):
     for a in range(len(program)):
         column = program[a, IN_GROUP]
         if program[a, OP] == SUM:
-            groups[g, column + LIMBS] = take_limbs(at, limbs)
+            groups[g, column + LIMBS] = NONE  # until a double comes
         elif program[a, OP] >= MIN and at[WINDOW] != EVER:
             groups[g, column + FIRST], groups[g, column + LAST] = NONE, NONE
     head = head_of(heads, keys, i)
@@ -68,19 +68,6 @@ def make(at, program, groups, heads, limbs, keys, i):
     heads[head] = g
     at[LIVE] += 1
     return g
-
-
-@native.jit
-def take_limbs(at, limbs):
-    row = at[FREE_LIMBS]
-    if row == NONE:
-        row = at[LIMBS_TOP]
-        at[LIMBS_TOP] += 1
-    else:
-        at[FREE_LIMBS] = limbs[row, 0]
-        limbs[row, 0] = 0
-    limbs[row, LOWEST], limbs[row, HIGHEST] = LIMB_COUNT - 1, 0
-    return row
 
 
 @native.jit
@@ -96,10 +83,7 @@ def forget(at, program, groups, heads, limbs, key_n, g):
         groups[before, CHAINED] = groups[g, CHAINED]
     for a in range(len(program)):
         if program[a, OP] == SUM:
-            row = groups[g, program[a, IN_GROUP] + LIMBS]
-            clear_limbs(limbs, row)
-            limbs[row, 0] = at[FREE_LIMBS]
-            at[FREE_LIMBS] = row
+            free_limbs(at, limbs, groups[g, program[a, IN_GROUP] + LIMBS])
     groups[g, N] = 0
     groups[g, CHAINED] = at[FREE_GROUP]
     at[FREE_GROUP] = g
@@ -107,7 +91,7 @@ def forget(at, program, groups, heads, limbs, key_n, g):
 
 
 @native.jit
-def absorb(program, groups, g, limbs, values, i, start):
+def absorb(at, program, groups, g, limbs, values, i, start):
     """Without window: a group takes a solution's values in."""
     groups[g, N] += 1
     groups[g, LEAST] = min(groups[g, LEAST], start)
@@ -116,7 +100,7 @@ def absorb(program, groups, g, limbs, values, i, start):
         if op == COUNT:
             groups[g, column + COUNTED] += values[i, v + TERM] != 0
         elif op == SUM:
-            count(groups, g, column, values[i, v + CLASS], values[i, v + VALUE], 1, limbs)
+            count(at, groups, g, column, values[i, v + CLASS], values[i, v + VALUE], 1, limbs)
         elif values[i, v + TERM] != 0:
             improve(groups, g, column, op, values[i, v + TERM], values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW])
 
@@ -141,7 +125,7 @@ def enter(at, program, groups, g, solutions, limbs, values, i, start, end):
             continue
         solutions[s, k + CLASS], solutions[s, k + VALUE], solutions[s, k + LOW] = values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW]
         if op == SUM:
-            count(groups, g, column, values[i, v + CLASS], values[i, v + VALUE], 1, limbs)
+            count(at, groups, g, column, values[i, v + CLASS], values[i, v + VALUE], 1, limbs)
         elif values[i, v + TERM] != 0:
             append(groups, g, column, op, solutions, s, k)
     return s
@@ -158,7 +142,7 @@ def exit_(at, program, groups, solutions, limbs, s):
         if op == COUNT:
             groups[g, column + COUNTED] -= solutions[s, k + TERM] != 0
         elif op == SUM:
-            count(groups, g, column, solutions[s, k + CLASS], solutions[s, k + VALUE], -1, limbs)
+            count(at, groups, g, column, solutions[s, k + CLASS], solutions[s, k + VALUE], -1, limbs)
         else:
             leave(groups, g, column, solutions, s, k)
     solutions[s, NEXT] = at[FREE_SOLUTION]

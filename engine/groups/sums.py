@@ -8,8 +8,8 @@ SPARE = 0  # the row of `limbs` that a sum is rounded in
 
 
 @native.jit
-def count(groups, g, at, class_, value, by, limbs):
-    """Adds (`by` 1) or takes away (-1) a value of SUM; `at` is where its columns begin."""
+def count(state, groups, g, at, class_, value, by, limbs):
+    """Adds (`by` 1) or takes away (-1) a value of SUM; its columns begin at `at`, and `state` is where the sweep stands."""
     if class_ == ERROR:
         groups[g, at + ERRORS] += by
     elif class_ <= DECIMAL:
@@ -21,6 +21,8 @@ def count(groups, g, at, class_, value, by, limbs):
     else:
         groups[g, at + DOUBLES] += by
         if class_ == DOUBLE:
+            if groups[g, at + LIMBS] == NONE:
+                groups[g, at + LIMBS] = take_limbs(state, limbs)
             add_double(limbs, groups[g, at + LIMBS], value, by)
         else:
             groups[g, at + NANS + class_ - NAN] += by
@@ -60,6 +62,27 @@ def total_double(groups, g, at, limbs):
     bits = rounded(limbs, SPARE)
     clear_limbs(limbs, SPARE)
     return bits
+
+
+@native.jit
+def take_limbs(state, limbs):
+    row = state[FREE_LIMBS]
+    if row == NONE:
+        row = state[LIMBS_TOP]
+        state[LIMBS_TOP] += 1
+    else:
+        state[FREE_LIMBS] = limbs[row, 0]
+        limbs[row, 0] = 0
+    limbs[row, LOWEST], limbs[row, HIGHEST] = LIMB_COUNT - 1, 0
+    return row
+
+
+@native.jit
+def free_limbs(state, limbs, row):
+    if row != NONE:
+        clear_limbs(limbs, row)
+        limbs[row, 0] = state[FREE_LIMBS]
+        state[FREE_LIMBS] = row
 
 
 @native.jit

@@ -45,7 +45,7 @@ def instant(at, program, groups, heads, solutions, limbs, gained, moments, keys,
         if moments[i, M_SIDE] == SOLUTION:
             g = find(groups, heads, keys, i)
             if g == NONE:
-                g = make(at, program, groups, heads, limbs, keys, i)
+                g = make(at, program, groups, heads, keys, i)
             come(at, program, groups, g, solutions, limbs, moments, values, i)
             if groups[g, STAMP] != at[STAMPED]:
                 groups[g, STAMP] = at[STAMPED]
@@ -73,7 +73,7 @@ def come(at, program, groups, g, solutions, limbs, moments, values, i):
     """A solution comes to its group; of the last so many, the oldest leaves."""
     start, end = moments[i, M_START], moments[i, M_END]
     if at[WINDOW] == EVER:
-        absorb(program, groups, g, limbs, values, i, start)
+        absorb(at, program, groups, g, limbs, values, i, start)
         return
     s = enter(at, program, groups, g, solutions, limbs, values, i, start, end)
     if at[WINDOW] == RANGE:
@@ -123,7 +123,7 @@ def wake(at, program, groups, heads, solutions, limbs, keys, i, out, entry, now)
         return
     new = g == NONE
     if new:
-        g = make(at, program, groups, heads, limbs, keys, i)
+        g = make(at, program, groups, heads, keys, i)
     least = groups[g, LEAST] if groups[g, S_FIRST] == NONE else solutions[groups[g, S_FIRST], START]
     report(at, program, groups, g, solutions, limbs, keys.shape[1], out, entry, min(least, now), now)
     if new:

@@ -3,7 +3,6 @@
 import numpy as np
 
 from engine.groups.compiled import native
-from engine.numbers import QUOTIENT_DIGITS
 from epsparql.terms import XSD
 
 LONGEST = 160
@@ -61,22 +60,22 @@ def write_integers(values, data, offsets):
 
 
 @native.entry_point
-def write_quotients(values, divisors, scale, data, offsets):
-    """Texts of xsd:decimal: value / divisor / 10**scale to QUOTIENT_DIGITS significant digits, half to even."""
+def write_quotients(values, divisors, scale, most, data, offsets):
+    """Texts of xsd:decimal: value / divisor / 10**scale to `most` significant digits, half to even."""
     at, digits = 0, np.empty(64, np.int64)
     for i in range(len(values)):
-        n, point = quotient(abs(values[i]), divisors[i], digits)
+        n, point = quotient(abs(values[i]), divisors[i], most, digits)
         at = begin(data, at, values[i] < 0)
         at = finish(data, write_digits(data, at, digits, n, point - scale), DECIMAL)
         offsets[i + 1] = at
 
 
 @native.jit
-def quotient(value, divisor, digits):
+def quotient(value, divisor, most, digits):
     """Significant digits of value / divisor, how many, and before which of them the point stands."""
     n = digits_of(value // divisor, digits)
     point, rest = n, value % divisor
-    while rest > 0 and n < QUOTIENT_DIGITS:
+    while rest > 0 and n < most:
         digit, rest = rest * 10 // divisor, rest * 10 % divisor
         if n > 0 or digit > 0:
             digits[n] = digit
