@@ -158,7 +158,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
 def timers_of(fragment: Fragment, at: Place) -> Ints:
     """The rows of `timers` for a fragment at its place."""
     acting = np.flatnonzero(acts(table(fragment.nodes, c.NODE_WIDTH))).tolist()
-    return table([[at.node + node, collector_due(fragment, node), -c.BIG] for node in acting], c.TIMER_WIDTH)
+    return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)
 
 
 def acts(nodes: Ints) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`certain` variables are bound in every solution, `possible` ones in some; `timeless`, `timed`: a solution may be."""
+    """`certain` variables are bound in every solution, `possible` ones in some or in none; `timeless`, `timed`: a solution may be."""
 
     certain: Variables
     possible: Variables
@@ -54,7 +54,7 @@ def scope(pattern: a.Pattern, matches: Matches) -> Scope:
             return Scope(x.certain & frozenset(keys), frozenset(keys) | {variable for variable, _ in aggregates}, False)
         case a.SubSelect(inner, projection):
             x = scope(inner, matches)
-            return Scope(x.certain & frozenset(projection), x.possible & frozenset(projection), x.timeless, x.timed)
+            return Scope(x.certain & frozenset(projection), frozenset(projection), x.timeless, x.timed)
         case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right) | a.SeqWithout(left, right, _, _):
             return scope(left, matches).joined(scope(right, matches))
         case a.Union(left, right):

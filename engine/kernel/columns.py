@@ -16,8 +16,8 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
-    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, NODE_WIDTH,
-) = range(35)  # fmt: skip
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, NODE_WIDTH,
+) = range(36)  # fmt: skip
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL,
@@ -69,8 +69,8 @@ R_QUERY, R_NEXT, READ_WIDTH = range(3)
 S_PENDING, S_READS, STREAM_WIDTH = range(3)
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
-# timers: nodes that act at instants of their own; the instant at which a COLLECT is due, and of the last solution of one that is deferred
-T_NODE, T_DUE, T_LATEST, TIMER_WIDTH = range(4)
+# timers: nodes that act at instants of their own; when each is due, the last solution of one that is deferred, its place in the heap; and the heap
+T_NODE, T_DUE, T_LATEST, T_PLACE, T_HEAP, TIMER_WIDTH = range(6)
 AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left
 
 # feed (column-wise): what the kernel is to take in, in order
@@ -93,8 +93,8 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, AT_WIDTH,
-) = range(32)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, AT_WIDTH,
+) = range(33)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most
 

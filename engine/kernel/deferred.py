@@ -3,6 +3,7 @@
 from engine.kernel.columns import *
 from engine.kernel.compile import jit
 from engine.kernel.goals import push, take
+from engine.kernel.timers import set_due
 
 MOST_DEFERRED = 1 << 16
 
@@ -22,14 +23,11 @@ def defer(net, node, side, x):
 @jit
 def schedule(net, node, side):
     """A window with a step is due at the next multiple, if it holds then a solution from before the end of its streams."""
-    timers, now, step = net.timers, net.at[NOW], net.nodes[node, STEP]
+    timers, now, step, k = net.timers, net.at[NOW], net.nodes[node, STEP], net.nodes[node, TIMER]
     following = (now // step + 1) * step
-    for k in range(net.at[TIMER_NODES]):
-        if timers[k, T_NODE] != node:
-            continue
-        if side == LEFT and now <= net.at[HORIZON]:
-            timers[k, T_LATEST] = now
-        timers[k, T_DUE] = following if timers[k, T_LATEST] > following - net.nodes[node, WINDOW] else FOREVER
+    if side == LEFT and now <= net.at[HORIZON]:
+        timers[k, T_LATEST] = now
+    set_due(net, k, following if timers[k, T_LATEST] > following - net.nodes[node, WINDOW] else FOREVER)
 
 
 @jit

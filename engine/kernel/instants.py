@@ -6,9 +6,10 @@ from engine.kernel.deferred import MOST_DEFERRED, report
 from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, write
 from engine.kernel.goals import push, release
 from engine.kernel.joins import arrive_join, go_on_join
-from engine.kernel.negation import arrive_mark, arrive_negative, call_timer, decide, go_on_negative, next_due
+from engine.kernel.negation import arrive_mark, arrive_negative, decide, go_on_negative
 from engine.kernel.net import as_net
 from engine.kernel.policies import arrive_policy
+from engine.kernel.timers import call_timer, next_due, wind
 
 
 @jit
@@ -138,12 +139,12 @@ def open_instant(net, now):
 def close_part(net, until, entry):
     """One part of closing what lies before `until`: timers due, then the lowest waiting stratum. False: all is closed."""
     at = net.at
-    due = next_due(net) if at[TIMER_NODES] > 0 else FOREVER
+    due = next_due(net)
     if due < until and (due <= at[NOW] or at[WAITING] == 0):
         if due > at[NOW] and due != AT_END:
             open_instant(net, due)
         at[ENTRY] = entry
-        call_timer(net, due)
+        call_timer(net)
         return True
     if at[WAITING] > 0:
         at[ENTRY] = entry
@@ -212,4 +213,5 @@ def run(address):
     """Works until the feed is done or the host is needed; the code says which."""
     net = as_net(address)
     net.at[CREDIT] = 0  # the host may have filled pools
+    wind(net)
     return loop(net)

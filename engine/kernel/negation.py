@@ -18,11 +18,10 @@ from engine.kernel.goals import (
     release,
     store_goal,
     store_of,
-    take,
-    unlink,
 )
 from engine.kernel.joins import fits, key_of, merged, terms_of
 from engine.kernel.relations import compatible, same_key, share_a_variable
+from engine.kernel.timers import set_timer
 
 SHARED = BY_RIGHT  # of MINUS: a variable that both sides certainly bind
 ROOM_TO_ASK = 4  # left in the memo, or a step that asks for many goals waits for answers first
@@ -387,7 +386,7 @@ def blocked(net, node, z, after, until):
 @jit
 def blocked_by(net, node, z, after, until, c, hash_):
     rows, nodes = net.rows, net.nodes
-    while c != NONE:
+    while c != NONE and (rows[c, END] > after or is_timeless(net, c)):  # the chain falls in end, and what ended before began before
         if (
             rows[c, HASH] == hash_
             and after < rows[c, START]
@@ -401,60 +400,6 @@ def blocked_by(net, node, z, after, until, c, hash_):
 
 
 # ---------------------------------------------------------------- WITHOUT ... FOR
-@jit
-def set_timer(net, node, x):
-    """x waits in the node's left store, in order of end; a timeless x stands at this instant, its query's t0."""
-    if net.at[NOW] > net.at[HORIZON]:  # solutions of the timers that run on after the end set no further ones
-        release(net, x)
-        return
-    if is_timeless(net, x):
-        net.rows[x, START], net.rows[x, END] = net.at[NOW], net.at[NOW]
-    store = store_of(node, LEFT)
-    store_goal(net, store, key_hash(net, store, x, 0, 0), x, FOREVER)
-
-
-@jit
-def next_due(net):
-    """The least instant at which a timer is due, FOREVER if there is none."""
-    due = FOREVER
-    for k in range(net.at[TIMER_NODES]):
-        due = min(due, due_of(net, k))
-    return due
-
-
-@inlined
-def due_of(net, k):
-    node = net.timers[k, T_NODE]
-    if net.nodes[node, KIND] == COLLECT:
-        return net.timers[k, T_DUE]
-    oldest = net.stores[store_of(node, LEFT), HEAD]
-    if oldest == NONE or net.nodes[node, KIND] != WITHOUTFOR:
-        return FOREVER
-    return net.rows[oldest, END] + net.nodes[node, LIFE_LEFT]
-
-
-@jit
-def call_timer(net, due):
-    """Moves one timer that is due at `due` to the work that waits for the close of this instant."""
-    for k in range(net.at[TIMER_NODES]):
-        if due_of(net, k) > due:
-            continue
-        node = net.timers[k, T_NODE]
-        if net.nodes[node, KIND] == COLLECT:
-            net.timers[k, T_DUE] = FOREVER  # its collector will say when next
-            row = take(net)
-            net.rows[row, START], net.rows[row, END] = BIG, -BIG
-            wait(net, node, RIGHT, row)
-            return
-        store = store_of(node, LEFT)
-        goal = net.stores[store, HEAD]
-        net.stores[store, HEAD] = net.rows[goal, QUEUE]
-        net.stores[store, COUNT] -= 1
-        unlink(net, net.heads, goal)
-        wait(net, node, LEFT, goal)
-        return
-
-
 @jit
 def decide_timer(net, node, x):
     """x, if nothing compatible came after it in time, on [its start, its end + duration]."""

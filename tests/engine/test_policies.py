@@ -1,6 +1,7 @@
 """The consumption policies (semantics.md section 9): answers derived by hand, and the engine against the reference evaluator."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
@@ -8,14 +9,15 @@ from hypothesis import strategies as st
 
 import epsparql
 from engine.check import check
-from engine.entries import POLICIES, Register
+from engine.entries import POLICIES, Drop, Register
 from engine.errors import Refusal
+from engine.kernel import columns as c
 from engine.run import Engine
 from epsparql.algebra import DEFAULT_STREAM
 from tests import strategies
-from tests.feeds import PREFIXES, parse_facts, parse_feed, show, shown
+from tests.feeds import PREFIXES, Body, parse_facts, parse_feed, show, shown
 from tests.oracle import Fact, Occurrence, Settings
-from tests.running import Runner, block, blocks, entries, results, run, run_engine, run_oracle, without
+from tests.running import Runner, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
 RECENT, CHRONOLOGICAL = Settings("recent"), Settings("chronological")
 both = pytest.mark.parametrize("run_", [run_oracle, run_engine])
@@ -38,6 +40,7 @@ TABLE = [
         "{ { ?s :A ?a } OPTIONAL { ?a :K ?k } } SEQ { ?s :B ?k }", "A(1)@1 K(2,8)@2 A(2)@2 A(3)@3 B(8)@4 B(9)@5",
         "a=2,k=8,s=s@2-4 a=3,k=8,s=s@3-4 a=3,k=9,s=s@3-5", "a=1,k=8,s=s@1-4 a=3,k=9,s=s@3-5", id="unbound variables are a key of their own",
     ),
+    pytest.param(f"{A} SEQ {{ SELECT ?a {{ ?t :B ?b }} }}", "A(1)@1 A(2)@2 B(1)@3", "a=1,s=s@1-3 a=2,s=s@2-3", "a=1,s=s@1-3", id="what a sub-SELECT projects is a key, bound or not"),
     pytest.param(f"{A} MEETS {B}", "A(1)@1-3 A(2)@2-3 B(1)@3-4", "a=2,b=1,s=s@2-4", "a=1,b=1,s=s@1-4", id="MEETS"),
     pytest.param(f"{A} MEETS {B}", "A(1)@1-3 A(2)@4 B(1)@3-5", "", "a=1,b=1,s=s@1-5", id="MEETS: the latest one does not meet"),
     pytest.param(f"{A} MEETS {B}", "A(1)@1-3 A(2)@2-3 B(1)@3", "a=1,b=1,s=s@1-3 a=2,b=1,s=s@2-3", "a=1,b=1,s=s@1-3", id="MEETS: all of the instant are tried"),
@@ -120,6 +123,48 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
         Engine().admit(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)
 
 
+# ---------------------------------------------------------------- what is kept
+def kept(policy: str, pattern: str, bodies: list[Body]) -> int:
+    """Goals that the engine holds when all has come but the streams go on."""
+    engine = Engine()
+    engine.feed(block(entries({"q": f"{PREFIXES}SELECT * WHERE {{ {pattern} }}"}, (), bodies, (), settings={"q": Settings(policy)})))
+    (member,) = engine.members
+    return int(member.network.net.stores[:, c.COUNT].sum())
+
+
+def readings(feed: str) -> list[Body]:
+    return in_order({DEFAULT_STREAM: parse_feed(feed)})
+
+
+KEPT = [
+    pytest.param("recent", f"{A} SEQ {B}", " ".join(f"A(s{k % 3},{k})@{k}" for k in range(100)) + " B(s,1)@100", 3, id="recent: one goal of each key"),
+    pytest.param("recent", f"{A} SEQ {B}", " ".join(f"A({k})@5" for k in range(100)) + " B(1)@6", 1, id="recent: one of an instant"),
+    pytest.param(
+        "recent", f"{A} PAR {B} WITHIN 5", " ".join(f"A(s{k},1)@{k} B(t{k},1)@{k}" for k in range(100)), 2 * 6, id="recent: none that a window has left",
+    ),
+    pytest.param(
+        "chronological", f"{A} SEQ {B} WITHIN 5", " ".join(f"A({k})@{k}" for k in range(10)) + " B(1)@11 B(2)@12 B(3)@12 B(4)@13", 7, id="chronological: what is not consumed",
+    ),
+    pytest.param("chronological", f"{A} PAR {B}", "B(1)@1-3 B(2)@1-3 A(1)@2-4 A(2)@5", 1, id="chronological: right goals until they are served"),
+    pytest.param("chronological", f"{A} SEQ {B}", " ".join(f"A({k})@{k}" for k in range(0, 400, 2)) + " " + " ".join(f"B({k})@{k}" for k in range(1, 401, 2)) + " B(0)@500", 0, id="chronological: goals go one by one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "pattern", "feed", "goals"), KEPT)
+def test_what_is_kept(policy: str, pattern: str, feed: str, goals: int) -> None:
+    assert kept(policy, pattern, [*readings(feed), *readings("X@1000")]) == goals
+
+
+@both
+@pytest.mark.parametrize("chosen", [RECENT, CHRONOLOGICAL])
+def test_a_crowd_of_one_instant_is_in_order(run_: Runner, chosen: Settings) -> None:
+    """Goals that end together, each longer than the one before, and two of each length."""
+    feed = " ".join(f"A({k % 2},{k})@{200 - k // 2}-300" for k in range(160)) + " " + " ".join(f"B({k % 2},{k})@{400 + k}" for k in range(160))
+    pairs = {f"a={k},b={159 - k - 1 + 2 * (k % 2)},s={k % 2}@{200 - k // 2}-{559 - k - 1 + 2 * (k % 2)}" for k in range(160)}
+    expected = pairs if chosen is CHRONOLOGICAL else {f"a={k % 2},b={k},s={k % 2}@200-{400 + k}" for k in range(160)}
+    assert set(answers(run_, f"{A} SEQ {B}", feed, "", chosen)) == expected
+
+
 # ---------------------------------------------------------------- by chance
 SCALE = int(os.environ.get("EQUIVALENCE_SCALE", "1"))
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -184,3 +229,20 @@ def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str
     note(f"{chosen}\n{rule}\n{query}\n{ {name: show(stream) for name, stream in fed.items()} }")
     ran = run_engine(texts, fed, (), chosen)
     assert ran == run_oracle(without(texts, texts.keys() - ran.keys()), fed, (), chosen)
+
+
+@settings(max_examples=30 * SCALE, suppress_health_check=SLOW)
+@given(first=queries(), second=queries(), chosen=st.tuples(policies(), policies()), fed=strategies.feeds(14), data=st.data())
+def test_two_queries(first: str, second: str, chosen: tuple[Settings, Settings], fed: list[Occurrence], data: st.DataObject) -> None:
+    """What the host orders for one is ordered for the other at the same instant, and one is dropped without a trace in the other."""
+    texts, how = {"q": first, "r": second}, dict(zip("qr", chosen, strict=True))
+    assume(all(accepted(texts[name], how[name]) for name in texts))
+    note(f"{how}\n{first}\n{second}\n{show(fed)}")
+    bodies = in_order({DEFAULT_STREAM: fed})
+    assert run_engine(texts, {DEFAULT_STREAM: fed}, (), how) == run_oracle(texts, {DEFAULT_STREAM: fed}, (), how)
+    log = entries(texts, {DEFAULT_STREAM: fed}, bodies, (), settings=how)
+    registered = next(entry.offset for entry, _ in log if isinstance(entry, Register) and entry.name == "r")
+    at = data.draw(st.integers(registered + 1, len(log)))
+    cut = [(replace(entry, offset=k), rows) for k, (entry, rows) in enumerate([*log[:at], (Drop(at, registered, "r"), ()), *log[at:]])]
+    alone = run_engine({"q": first}, {DEFAULT_STREAM: fed}, (), how)
+    assert results({"q": first}, [s for s in run([block(cut)]).emitted if s[0] == "q"]) == alone
