@@ -15,6 +15,7 @@ from engine.kernel import columns as c
 from engine.planned import Planned
 from engine.planning.queries import RANK
 from engine.terms import IRI, LITERAL, TermTable
+from engine.text.order import pick
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
@@ -59,44 +60,42 @@ def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTab
 
 def _selected(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable) -> Found:
     """Solutions of SELECTs that show equally many variables."""
-    numbers = cells(np.array([one.shown for one in planned], np.int64).reshape(len(planned), -1), which, rows)
-    by_name = cells(np.array([one.shown_by_name for one in planned], np.int64).reshape(len(planned), -1), which, rows)
-    ranks = cells(np.array([[one.columns.get(RANK, c.NONE)] for one in planned], np.int64), which, rows)[:, 0]
-    order = in_order(which, rows, ranks, by_name, terms)
-    rows, numbers, which = rows[order], numbers[order], which[order]
+    by_name, ranks = [one.shown_by_name for one in planned], [[one.columns.get(RANK, c.NONE)] for one in planned]
+    order = in_order(which, rows, cells(ranks, which, rows)[:, 0], cells(by_name, which, rows), terms)
+    numbers = cells([one.shown for one in planned], which, rows, order)
+    return _in_texts(planned, which[order], rows[order], numbers, terms)
+
+
+def _in_texts(planned: Sequence[Planned], which: Ints, rows: Ints, numbers: Ints, terms: TermTable) -> Found:
+    """Found rows that show the terms with these numbers (rows x terms)."""
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * numbers.shape[1]
     values = pa.ListArray.from_arrays(pa.array(offsets), terms.text_array(numbers.reshape(-1)))
     return Found(planned, which, rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
 
 
-def cells(columns: Ints, which: Ints, rows: Ints) -> Ints:
+def cells(columns: Sequence[Sequence[int]], which: Ints, rows: Ints, order: Ints | None = None) -> Ints:
     """Of each row of `out` the terms in its query's row columns; what has no column is unbound."""
-    if len(columns) == 1:
-        wanted = columns[0]
-        found = rows[:, wanted + (c.OUT_VAR - c.VAR)]
-    else:
-        wanted = columns[which]
-        found = np.take_along_axis(rows, wanted + (c.OUT_VAR - c.VAR), axis=1)
-    return np.where(wanted == c.NONE, 0, found)
+    wanted = np.array(columns, np.int64).reshape(len(columns), -1)
+    wanted[wanted != c.NONE] += c.OUT_VAR - c.VAR
+    found = np.empty((len(rows), wanted.shape[1]), np.int64)
+    pick(rows, which, wanted, np.arange(len(rows)) if order is None else order, found)
+    return found
 
 
 def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) -> Found:
     """Solutions of a query of another form."""
     assert not isinstance(planned.query, a.Select)
-    shown = shown_by(planned.query)
-    numbers = np.column_stack([column_of(planned, rows, v) for v in shown]) if shown else np.zeros((len(rows), 0), np.int64)
-    which = np.zeros(len(rows), np.int64)
-    order = in_order(which, rows, column_of(planned, rows, RANK), numbers[:, np.argsort([v.name for v in shown], kind="stable")], terms)
-    rows, numbers = rows[order], numbers[order]
+    which, shown = np.zeros(len(rows), np.int64), in_name_order(shown_by(planned.query))
+    numbers = cells([[planned.columns.get(v, c.NONE) for v in shown]], which, rows)
+    order = in_order(which, rows, column_of(planned, rows, RANK), numbers, terms)
+    rows = rows[order]
+    if isinstance(planned.query, a.Ask):
+        return _in_texts((planned,), which, rows, numbers[order], terms)
     if isinstance(planned.query, a.Construct):
         values, kept = statements(planned, planned.query, rows, terms)
-        rows = rows[kept]
-    elif isinstance(planned.query, a.Describe):
-        values, kept = described_by(planned, planned.query, rows, terms, known)
-        rows = rows[kept]
     else:
-        offsets = np.arange(len(rows) + 1, dtype=np.int32) * numbers.shape[1]
-        values = pa.ListArray.from_arrays(pa.array(offsets), terms.text_array(numbers.reshape(-1)))
+        values, kept = described_by(planned, planned.query, rows, terms, known)
+    rows = rows[kept]
     return Found((planned,), which[: len(rows)], rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
 
 
@@ -128,35 +127,12 @@ def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
 
 
 def in_order(which: Ints, rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
-    """The order of emission, query by query; the kernel gives a query's rows by entry and end, and terms are only looked at where the
-    start is equal too.
+    """The order of emission, query by query; the kernel gives a query's rows by entry and end.
 
-    Ranks, where a query orders its solutions, come before starts.
+    There ranks decide where a query orders its solutions, which count from 1; else starts, then terms.
     """
-    entry, start, end = rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END]
-    place = np.zeros(len(rows), np.int64)
-    np.cumsum((np.diff(which) != 0) | (np.diff(entry) != 0) | (np.diff(end) != 0), out=place[1:])
-    if len(rows) == place[-1] + 1:
-        return np.arange(len(rows))
-    if rank.any():
-        return np.lexsort((rank, place))
-    order = by_start(place, start)
-    same = (np.diff(place[order]) == 0) & (np.diff(start[order]) == 0)
-    if same.any() and numbers.shape[1]:
-        tied = np.append(same, False) | np.insert(same, 0, False)
-        ranks = np.zeros_like(numbers)
-        ranks[order[tied]] = terms.in_order(numbers[order[tied]])
-        order = np.lexsort((*ranks.T[::-1], start, place))
-    return order
-
-
-def by_start(place: Ints, start: Ints) -> Ints:
-    """Order by place, then start: over one number where both fit into it, because rows of a place come nearly sorted."""
-    since = start - start.min()
-    width = int(since.max()) + 1
-    if (int(place[-1]) + 1) * width < 1 << 62:
-        return np.argsort(place * width + since, kind="stable")
-    return np.lexsort((start, place))
+    by = np.where(rank != 0, rank, rows[:, c.OUT_START])
+    return terms.places_in_order(which, rows, c.OUT_ENTRY, c.OUT_END, by, numbers)
 
 
 def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:

@@ -11,7 +11,6 @@ from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.approximation import approximation
@@ -19,6 +18,7 @@ from engine.expressions import parse_term
 from engine.text import columns as c
 from engine.text.gather import gather, look_up, mark_bound, measure
 from engine.text.held import mark_all, mark_rows
+from engine.text.order import sort_places, sort_rows
 from engine.text.table import enter, intern_one, intern_strings, spread, sweep, value_from
 from epsparql.terms import Term
 
@@ -208,11 +208,18 @@ class TermTable:
     def in_order(self, numbers: Ints) -> Ints:
         """Ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
         distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
-        offsets, data, _ = self._gathered(distinct)
-        order = pc.sort_indices(pa.StringArray.from_buffers(len(distinct), pa.py_buffer(offsets), pa.py_buffer(data))).to_numpy()
-        rank = np.empty(len(distinct), np.int64)
+        order, spare, rank = np.empty((3, len(distinct)), np.int64)
+        sort_rows(np.zeros(len(distinct), np.int64), distinct.reshape(-1, 1), self._cells, self._text, order, spare)
         rank[order] = np.arange(len(distinct))
         return rank[which].reshape(numbers.shape)
+
+    def places_in_order(self, which: Ints, rows: Ints, entry: int, end: int, by: Ints, numbers: Ints) -> Ints:
+        """The order of rows in which those with equal `which` and columns `entry` and `end` stand together: there first `by` decides, then
+        the texts of `numbers` (rows x columns).
+        """
+        order, spare = np.empty((2, len(rows)), np.int64)
+        sort_places(which, rows, entry, end, by, numbers, self._cells, self._text, order, spare)
+        return order
 
     def _gathered(self, numbers: Ints) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
         """Offsets and bytes of texts, "" for unbound, and how many are."""

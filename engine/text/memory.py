@@ -79,6 +79,12 @@ def leading_zeros(typingctx, a):
 
 
 @intrinsic
+def big_end_first(typingctx, a):
+    """The word with its bytes the other way round."""
+    return types.uint64(types.uint64), lambda context, builder, sig, args: builder.bswap(args[0])
+
+
+@intrinsic
 def as_double(typingctx, bits):
     """The IEEE double of these bits."""
     return types.float64(types.uint64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())
