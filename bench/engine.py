@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, Ints, blocks, check, drawn, engine_with, texts_of, times_of
@@ -97,16 +96,12 @@ def feeds(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BATCH) 
     """What the kernel takes in, batch by batch. Objects are terms only if they are `valued`."""
     n = len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)
-    feed[c.IN_S] = _numbers(terms, [f"<http://example.org/id/{key}>" for key in range(int(events.ids.max()) + 1)])[events.ids]
-    feed[c.IN_P] = _numbers(terms, [f"<http://example.org/{name}>" for name in "abc"])[events.types]
-    feed[c.IN_O] = _numbers(terms, texts_of(events.values)) if valued else np.arange(n) + _FIRST_TERM
+    feed[c.IN_S] = terms.intern_all([f"<http://example.org/id/{key}>" for key in range(int(events.ids.max()) + 1)])[events.ids]
+    feed[c.IN_P] = terms.intern_all([f"<http://example.org/{name}>" for name in "abc"])[events.types]
+    feed[c.IN_O] = terms.intern_all(texts_of(events.values)) if valued else np.arange(n) + _FIRST_TERM
     feed[c.IN_START] = feed[c.IN_END] = times_of(0, n)
     feed[c.IN_ENTRY] = feed[c.IN_SINCE] = np.arange(n) // batch + 1
     return [np.ascontiguousarray(feed[:, first : first + batch]) for first in range(0, n, batch)]
-
-
-def _numbers(terms: TermTable, texts: Sequence[str]) -> Ints:
-    return terms.map_dictionary(pa.array(texts, pa.utf8()).dictionary_encode())
 
 
 def _baseline(path: Path) -> Any:

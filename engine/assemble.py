@@ -181,6 +181,8 @@ def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     if not parts:
         return NOTHING
     planned = [one for f in parts for one in f.planned]
+    if len(planned) == 1:
+        return one_querys(parts[0])
     by_name = sorted(range(len(planned)), key=lambda k: planned[k].name)
     rank = np.empty(len(planned), np.int32)
     rank[by_name] = np.arange(len(planned), dtype=np.int32)
@@ -188,12 +190,18 @@ def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     which = np.concatenate([rank[f.which + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
     entry, start, end = (np.concatenate([getattr(f, name) for f in parts]) for name in ("entry", "start", "end"))
     values = pa.concat_arrays([f.values for f in parts]) if len(parts) > 1 else parts[0].values
-    if len(planned) > 1:
-        order = np.lexsort((which, start, end, entry))
-        which, entry, start, end, values = which[order], entry[order], start[order], end[order], values.take(pa.array(order))
+    order = np.lexsort((which, start, end, entry))
+    which, entry, start, end, values = which[order], entry[order], start[order], end[order], values.take(pa.array(order))
     registered = np.array([planned[k].registered for k in by_name], np.int64)
     names = pa.DictionaryArray.from_arrays(pa.array(which), pa.array([planned[k].name for k in by_name], pa.utf8()))
     return batch(names, registered[which], entry, start, end, values)
+
+
+def one_querys(found: Found) -> pa.RecordBatch:
+    """The solutions of one query, which are in order."""
+    (planned,) = found.planned
+    names = pa.DictionaryArray.from_arrays(pa.array(found.which.astype(np.int32)), pa.array([planned.name], pa.utf8()))
+    return batch(names, np.full(len(found.entry), planned.registered, np.int64), found.entry, found.start, found.end, found.values)
 
 
 def batch(names: pa.DictionaryArray, registered: Ints, entry: Ints, start: Ints, end: Ints, values: pa.ListArray) -> pa.RecordBatch:

@@ -4,10 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.entries import END_OF_TIME, Entry, Events, Finish, Tick
 from engine.kernel import columns as c
+from engine.terms import TermTable
+from engine.text.intake import HEIGHT, ROW
 
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)
@@ -36,15 +39,6 @@ def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -
     stream.latest = max(stream.latest, ends.get(entry.offset, NO_TIME))
     stream.fed = True
     return entry.stream
-
-
-def latest_ends(events: Sequence[Events], end: Ints) -> dict[int, int]:
-    """By offset, the latest end of what each of a block's Events brings; its occurrences end at `end`, in order."""
-    events = [entry for entry in events if entry.rows]
-    if len(events) <= 1:
-        return {entry.offset: int(end.max()) for entry in events}
-    starts = np.cumsum([0, *(entry.rows for entry in events[:-1])])
-    return dict(zip((entry.offset for entry in events), np.maximum.reduceat(end, starts).tolist(), strict=True))
 
 
 def latest_of(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
@@ -107,6 +101,12 @@ class Arrivals:
         return found
 
     @property
+    def row(self) -> Ints:
+        """Which row of its block each was, until a network is fed."""
+        found: Ints = self.table[c.IN_ENTRY]
+        return found
+
+    @property
     def since(self) -> Ints:
         found: Ints = self.table[c.IN_SINCE]
         return found
@@ -127,6 +127,27 @@ class Arrivals:
 
 
 NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
+
+
+_TAKEN = slice(c.IN_S, c.IN_S + HEIGHT)
+assert c.IN_ENTRY == c.IN_S + ROW, "a feed has the columns of OCCURRENCES in their order"
+
+
+def taken(rows: pa.RecordBatch, terms: TermTable, *, wanted: bool) -> Arrivals:
+    """The OCCURRENCES that are not late; whence they come is left to be written. Terms are numbered only if they are `wanted`."""
+    table = np.empty((c.FEED_HEIGHT, rows.num_rows), np.int64)
+    table[c.IN_KIND] = c.OCCURRENCE
+    kept = terms.take(rows, table[_TAKEN], wanted=wanted)
+    return Arrivals(table if kept == len(table[0]) else table[:, :kept].copy())
+
+
+def latest_ends(arrived: Arrivals) -> dict[int, int]:
+    """By offset, the latest end of what each entry brought; what an entry brought stands together."""
+    since, end = arrived.since, arrived.end
+    if len(end) == 1:
+        return {int(since[0]): int(end[0])}
+    first = np.flatnonzero(np.diff(since, prepend=-1))
+    return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
 
 
 def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:

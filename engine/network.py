@@ -476,19 +476,18 @@ class Network:
 
     def _spread_heads(self) -> None:
         """Hash tables of at least as many heads as what hangs on them."""
-        net = self.net
-        timeless = int(net.at[c.TIMELESS_GOALS])
+        at = self.net.at.tolist()
         held = {
-            "heads": int(net.at[c.USED] - net.at[c.FREE]) - timeless,
-            "timeless": timeless,
-            "seen_heads": int(max(net.at[c.SEEN_N], net.at[c.SEEN_MOST])),
-            "question_heads": int(net.at[c.ASKED]),
+            "heads": at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS],
+            "timeless": at[c.TIMELESS_GOALS],
+            "seen_heads": max(at[c.SEEN_N], at[c.SEEN_MOST]),
+            "question_heads": at[c.ASKED],
         }
         for name, spreader in SPREADERS.items():
             if held[name] > len(getattr(self.net, name)):
                 heads = np.full(1 << held[name].bit_length(), c.NONE, np.int64)
                 spreader(self.address, heads)
-                self._hold(self.net._replace(**{name: heads}))  # type: ignore[arg-type]  # mypy takes a name for each field's type
+                self._hold(self.net._replace(**{name: heads}))
 
     def _fail(self, number: int) -> None:
         planned = self.numbered[number]

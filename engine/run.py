@@ -9,8 +9,8 @@ import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
-from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, time_of, together
-from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick, int64s
+from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
+from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
 from engine.errors import LogGap, Refusal
 from engine.expressions import parse_term
 from engine.facts import FactIndex
@@ -82,19 +82,20 @@ class Engine:
             self._ends = {}
             return {}
         events = [e for e in block.entries if isinstance(e, Events)]
-        end, late = int64s(rows.column("end")), rows.column("late")
-        kept = None if not late.true_count else ~late.to_numpy(zero_copy_only=False)
-        self._ends = latest_ends(events, end if kept is None else np.where(kept, end, NO_TIME))
-        if not self.members and not any(isinstance(e, Register) for e in block.entries):
+        wanted = bool(self.members) or any(isinstance(e, Register) for e in block.entries)
+        arrived = taken(rows, self.terms, wanted=wanted)
+        if len(events) == 1:
+            arrived.table[c.IN_SINCE] = events[0].offset
+        else:
+            arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
+        self._ends = latest_ends(arrived)
+        if not wanted:
             return {}
-        s, p, o, g = (self.terms.map_dictionary(rows.column(name)) for name in ("s", "p", "o", "g"))
-        since = events[0].offset if len(events) == 1 else np.repeat([e.offset for e in events], [e.rows for e in events])
-        everything = arrivals(s, p, o, g, int64s(rows.column("start")), end, since)
         names = list(dict.fromkeys(e.stream for e in events))
         if len(names) == 1:
-            return {names[0]: everything if kept is None else everything.where(kept)}
-        which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])
-        return {name: everything.where((which == k) if kept is None else kept & (which == k)) for k, name in enumerate(names)}
+            return {names[0]: arrived}
+        which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
+        return {name: arrived.where(which == k) for k, name in enumerate(names)}
 
     def _control(self, entry: Register | Drop | Facts | DropStream, changes: list[StateChange]) -> None:
         self._layout = None

@@ -4,6 +4,7 @@ Texts stand one after the other in an arena of UTF-8; a term that nothing holds 
 (docs/decisions/0011-terms-in-arrays.md).
 """
 
+import ctypes
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from engine.expressions import parse_term
 from engine.text import columns as c
 from engine.text.gather import gather, look_up, mark_bound, measure
 from engine.text.held import mark_all, mark_rows
+from engine.text.intake import taken
 from engine.text.order import sort_places, sort_rows
 from engine.text.table import enter, intern_one, intern_strings, spread, sweep, value_from
 from epsparql.terms import Term
@@ -32,6 +34,10 @@ _SPARE_BYTES = 1 << 8  # for each of the spare terms
 _CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
 _FEW = 1 << 6
 _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
+
+
+_address_in = ctypes.pythonapi.PyCapsule_GetPointer
+_address_in.restype, _address_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
 class Holder(Protocol):
@@ -110,6 +116,16 @@ class TermTable:
         while (number := int(intern_one(*self._arrays(), source))) < 0:
             self._make_room(len(written))
         return number
+
+    def take(self, rows: pa.RecordBatch, table: Ints, *, wanted: bool) -> int:
+        """Fills the columns of `table` (HEIGHT x rows) with the OCCURRENCES that are not late, and says how many these are: the numbers of s, p,
+        o, g (unless they are not `wanted`), then start, end, and which row each was.
+        """
+        _, exported = rows.__arrow_c_array__()
+        address = _address_in(exported, b"arrow_array")
+        while (kept := int(taken(*self._arrays(), address, wanted, table))) < 0:
+            self._make_room(-1 - kept)
+        return kept
 
     def intern_all(self, texts: Sequence[str]) -> Ints:
         """The numbers of terms given as canonical N-Triples texts."""
