@@ -42,7 +42,7 @@ def _read(body: bytes) -> pa.Table:
             _check_schema(reader.schema)
             table = reader.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError, struct.error) as fault:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as fault:
         raise FormatError("arrow", f"this is no stream of Arrow record batches: {fault}", expected="Arrow's IPC streaming format") from None
     return table
 
