@@ -1,12 +1,12 @@
 """Aggregates over sliding, hopping and count windows of 100 to 50,000 events, as test 1 of the EP-SPARQL paper: the cost of an event is not to depend on the size."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from bench.line import WrongCount, line, one_core
 from engine.entries import INSTANT, OCCURRENCES, Block, Events, Micros, Register
 from engine.run import Engine
 
@@ -30,17 +30,18 @@ VALUES: dict[str, Callable[[np.random.Generator, int], list[str]]] = {
 
 def measure(n: int, sizes: Sequence[int] = SIZES) -> Iterator[str]:
     """One JSON line for each window, type of value and size; the time is the engine's, from blocks of events to blocks of solutions."""
+    one_core()
     for name, values in VALUES.items():
         feed = list(blocks(values(np.random.default_rng(42), n), name))
         for window, written in WINDOWS.items():
             _run(written(sizes[0]), feed[:2])  # compiled code is loaded
             for size in sizes:
-                yield _line(window, name, size, n, *_run(written(size), feed))
-
-
-def _line(window: str, values: str, size: int, n: int, solutions: int, wall_s: float, cpu_s: float) -> str:
-    what = {"bench": "windows", "window": window, "values": values, "size": size, "n": n, "solutions": solutions}
-    return json.dumps(what | {"events_per_s": round(n / wall_s), "cpu_s": round(cpu_s, 3)})
+                solutions, wall_s, cpu_s = _run(written(size), feed)
+                expected = (n - 1) * 10 // size if window == "hopping" else n - 1  # the last instant is still open
+                if solutions != expected:
+                    raise WrongCount(f"windows, {window} of {size} {name}s", solutions, expected)
+                what = {"window": window, "values": name, "size": size, "n": n, "solutions": solutions}
+                yield line("windows", **what, events_per_s=round(n / wall_s), cpu_s=round(cpu_s, 3))
 
 
 def blocks(lexical: Sequence[str], datatype: str) -> Iterator[Block]:
