@@ -8,7 +8,7 @@ from typing import assert_never
 from engine.entries import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from engine.kernel import columns as c
 from engine.operators import RELATIONS
-from engine.planning import conditions, joins, negation, paths, policies, triples
+from engine.planning import conditions, joins, negation, paths, policies, shapes
 from engine.scope import Matches, Scope, Variables, conjuncts, parts, scope
 from epsparql import algebra as a
 from epsparql.errors import Span, Warning_
@@ -140,7 +140,7 @@ class _Reader:
 
     def _triples(self, bgp: a.Bgp, under: Under) -> None:
         """A cross join is where a triple shares no variable with those that it is joined to before, in the plan's order."""
-        ordered = triples.in_order(bgp.triples)
+        ordered = shapes.in_order(bgp.triples, {})
         alone = [self.scope(a.Bgp((triple,))) for triple in ordered]
         before, kept = alone[0] if alone else self.scope(bgp), False
         for triple, other in zip(ordered[1:], alone[1:], strict=True):

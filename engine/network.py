@@ -20,6 +20,7 @@ from engine.literals import FALSE, TRUE
 from engine.operators import OPERATORS
 from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
+from engine.planning.shapes import EVERYTHING, Rates, predicates_of
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
 from engine.tables import Ranges, Scans, ranges_around, scans_in, with_rows
@@ -40,6 +41,9 @@ SPREADERS: dict[str, Callable[[int, Ints], None]] = {
 """How each table of chains is moved to a larger one."""
 MOST_FOUND = 1 << 16
 """Rows of `out` that the host takes before it grants more room."""
+
+
+NO_RATES: Rates = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +132,7 @@ class Network:
     def reads(self) -> KeysView[str]:
         return self._readers.keys()
 
-    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED) -> Names:
+    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, *, turns: bool = True) -> Names:
         from engine.solver import Solver  # which has a network inside
 
         solvers: list[Solver] = []
@@ -138,7 +142,15 @@ class Network:
                 solvers[:] = [Solver(self.terms, inner, self.known, policy)]
             return solvers[-1].solve(contents, now)
 
-        return Names(self.terms.intern, self._stream, facts.matching, facts.schema, query, policy, once)
+        return Names(self.terms.intern, self._stream, facts.matching, facts.schema, query, policy, rates, turns, once)
+
+    def rates_for(self, query: a.Query) -> Rates:
+        """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
+        seen = self.net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)[:, c.ALPHA_SEEN]
+        if not seen[0]:
+            return NO_RATES
+        numbers = {text: self.terms.intern(text) for text in sorted(predicates_of(query))}
+        return {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
 
     def _stream(self, name: str) -> int:
         if name not in self.streams:
@@ -147,13 +159,20 @@ class Network:
             self._hold(self.net._replace(streams=np.concatenate([self.net.streams, row])))
         return self.streams[name]
 
-    def add(self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED) -> None:
-        """Plans a rewritten query and puts it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+    def add(
+        self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
+        rates: Rates | None = None, *, turns: bool = True,
+    ) -> None:  # fmt: skip
+        """Plans a rewritten query, by the rates observed if none are given, and puts it into rows that are free.
+
+        Raises Refusal, Cycle; whatever is raised, nothing has changed.
+        """
         self.known = facts
-        fragment = plan(query, self.names(facts, name, policy))
+        rates = self.rates_for(query) if rates is None else rates
+        fragment = plan(query, self.names(facts, name, policy, rates, turns=turns))
         number = self._used["queries"].take(1)
         at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
-        planned = planned_from(registered, name, query, number, fragment, at, max_derivations, policy)
+        planned = planned_from(registered, name, query, number, fragment, at, max_derivations, policy, rates)
         self._enter(planned)
         try:
             net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
@@ -345,6 +364,8 @@ class Network:
 
     def learn(self, added: FactIndex, known: FactIndex) -> None:
         """Background facts were added, which close no cycle: readers take them in at their next instant."""
+        for planned in [p for p in self.planned.values() if p.turned and not self._planned_anew(p, known).turned]:
+            self._straighten(planned)
         self.known = known
         fragments = self._replan(known)
         self._rank(list(self.planned.values()))
@@ -356,18 +377,69 @@ class Network:
                 self.rules[planned.registered] = planned
         self._note_scans()
         for planned in self.planned.values():
-            self._learn(planned, plan(planned.query, self.names(added, policy=planned.policy)).facts)
+            self._learn(planned, self._planned_anew(planned, added).facts)
+
+    def _planned_anew(self, planned: Planned, facts: FactIndex) -> Fragment:
+        names = self.names(facts, planned.name, planned.policy, planned.rates, turns=planned.turned)
+        return plan(planned.query, names)
+
+    def _straighten(self, planned: Planned) -> None:
+        """Plans a chain of SEQs as it is written, which had been planned from its end; the goals of its operands go over, from which its joins follow."""
+        order, before = list(self.planned), self.net.queries[planned.number].copy()
+        goals = [(self._goals_of(c.SIDES * (planned.at.node + node) + side), k) for k, (node, side) in enumerate(planned.leaves[:-1])]
+        self._take_out(planned)
+        self.add(
+            planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, turns=False
+        )  # fmt: skip
+        new = self.planned[planned.registered]
+        self.planned = {registered: self.planned[registered] for registered in order}
+        tags = self.net.seen[: self.net.at[c.SEEN_N], c.SEEN_TAG]
+        tags[tags == planned.out] = new.out  # what it has said at this instant
+        if before[c.Q_OPEN]:
+            for stream in set(planned.query.streams):
+                self.net.streams[self.streams[stream], c.S_PENDING] -= 1
+        kept = [c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0]
+        self.net.queries[new.number, kept] = before[kept]
+        self._sweep()
+        places = [(new.at.node + node, side) for node, side in new.leaves]
+        self._take_over(
+            np.concatenate([rows for rows, _ in goals]), np.array([places[k] for rows, k in goals for _ in rows], np.int64).reshape(-1, 2)
+        )
+
+    def _goals_of(self, store: int) -> Ints:
+        """The timed goals of a store, the oldest first."""
+        numbers, goal = list[int](), int(self.net.stores[store, c.HEAD])
+        while goal != c.NONE:
+            numbers.append(goal)
+            goal = int(self.net.rows[goal, c.QUEUE])
+        return self.net.rows[np.array(numbers, np.int64)]
+
+    def _take_over(self, rows: Ints, places: Ints) -> None:
+        """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order."""
+        self.net.at[c.EVENT] = self.net.at[c.EVENTS] = 0
+        for end in np.unique(rows[:, c.END]).tolist():
+            now = np.flatnonzero(rows[:, c.END] == end)
+            numbers, depth = self._rows_taken(len(now)), int(self.net.at[c.DEPTH])
+            self.net.rows[numbers] = rows[now]
+            frames = self.net.stack[depth : depth + len(now)]
+            frames[:, [c.FRAME_NODE, c.FRAME_SIDE]], frames[:, c.FRAME_ROW] = places[now], numbers
+            self.net.at[c.DEPTH] = depth + len(now)
+            while (code := run(self.address)) != c.DONE:
+                self._serve(code)
+        assert not self.net.at[c.FOUND], "the last operand keeps no goals"
 
     def _replan(self, known: FactIndex) -> list[Fragment]:
         """The same nodes, with what changes in them when timeless solutions become possible; the new fragments."""
         fragments = []
         for registered, planned in self.planned.items():
-            fragment = plan(planned.query, self.names(known, planned.name, planned.policy))
+            fragment = self._planned_anew(planned, known)
+            fragments.append(fragment)
+            if planned.turned and not fragment.turned:
+                continue  # `learn` plans it otherwise; nothing of it decides on absence
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             self.net.nodes[planned.at.node : planned.after.node] = nodes
             self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment))
-            fragments.append(fragment)
         return fragments
 
     def _learn(self, planned: Planned, facts: list[Fact]) -> None:
@@ -603,17 +675,21 @@ class Network:
         n, at = len(given), self.net.at
         if not n:
             return
-        self._hold(with_room(self.net, n))
-        net, depth, free, used = self.net, int(at[c.DEPTH]), int(at[c.FREE]), int(at[c.USED])
-        fresh = max(n - free, 0)
-        numbers = np.concatenate([net.free[free - (n - fresh) : free], np.arange(used, used + fresh)])
-        at[c.FREE], at[c.USED] = free - (n - fresh), used + fresh
+        numbers, net, depth = self._rows_taken(n), self.net, int(at[c.DEPTH])
         net.rows[numbers] = 0
         net.rows[numbers, c.START], net.rows[numbers, c.END] = given.start, given.end
         net.rows[np.ix_(numbers, self.collecting[node].writes)] = given.cells
         frames = net.stack[depth : depth + n]
         frames[:, c.FRAME_NODE], frames[:, c.FRAME_SIDE], frames[:, c.FRAME_ROW] = node, c.EMIT, numbers[::-1]
         at[c.DEPTH] = depth + n
+
+    def _rows_taken(self, n: int) -> Ints:
+        """Rows to fill and to put on the stack."""
+        self._hold(with_room(self.net, n))
+        at, free, used = self.net.at, int(self.net.at[c.FREE]), int(self.net.at[c.USED])
+        fresh = max(n - free, 0)
+        at[c.FREE], at[c.USED] = free - (n - fresh), used + fresh
+        return np.concatenate([self.net.free[free - (n - fresh) : free], np.arange(used, used + fresh)])
 
     def _release(self, numbers: Ints) -> None:
         at, n = self.net.at, len(numbers)

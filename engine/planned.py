@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel import columns as c
+from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry, Place, end_of
 from epsparql import algebra as a
 from epsparql.terms import Variable
@@ -32,6 +33,9 @@ class Planned:
     policy: str
     shown: tuple[int, ...]  # the row columns of what a SELECT shows, NONE for what is never bound
     shown_by_name: tuple[int, ...]  # the same in order of the variables' names
+    rates: Rates  # when it was registered, which it is always planned with
+    turned: bool
+    leaves: tuple[tuple[int, int], ...]  # of its chain of SEQs, in order
 
     @property
     def out(self) -> int:
@@ -44,7 +48,7 @@ class Planned:
 
 
 def planned_from(
-    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str
+    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str, rates: Rates
 ) -> Planned:
     scans, after = scans_of(fragment), end_of(fragment, at)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
@@ -52,8 +56,10 @@ def planned_from(
     shown = query.projection if isinstance(query, a.Select) else ()
     columns, by_name = dict(fragment.columns), sorted(shown, key=lambda v: v.name)
     in_order, in_name_order = (tuple(columns.get(v, c.NONE) for v in part) for part in (shown, by_name))
+    leaves = tuple(fragment.leaves[k] for k in sorted(fragment.leaves))
     return Planned(
-        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, policy, in_order, in_name_order
+        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, policy, in_order, in_name_order,
+        rates, fragment.turned, leaves,
     )  # fmt: skip
 
 

@@ -282,7 +282,7 @@ class Engine:
         for k, member in enumerate(self.members):
             arrays |= {f"{k}.{name}": array for name, array in member.network.arrays().items()}
             arrays[f"{k}.pending"] = member.pending.table
-            planned = [[p.registered, p.number, astuple(p.at)] for p in member.network.planned.values()]
+            planned = [[p.registered, p.number, astuple(p.at), dict(p.rates), p.turned] for p in member.network.planned.values()]
             collected = member.network.collected()
             members.append({"time": member.time, "streams": member.network.streams, "planned": planned, "collected": collected})
         meta = {
@@ -318,11 +318,11 @@ class Engine:
         pending = Arrivals(own.pop("pending"))
         network.streams = dict(meta["streams"])
         planned = []
-        for registered, number, at in meta["planned"]:
+        for registered, number, at, rates, turned in meta["planned"]:
             entry = self.registered[registered]
             query = rewritten(parse(entry.text).query, entry.default_graph)
-            fragment = plan(query, network.names(self.known, entry.name, entry.policy))
-            place = planned_from(registered, entry.name, query, number, fragment, Place(*at), entry.max_derivations, entry.policy)
+            fragment = plan(query, network.names(self.known, entry.name, entry.policy, rates, turns=turned))
+            place = planned_from(registered, entry.name, query, number, fragment, Place(*at), entry.max_derivations, entry.policy, rates)
             planned.append((place, fragment))
         network.restore(own, planned, meta["collected"])
         return Member(network, meta["time"], pending)

@@ -92,7 +92,7 @@ class Scans:
             before = self.counts.get(predicate, 0)
             n = before + len(own)
             at = c.ALPHA_AT_WIDTH * predicate
-            first = int(net.alpha_at[at])
+            first = int(net.alpha_at[at + c.ALPHA_FIRST])
             if room_for(n) > room_for(before):
                 held = net.alpha[first : first + before].copy()
                 self.ranges.give(first, room_for(before))
@@ -100,7 +100,7 @@ class Scans:
                 net = with_rows(net, {"alpha": self.ranges.end})
                 net.alpha[first : first + before] = held
             net.alpha[first + before : first + n] = own
-            net.alpha_at[at : at + c.ALPHA_AT_WIDTH] = first, n
+            net.alpha_at[at + c.ALPHA_FIRST], net.alpha_at[at + c.ALPHA_N] = first, n
             self.counts[predicate] = n
         return net
 
@@ -108,12 +108,12 @@ class Scans:
         """Takes a query's scans out."""
         for predicate in set(predicates):
             at = c.ALPHA_AT_WIDTH * predicate
-            first, before = net.alpha_at[at : at + c.ALPHA_AT_WIDTH].tolist()
+            first, before = net.alpha_at[[at + c.ALPHA_FIRST, at + c.ALPHA_N]].tolist()
             rows = net.alpha[first : first + before]
             kept = rows[rows[:, c.A_QUERY] != query]
             n = len(kept)
             net.alpha[first : first + n] = kept
-            net.alpha_at[at : at + c.ALPHA_AT_WIDTH] = (first, n) if n else (0, 0)
+            net.alpha_at[at + c.ALPHA_FIRST], net.alpha_at[at + c.ALPHA_N] = (first, n) if n else (0, 0)
             self.ranges.give(first + room_for(n), room_for(before) - room_for(n))
             self.counts[predicate] = n
             if not n:

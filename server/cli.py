@@ -180,6 +180,15 @@ def _add_explain(commands: Commands) -> None:
     parser.add_argument("query", type=Path, metavar="Q.rq")
     parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="json as in openapi.yaml, PlanDocument")
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
+    parser.add_argument("--rates", type=_rates, default={}, metavar="IRI=N,...", help="how many triples there are of each predicate")
+
+
+def _rates(text: str) -> dict[str, int]:
+    """`http://example.org/a=1000,http://example.org/b=10`."""
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if not all(iri and n.isascii() and n.isdigit() for iri, _, n in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form IRI=N,IRI=N, such as http://example.org/a=1000")
+    return {iri: int(n) for iri, _, n in pairs}
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -189,7 +198,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
     try:
         query = read_query(arguments.query)
-        print(explained(query.text, arguments.format, policy=arguments.policy))
+        print(explained(query.text, arguments.format, policy=arguments.policy, rates=arguments.rates))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:

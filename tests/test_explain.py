@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 import epsparql
-from engine.explain import Explanation, document, explain, mermaid, text
+from engine.explain import Explanation, document, explain, mermaid, rates_given, text
 from engine.explain.drawing import DEEPEST, LONGEST, LONGEST_BOX
 from engine.explain.outline import Outliner
 from engine.explain.partition import partition
@@ -291,3 +291,13 @@ def test_what_is_too_long_is_cut() -> None:
     assert "partition key: ?x" in shown
     assert len(mermaid(found)) < 2 * LONGEST_BOX * len(found.plan)
     assert len(document(found)["plan"]) == 400
+
+
+def test_rates_choose_a_shape_and_the_text_says_why() -> None:
+    query = epsparql.parse(PREFIXES + "SELECT * { { ?s :a ?x } SEQ { ?s :b ?y } SEQ { ?s :c ?z } }").query
+    common, rare = {"http://e/a": 100, "http://e/b": 10, "http://e/c": 1}, {"http://e/a": 1, "http://e/b": 10, "http://e/c": 100}
+    assert "shape: the chain of SEQs is joined from its end" in text(explain(query, rates=rates_given(common)))
+    assert "shape: triple patterns of a group are joined from the rarest on, the chain of SEQs as it is written" in text(
+        explain(query, rates=rates_given(rare))
+    )
+    assert "shape:" not in text(explain(query))

@@ -2,5 +2,6 @@
 
 from engine.explain.drawing import document, mermaid, text
 from engine.explain.explanation import Explanation, explain
+from engine.planning.shapes import rates_given
 
-__all__ = ["Explanation", "document", "explain", "mermaid", "text"]
+__all__ = ["Explanation", "document", "explain", "mermaid", "rates_given", "text"]

@@ -34,6 +34,7 @@ def text(explanation: Explanation) -> str:
             *_cut(f"  {line}" for line in tree(*_in_runs(plan))),
             f"partition key: {key}, because {explanation.reason}",
             *_cut([f"unbounded state: {'; '.join(explanation.unbounded) or 'none'}"]),
+            *([f"shape: {explanation.shape}"] if explanation.shape else []),
         ]
     )
 

@@ -8,8 +8,10 @@ from engine.explain.partition import partition
 from engine.explain.steps import FOR_EVER, Reader, Step
 from engine.explain.written import Written
 from engine.facts import FactIndex
-from engine.network import Network
+from engine.network import NO_RATES, Network
 from engine.planning import plan
+from engine.planning.shapes import Rates
+from engine.program import Fragment
 from engine.rewrite import rewritten
 from engine.terms import TermTable
 from epsparql import algebra as a
@@ -26,19 +28,31 @@ class Explanation:
     key: str | None
     reason: str
     unbounded: tuple[str, ...]
+    shape: str = ""  # in which order joins are made and why, where rates were given
 
 
-def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED) -> Explanation:
-    """The plan of a query as it would be registered now, over an empty background. Raises Refusal."""
+def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES) -> Explanation:
+    """The plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal."""
     network = Network(TermTable())
     taken = rewritten(query, default_graph)
-    fragment = plan(taken, network.names(FactIndex(), policy=policy))
+    fragment = plan(taken, network.names(FactIndex(), policy=policy, rates=rates))
     algebra, apart = Outliner.of(query).query(query), partition(query)
     streams = {number: name for name, number in network.streams.items()}
     outliner = Outliner.of(taken, fragment.columns)
     steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.text).steps()
     unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
-    return Explanation(render(query), algebra, steps, None if apart.key is None else shown(apart.key), apart.reason, tuple(unbounded))
+    return Explanation(
+        render(query), algebra, steps, None if apart.key is None else shown(apart.key), apart.reason, tuple(unbounded), shape_of(fragment, rates)
+    )
+
+
+def shape_of(fragment: Fragment, rates: Rates) -> str:
+    if not rates:
+        return ""
+    if fragment.turned:
+        return "the chain of SEQs is joined from its end, because its last operands are rarer than its first"
+    chain = ", the chain of SEQs as it is written, because from its end there would not be half as many intermediate solutions"
+    return "triple patterns of a group are joined from the rarest on" + (chain if fragment.operands else "")
 
 
 def _kept_for_ever(step: Step) -> str:

@@ -51,8 +51,8 @@ G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 (
     A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, A_GRAPH, A_GVAR, A_SWAPPED, A_AS_P, A_AS_O, ALPHA_WIDTH,
 ) = range(15)  # fmt: skip
-# alpha_at: for each predicate, which rows of alpha are its scans
-ALPHA_FIRST, ALPHA_N, ALPHA_AT_WIDTH = range(3)
+# alpha_at: for each predicate, which rows of alpha are its scans, and how many occurrences there were of it
+ALPHA_FIRST, ALPHA_N, ALPHA_SEEN, ALPHA_AT_WIDTH = range(4)
 NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUND those in no graph
 
 # moves: what a MOVE node does with columns, one after the other: source and target column; -term as source, or as what the source must be

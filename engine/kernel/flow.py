@@ -267,8 +267,10 @@ def occur(net, stream, s, p, o, g, start, end, since):
     """Gives one occurrence to the scans that read it."""
     if net.streams[stream, S_PENDING] > 0:
         open_readers(net, stream, since)
+    net.alpha_at[ALPHA_SEEN] += 1
     scan(net, 0, stream, s, p, o, g, start, end, since)
     if ALPHA_AT_WIDTH * p < len(net.alpha_at):
+        net.alpha_at[ALPHA_AT_WIDTH * p + ALPHA_SEEN] += 1
         scan(net, p, stream, s, p, o, g, start, end, since)
 
 

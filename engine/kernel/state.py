@@ -18,7 +18,7 @@ class Net(NamedTuple):
     nodes: Ints
     edges: Ints  # (node, side) that reads a node's output
     slots: Ints  # row columns: keys, residuals, hidden columns, arguments of questions
-    alpha_at: Ints  # predicate -> ALPHA_FIRST, ALPHA_N; 0 is for scans with a predicate variable
+    alpha_at: Ints  # predicate -> ALPHA_FIRST, ALPHA_N, ALPHA_SEEN; 0 is for scans with a predicate variable
     alpha: Ints
     code: Ints  # (opcode, argument)
     consts: Floats  # (value, slack)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from engine import bytecode
 from engine.kernel import columns as c
+from engine.planning import shapes
 from engine.scope import Scope, Variables, looks_at_time, variables_of
 from epsparql import algebra as a
 
@@ -51,12 +52,17 @@ def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
 def join(
     planner: "Planner", pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, target: "Target", span: int, wanted: Sequence[a.Expression]
 ) -> None:
+    if isinstance(pattern, a.SeqJoin) and not planner.fragment.operands:
+        pattern = shapes.turned(planner, pattern)
     joined(planner, pattern.left, pattern.right, relation_of(pattern), target, span, wanted)
 
 
 def joined(planner: "Planner", left: a.Pattern, right: a.Pattern, relation: int, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
     x, y = planner.scope(left), planner.scope(right)
     node, to_left, to_right = join_node(planner, x, y, relation, target, span, wanted)
+    for k, operand in enumerate(planner.fragment.operands):
+        if operand is left or operand is right:
+            planner.fragment.leaves[k] = node, c.LEFT if operand is left else c.RIGHT
     planner.pattern(left, (node, c.LEFT), span, to_left)
     planner.pattern(right, (node, c.RIGHT), span, to_right)
 

@@ -19,6 +19,7 @@ from engine.knowledge import Schema
 from engine.planning import conditions, joins, paths, policies, queries, selections, triples
 from engine.planning import negation as negative
 from engine.planning.deferral import defer
+from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry
 from engine.quads import Quad
 from engine.rewrite.hidden import variables_below
@@ -43,6 +44,8 @@ class Names:
     schema: Schema[Term]  # what the background makes the streams' triples entail
     query: str = ""  # its name
     policy: str = UNRESTRICTED
+    rates: Rates = field(default_factory=dict)  # how often triples occur
+    turns: bool = True  # a chain of SEQs may be planned from its end
     once: Callable[[a.Select, Mapping[str, Ints], int], Ints] | None = None  # solves a query over contents of windows at one instant
 
     def matches(self, pattern: a.TriplePattern, place: a.Place) -> bool:

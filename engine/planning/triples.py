@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.kernel import columns as c
-from engine.planning import joins
+from engine.planning import joins, shapes
 from engine.planning.entailment import Premise, constants, premises
 from engine.program import Fact
 from engine.rewrite.places import BACKGROUND
 from engine.scope import ANY_TRIPLE, of_place
 from epsparql import algebra as a
-from epsparql.terms import XSD, Iri, Literal, Term, TermOrVariable, Variable
+from epsparql.terms import XSD, Iri, Literal, Term, Variable
 
 if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
@@ -19,24 +19,8 @@ if TYPE_CHECKING:
 ANYTHING = (Premise(None, None, None),)
 
 
-def variables_of(triple: a.TriplePattern) -> set[TermOrVariable]:
-    return {t for t in (triple.subject, triple.predicate, triple.object) if isinstance(t, Variable)}
-
-
-def in_order(triples: Sequence[a.TriplePattern]) -> list[a.TriplePattern]:
-    """Triple patterns so that each shares a variable with those before it, where that can be."""
-    rest, chosen = list(triples), list[a.TriplePattern]()
-    bound: set[TermOrVariable] = set()
-    while rest:
-        following = next((t for t in rest if bound & variables_of(t)), rest[0])
-        rest.remove(following)
-        chosen.append(following)
-        bound |= variables_of(following)
-    return chosen
-
-
 def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
-    ordered = in_order(pattern.triples)
+    ordered = shapes.in_order(pattern.triples, planner.names.rates)
     if not ordered:
         empty(planner, pattern.place, planner.after(target, c.FOREVER, wanted))
         return

@@ -205,6 +205,13 @@ class TestExplain:
         assert main(["explain", str(q), "--format", "mermaid"]) == OK
         assert capsys.readouterr().out.startswith("flowchart BT\n")
 
+    def test_rates(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["explain", str(q), "--rates", "http://example.org/a=10,http://example.org/x?y=2=1"]) == OK
+        assert "shape: triple patterns of a group are joined from the rarest on" in capsys.readouterr().out
+        with pytest.raises(SystemExit):
+            main(["explain", str(q), "--rates", "http://example.org/a"])
+        assert "not of the form IRI=N" in capsys.readouterr().err
+
     def test_faults(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         wrong = write(tmp_path, "w.rq", "SELECT")
         assert main(["explain", str(wrong)]) == USER_FAULT
