@@ -120,6 +120,11 @@ class Network:
                 self._show(k, array)
         self.net = net
 
+    def _make_room(self, need: int, frames: int = 0) -> None:
+        self._hold(with_room(self.net, need, frames))
+        for name in ("rows", "links"):  # they grow at their place
+            self._show(Net._fields.index(name), getattr(self.net, name))
+
     def _show(self, k: int, array: NDArray[Any]) -> None:
         """Makes an array the k-th that the kernel sees."""
         assert array.flags.c_contiguous
@@ -535,7 +540,7 @@ class Network:
     def _serve(self, code: int) -> None:
         if code == c.GROW:
             at = self.net.at
-            self._hold(with_room(self.net, int(at[c.MARGIN]), int(at[c.WAITING])))
+            self._make_room(int(at[c.MARGIN]), int(at[c.WAITING]))
             self._spread_heads()
         elif code == c.EXCEEDED:
             self._fail(int(self.net.at[c.ENDLESS]))
@@ -593,7 +598,7 @@ class Network:
                 goals |= dict.fromkeys(self._beside(node, goal), node)
         numbers = np.array(list(goals), np.int64)
         numbers = numbers[self._by_age(numbers, np.array(list(goals.values()), np.int64))][::-1]
-        self._hold(with_room(self.net, 0, len(numbers)))
+        self._make_room(0, len(numbers))
         at, depth = self.net.at, int(self.net.at[c.DEPTH])
         stack = self.net.stack[depth : depth + len(numbers)]
         stack[:, c.FRAME_NODE], stack[:, c.FRAME_SIDE], stack[:, c.FRAME_ROW] = (
@@ -685,7 +690,7 @@ class Network:
 
     def _rows_taken(self, n: int) -> Ints:
         """Rows to fill and to put on the stack."""
-        self._hold(with_room(self.net, n))
+        self._make_room(n)
         at, free, used = self.net.at, int(self.net.at[c.FREE]), int(self.net.at[c.USED])
         fresh = max(n - free, 0)
         at[c.FREE], at[c.USED] = free - (n - fresh), used + fresh
@@ -705,7 +710,8 @@ class Network:
             questions[q, c.ASK_ANSWER] = host.answer(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], self.terms, name, int(at[c.NOW]))
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
-        net = with_room(self.net, 0, n)
+        self._make_room(0, n)
+        net = self.net
         net.stack[depth : depth + n] = net.parked[:n]
         at[c.DEPTH], at[c.PARKED] = depth + n, 0
         self._hold(self._with_terms(net))

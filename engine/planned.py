@@ -68,7 +68,15 @@ def scans_of(fragment: Fragment) -> tuple[tuple[int, int, int], ...]:
 
 
 def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
-    """The fragment's scans with their nodes moved, and their predicates as last column."""
+    """The fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
     alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
-    return alpha
+    return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
+
+
+def is_plain(alpha: Ints) -> NDArray[np.bool_]:
+    """Whether a scan takes whatever occurrence its stream and predicate have, and puts subject and object, alone, into two columns."""
+    unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR, c.A_AS_P, c.A_AS_O]
+    s, o = alpha[:, c.A_SVAR], alpha[:, c.A_OVAR]
+    plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (alpha[:, c.A_SWAPPED] == 0) & (s >= 0) & (o >= 0) & (s != o)
+    return plain

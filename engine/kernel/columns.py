@@ -8,6 +8,7 @@ NEVER = -1  # the life of a side that is not stored
 
 # rows: one solution, stored (a goal) or on its way
 START, END, HASH, OLDER, NEWER, QUEUE, VAR = range(7)
+LEAST_WIDTH = 4  # variables that each row has room for
 
 # stores: the goals of one side of a node, oldest first, and the timeless ones
 HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
@@ -53,6 +54,7 @@ G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 ) = range(15)  # fmt: skip
 # alpha_at: for each predicate, which rows of alpha are its scans, and how many occurrences there were of it
 ALPHA_FIRST, ALPHA_N, ALPHA_SEEN, ALPHA_AT_WIDTH = range(4)
+A_PLAIN = ALPHA_WIDTH  # of a placed scan: any occurrence of its stream and predicate will do, and its terms go to columns of their own
 NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUND those in no graph
 
 # moves: what a MOVE node does with columns, one after the other: source and target column; -term as source, or as what the source must be

@@ -4,7 +4,7 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
 from engine.kernel.goals import first_time, first_time_of, is_timeless, key_hash, newest_timeless, push, release, store_goal, store_of, take
-from engine.kernel.relations import same_key
+from engine.kernel.relations import same_key, unite
 
 
 @jit
@@ -79,11 +79,18 @@ def fan_out(net, node, z):
 @inlined
 def blank(net, x):
     """A row on x's interval with nothing bound."""
-    y = take(net)
-    net.rows[y, START], net.rows[y, END] = net.rows[x, START], net.rows[x, END]
-    for v in range(VAR, net.rows.shape[1]):
-        net.rows[y, v] = UNBOUND
-    return y
+    return bare(net, net.rows[x, START], net.rows[x, END])
+
+
+@inlined
+def bare(net, start, end):
+    """A row on this interval with nothing bound."""
+    row, rows = take(net), net.rows
+    rows[row, START], rows[row, END] = start, end
+    rows[row, VAR], rows[row, VAR + 1], rows[row, VAR + 2], rows[row, VAR + 3] = UNBOUND, UNBOUND, UNBOUND, UNBOUND
+    for v in range(VAR + LEAST_WIDTH, rows.shape[1]):
+        rows[row, v] = UNBOUND
+    return row
 
 
 @jit
@@ -174,8 +181,7 @@ def write_union(net, node, x, y):
     rows, out, k = net.rows, net.out, net.at[FOUND]
     out[k, OUT_START], out[k, OUT_END] = min(rows[x, START], rows[y, START]), max(rows[x, END], rows[y, END])
     out[k, OUT_NODE], out[k, OUT_ENTRY] = node, net.at[ENTRY]
-    for v in range(rows.shape[1] - VAR):
-        out[k, OUT_VAR + v] = rows[x, VAR + v] | rows[y, VAR + v]
+    unite(out, k, OUT_VAR, rows, x, y)
     is_new = net.nodes[node, APART] != 0 or first_time_of(net, node, out, k, OUT_START, OUT_VAR)
     net.at[FOUND] = k + is_new
     return is_new
@@ -252,11 +258,8 @@ def count_derived(net, query):
 @jit
 def new_occurrence(net, stream, s, p, o, g, start, end):
     """A stream is a set: whether this instant has not had this occurrence yet."""
-    row = take(net)
-    net.rows[row, START], net.rows[row, END] = start, end
-    for v in range(VAR, net.rows.shape[1]):
-        net.rows[row, v] = UNBOUND
-    net.rows[row, VAR], net.rows[row, VAR + 1], net.rows[row, VAR + 2], net.rows[row, VAR + 3] = s, p, o, g  # a row has room for four at least
+    row = bare(net, start, end)
+    net.rows[row, VAR], net.rows[row, VAR + 1], net.rows[row, VAR + 2], net.rows[row, VAR + 3] = s, p, o, g
     is_new = first_time(net, -1 - stream, row)
     release(net, row)
     return is_new
@@ -281,39 +284,46 @@ def in_graph(wanted, g):
 
 @inlined
 def scan(net, which, stream, s, p, o, g, start, end, since):
-    alpha, rows = net.alpha, net.rows
+    alpha, queries = net.alpha, net.queries
     first = net.alpha_at[ALPHA_AT_WIDTH * which + ALPHA_FIRST]
     for a in range(first, first + net.alpha_at[ALPHA_AT_WIDTH * which + ALPHA_N]):
-        if alpha[a, A_STREAM] != stream or (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o):
-            continue
         query = alpha[a, A_QUERY]
-        if not in_graph(alpha[a, A_GRAPH], g):
+        if alpha[a, A_STREAM] != stream or queries[query, Q_OPEN] == 0 or since <= queries[query, Q_FROM]:
             continue
-        if net.queries[query, Q_OPEN] == 0 or since <= net.queries[query, Q_FROM]:
-            continue
-        if alpha[a, A_SWAPPED] != 0 and net.kinds[o] >= LITERAL_KIND:
-            continue
-        s_var, p_var, o_var = alpha[a, A_SVAR], alpha[a, A_PVAR], alpha[a, A_OVAR]
-        subject = s if alpha[a, A_SWAPPED] == 0 else o
-        verb = p if alpha[a, A_AS_P] == NONE else alpha[a, A_AS_P]
-        value = o if alpha[a, A_AS_O] == NONE else alpha[a, A_AS_O]
-        if s_var != NONE and ((s_var == o_var and subject != value) or (s_var == p_var and subject != verb)):
-            continue
-        if p_var != NONE and p_var == o_var and verb != value:
-            continue
-        row = take(net)
-        rows[row, START], rows[row, END] = start, end
-        for v in range(VAR, rows.shape[1]):
-            rows[row, v] = UNBOUND
-        if s_var != NONE:
-            rows[row, s_var] = subject
-        if p_var != NONE:
-            rows[row, p_var] = verb
-        if o_var != NONE:
-            rows[row, o_var] = value
-        if alpha[a, A_GVAR] != NONE:
-            rows[row, alpha[a, A_GVAR]] = g
-        push(net, alpha[a, A_NODE], alpha[a, A_SIDE], row)
+        if alpha[a, A_PLAIN] != 0:
+            row = bare(net, start, end)
+            net.rows[row, alpha[a, A_SVAR]], net.rows[row, alpha[a, A_OVAR]] = s, o
+            push(net, alpha[a, A_NODE], alpha[a, A_SIDE], row)
+        else:
+            scan_closely(net, a, s, p, o, g, start, end)
+
+
+@jit
+def scan_closely(net, a, s, p, o, g, start, end):
+    """A scan that looks for certain terms, graphs or equal parts, or gives what the occurrence entails."""
+    alpha, rows = net.alpha, net.rows
+    if (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o) or not in_graph(alpha[a, A_GRAPH], g):
+        return
+    if alpha[a, A_SWAPPED] != 0 and net.kinds[o] >= LITERAL_KIND:
+        return
+    s_var, p_var, o_var = alpha[a, A_SVAR], alpha[a, A_PVAR], alpha[a, A_OVAR]
+    subject = s if alpha[a, A_SWAPPED] == 0 else o
+    verb = p if alpha[a, A_AS_P] == NONE else alpha[a, A_AS_P]
+    value = o if alpha[a, A_AS_O] == NONE else alpha[a, A_AS_O]
+    if s_var != NONE and ((s_var == o_var and subject != value) or (s_var == p_var and subject != verb)):
+        return
+    if p_var != NONE and p_var == o_var and verb != value:
+        return
+    row = bare(net, start, end)
+    if s_var != NONE:
+        rows[row, s_var] = subject
+    if p_var != NONE:
+        rows[row, p_var] = verb
+    if o_var != NONE:
+        rows[row, o_var] = value
+    if alpha[a, A_GVAR] != NONE:
+        rows[row, alpha[a, A_GVAR]] = g
+    push(net, alpha[a, A_NODE], alpha[a, A_SIDE], row)
 
 
 @jit

@@ -144,7 +144,7 @@ def store_goal(net, store, hash_, goal, life):
     stores[store, TAIL] = goal
 
 
-@jit
+@inlined
 def expire(net, store, horizon):
     """Frees the timed goals of a store that ended before `horizon`."""
     rows = net.rows
@@ -225,8 +225,10 @@ def first_time_of(net, tag, table, row, start, first):
     """`first_time` for a row of any table, with its start and its first variable in these columns."""
     seen, width = net.seen, net.rows.shape[1] - VAR
     hash_ = (tag * SALT) ^ (table[row, start] * MIX)
-    for v in range(width):
-        hash_ += table[row, first + v] * (SALT + 2 * v)  # a sum: its multiplications overlap
+    a, b, c, d = table[row, first], table[row, first + 1], table[row, first + 2], table[row, first + 3]
+    hash_ += a * SALT + b * (SALT + 2) + c * (SALT + 4) + d * (SALT + 6)  # a sum: its multiplications overlap
+    for v in range(LEAST_WIDTH, width):
+        hash_ += table[row, first + v] * (SALT + 2 * v)
     hash_ = mixed(hash_, 0)
     head = head_of(net.seen_heads, hash_)
     earliest = net.at[SEEN_FIRST]  # entries of earlier instants have lower numbers: nothing needs clearing
@@ -238,7 +240,8 @@ def first_time_of(net, tag, table, row, start, first):
         entry = seen[known, SEEN_NEXT]
     new = net.at[SEEN_N]
     seen[new, SEEN_NEXT], seen[new, SEEN_HASH], seen[new, SEEN_TAG], seen[new, SEEN_START] = net.seen_heads[head], hash_, tag, table[row, start]
-    for v in range(width):
+    seen[new, SEEN_VAR], seen[new, SEEN_VAR + 1], seen[new, SEEN_VAR + 2], seen[new, SEEN_VAR + 3] = a, b, c, d
+    for v in range(LEAST_WIDTH, width):
         seen[new, SEEN_VAR + v] = table[row, first + v]
     net.seen_heads[head] = earliest + new
     net.at[SEEN_N] = new + 1

@@ -6,7 +6,7 @@ from engine.kernel.deferred import MOST_DEFERRED, report
 from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, write
 from engine.kernel.goals import push, release
 from engine.kernel.joins import arrive_join, go_on_join
-from engine.kernel.negation import arrive_mark, arrive_negative, decide, go_on_negative
+from engine.kernel.negation import arrive_mark, arrive_negative, arrive_without, decide, go_on_negative
 from engine.kernel.net import as_net
 from engine.kernel.policies import arrive_policy
 from engine.kernel.timers import call_timer, next_due, wind
@@ -46,6 +46,8 @@ def arrive(net, node, side, x, goal):
     kind = net.nodes[node, KIND]
     if kind == JOIN and side <= RIGHT:
         arrive_join(net, node, side, x)
+    elif kind == WITHOUT and side <= BLOCKER:
+        arrive_without(net, node, side, x)
     elif kind == DROPPED:
         if not (holds_goal(side) or GO_ON_STORED <= side < DECIDE):
             release(net, x)

@@ -74,7 +74,10 @@ def arrive_join(net, node, side, x):
             meet_timeless_later(net, node, side, x, key)
     if life != NEVER:
         store_goal(net, store_of(node, side), in_store(store_of(node, side), key), x, life)
-    probe(net, node, side, x, goal, key, life != NEVER)
+    if goal != NONE:
+        probe(net, node, side, x, goal, key, life != NEVER)
+    elif life == NEVER:
+        release(net, x)
 
 
 @jit

@@ -30,7 +30,7 @@ CARRY_ON, DESCEND = -1, -2  # besides verdicts
 
 @jit
 def decided_side(kind):
-    return RIGHT if kind == OPTIONALSEQ or kind == WITHOUT else LEFT
+    return RIGHT if kind == OPTIONALSEQ else LEFT
 
 
 @jit
@@ -40,11 +40,21 @@ def arrive_negative(net, node, side, x):
     if kind == WITHOUTFOR and side == LEFT:
         set_timer(net, node, x)
     elif side != decided_side(kind):
-        if kind == WITHOUT and side == LEFT and nodes[node, TIMELESS] != 0:
+        keep_side(net, node, side, x)
+    elif kind == OPTIONALSEQ and nodes[node, TIMELESS] == 0 and nodes[node, MARK_N] == 0:
+        decide(net, node, side, x)  # all that counts ended before this instant
+    else:
+        wait(net, node, side, x)
+
+
+@jit
+def arrive_without(net, node, side, x):
+    if side != RIGHT:
+        if side == LEFT and net.nodes[node, TIMELESS] != 0:
             wait(net, node, side, copied(net, x))  # for the timeless right goals
         keep_side(net, node, side, x)
-    elif (kind == OPTIONALSEQ or kind == WITHOUT) and nodes[node, TIMELESS] == 0 and nodes[node, MARK_N] == 0:
-        decide(net, node, side, x)  # all that counts ended before this instant
+    elif net.nodes[node, TIMELESS] == 0:
+        decide_without(net, node, side, x)  # all that counts ended before this instant
     else:
         wait(net, node, side, x)
 
@@ -87,7 +97,7 @@ def decide(net, node, side, x):
 @jit
 def go_on_negative(net, node, side, x, goal):
     if net.nodes[node, KIND] == WITHOUT:
-        pair_without(net, node, side, x, goal)
+        pair_without(net, node, side, x, goal, key_of(net, node, x))
     else:
         emit_joins(net, node, side, x, goal)
 
@@ -307,10 +317,12 @@ def decide_mark(net, node, x):
 @jit
 def decide_without(net, node, side, x):
     """Right x: its left goals with no blocker between. Left x (a copy): its timeless right goals."""
-    goal = opposite(net, node, side, x, False) if side == RIGHT else NONE
+    key, goal = key_of(net, node, x), NONE
+    if side == RIGHT:
+        goal = newest(net, in_store(store_of(node, LEFT), key))
     if goal == NONE and net.nodes[node, TIMELESS] != 0:
         goal = opposite(net, node, side, x, True)
-    pair_without(net, node, side, x, goal)
+    pair_without(net, node, side, x, goal, key)
 
 
 @jit
@@ -333,10 +345,10 @@ def latest_blocker(net, node, y):
 
 
 @jit
-def pair_without(net, node, side, x, goal):
+def pair_without(net, node, side, x, goal, key):
     """The pairs of x from `goal` on; timeless goals come after the timed ones."""
     rows, nodes, depth, made = net.rows, net.nodes, net.at[DEPTH], 0
-    terms, out = terms_of(net, node, side, x, key_of(net, node, x)), plain_out(net, node)
+    terms, out = terms_of(net, node, side, x, key), plain_out(net, node)
     by_right, timeless = nodes[node, BY_RIGHT] != 0, goal != NONE and is_timeless(net, goal)
     until = net.at[NOW] if is_timeless(net, x) else terms.until
     if by_right and goal != NONE:

@@ -58,5 +58,19 @@ def merge_into(net, z, x, y):
     rows = net.rows
     rows[z, START] = min(rows[x, START], rows[y, START])
     rows[z, END] = max(rows[x, END], rows[y, END])
-    for v in range(VAR, rows.shape[1]):
-        rows[z, v] = rows[x, v] | rows[y, v]
+    unite(rows, z, VAR, rows, x, y)
+
+
+@inlined
+def unite(table, z, first, rows, x, y):
+    """Row z of a table, from column `first` on: the bindings of both. The columns that each row has stand apart, because loops of unknown length
+    cost more than what they do."""
+    a, b, c, d = (
+        rows[x, VAR] | rows[y, VAR],
+        rows[x, VAR + 1] | rows[y, VAR + 1],
+        rows[x, VAR + 2] | rows[y, VAR + 2],
+        rows[x, VAR + 3] | rows[y, VAR + 3],
+    )
+    table[z, first], table[z, first + 1], table[z, first + 2], table[z, first + 3] = a, b, c, d
+    for v in range(LEAST_WIDTH, rows.shape[1] - VAR):
+        table[z, first + v] = rows[x, VAR + v] | rows[y, VAR + v]

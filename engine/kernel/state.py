@@ -65,6 +65,8 @@ WORDS = 3
 """Of an array in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 12
 FIRST_HEADS = 1 << 8
+LARGE = 1 << 20
+"""Rows at which a table grows by less than it has."""
 
 
 def empty_program() -> dict[str, NDArray[Any]]:
@@ -74,7 +76,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
         "edges": np.zeros((0, 2), np.int64),
         "slots": np.zeros(0, np.int64),
         "alpha_at": np.zeros(c.ALPHA_AT_WIDTH, np.int64),
-        "alpha": np.zeros((0, c.ALPHA_WIDTH), np.int64),
+        "alpha": np.zeros((0, c.A_PLAIN + 1), np.int64),
         "code": np.zeros((0, 2), np.int64),
         "consts": np.zeros((0, 2), np.float64),
         "asks": np.zeros((0, c.ASK_WIDTH), np.int64),
@@ -87,6 +89,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
 
 def new_net(width: int) -> Net:
     """A network without queries; `width`: variables of the widest solution."""
+    assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
     at[c.MARGIN] = c.CHUNK
@@ -175,13 +178,22 @@ def with_room(net: Net, need: int, frames: int = 0) -> Net:
         wanted = int(net.at[filled]) + (max(need, frames) if name == "stack" else need)
         if wanted > len(pool):
             new[name] = taller(pool, max(wanted, 2 * len(pool)))
-    wanted = int(net.at[c.USED]) - int(net.at[c.FREE]) + need
-    if wanted > len(net.rows):
-        height = max(wanted, 2 * len(net.rows))
-        new |= {"rows": taller(net.rows, height), "free": taller(net.free, height)}
+    used, free = int(net.at[c.USED]), int(net.at[c.FREE])
+    if used - free + need > len(net.rows):
+        height = max(used - free + need, len(net.rows) + min(len(net.rows), max(LARGE, len(net.rows) // 8)))
+        new |= {"rows": extended(net.rows, height), "free": np.zeros(height, np.int64)}
+        new["free"][:free] = net.free[:free]  # the rest of it is memory that nothing has touched yet
         if len(net.links):
-            new["links"] = taller(net.links, height)
+            new["links"] = extended(net.links, height)
     return net._replace(**new)
+
+
+def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
+    """`a` itself with more rows, whose pages are moved and not copied, so no view of it may outlive a feed; a copy where it does not own its memory."""
+    if not a.flags.owndata:
+        return taller(a, height)
+    a.resize((height, *a.shape[1:]), refcheck=False)
+    return a
 
 
 def with_links(net: Net) -> Net:
