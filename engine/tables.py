@@ -88,7 +88,7 @@ class Scans:
         """The network with more scans: ALPHA_WIDTH columns and the predicate each."""
         for predicate in np.unique(rows[:, -1]).tolist():
             own = rows[rows[:, -1] == predicate, :-1]
-            net = with_rows(net, {"alpha_at": c.ALPHA_AT_WIDTH * (predicate + 1)})
+            net = with_predicate(net, predicate)
             before = self.counts.get(predicate, 0)
             n = before + len(own)
             at = c.ALPHA_AT_WIDTH * predicate
@@ -127,7 +127,20 @@ def room_for(n: int) -> int:
 
 def scans_in(net: Net) -> Scans:
     """The scans of a network that was restored."""
-    pairs = net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)
-    there = np.flatnonzero(pairs[:, c.ALPHA_N]).tolist()
-    used = ((int(pairs[p, c.ALPHA_FIRST]), room_for(int(pairs[p, c.ALPHA_N]))) for p in there)
-    return Scans(ranges_around(used), {p: int(pairs[p, c.ALPHA_N]) for p in there})
+    predicates = by_predicate(net)
+    there = np.flatnonzero(predicates[:, c.ALPHA_N]).tolist()
+    used = ((int(predicates[p, c.ALPHA_FIRST]), room_for(int(predicates[p, c.ALPHA_N]))) for p in there)
+    return Scans(ranges_around(used), {p: int(predicates[p, c.ALPHA_N]) for p in there})
+
+
+def by_predicate(net: Net) -> Ints:
+    """`alpha_at`, a row a predicate."""
+    return net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)
+
+
+def with_predicate(net: Net, predicate: int) -> Net:
+    """The network with a row of `alpha_at` for a predicate; the kernel relies on whole rows."""
+    rows = len(by_predicate(net))
+    if predicate < rows:
+        return net
+    return net._replace(alpha_at=taller(net.alpha_at, c.ALPHA_AT_WIDTH * max(predicate + 1, 2 * rows, FEWEST)))
