@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engine.collect.order import sort_key
 from engine.expressions import number
 from engine.groups import columns as g
+from engine.groups.numerals import decimals
 from engine.terms import TermTable
 from engine.values import Kind
 from epsparql.terms import XSD, Literal
@@ -19,6 +20,7 @@ Ints = NDArray[np.int64]
 
 MOST = 1 << 62
 MOST_SCALE = 18
+_TENS = np.array([float(10**k) for k in range(MOST_SCALE + 1)])
 EXACT = 1 << 53
 _SPECIAL = {"nan": g.NAN, "inf": g.RISE, "-inf": g.FALL}
 _NUMBER = sort_key(Literal("0", XSD + "integer"))[0]
@@ -37,35 +39,41 @@ class Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """Of n terms, which are finite doubles and which integers that a double holds; and their values."""
+    """Of n terms, which are finite doubles, integers that a double holds, and decimals of few digits; the nearest double, and what decimals are."""
 
     double: NDArray[np.bool_]
     integer: NDArray[np.bool_]
-    exact: NDArray[np.float64]
+    decimal: NDArray[np.bool_]
+    nearest: NDArray[np.float64]
+    mantissa: Ints
+    scale: Ints
+
+
+def plain_of(numbers: Ints, terms: TermTable) -> Plain:
+    known = terms.numbers[numbers]
+    nearest: NDArray[np.float64] = np.ascontiguousarray(known[:, 0])
+    texts = terms.text_array(numbers)
+    double, integer = (_ends_with(texts, f'"^^<{XSD}{name}>') & (known[:, 1] == 0) for name in ("double", "integer"))
+    decimal, mantissa, scale = np.zeros(len(numbers), np.bool_), np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+    _, offsets, data = texts.buffers()
+    if data is not None and len(numbers):
+        decimals(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32, len(numbers) + 1, 4 * texts.offset), decimal, mantissa, scale)
+    return Plain(double, integer & (np.abs(nearest) < EXACT), decimal, nearest, mantissa, scale)
 
 
 def addends(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
     """Of SUM: mantissas of integers and decimals with their scales, bits of doubles; what is no number is an error."""
     n = len(numbers)
-    class_, value, scale, foreign = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), False
-    double, integer, exact = plain.double, plain.integer, plain.exact
-    class_[double], class_[integer] = g.DOUBLE, g.INTEGER
-    value[double], value[integer] = exact[double].view(np.int64), exact[integer].astype(np.int64)
-    for k in np.flatnonzero(~(double | integer)).tolist():
+    class_, value, scale, foreign = np.zeros(n, np.int64), plain.mantissa.copy(), plain.scale.copy(), False
+    class_[plain.double], class_[plain.integer], class_[plain.decimal] = g.DOUBLE, g.INTEGER, g.DECIMAL
+    value[plain.double], value[plain.integer] = plain.nearest[plain.double].view(np.int64), plain.nearest[plain.integer].astype(np.int64)
+    for k in np.flatnonzero(class_ == g.ERROR).tolist():
         found = _addend(int(numbers[k]), terms)
         if found is None:
             foreign = True
         else:
             class_[k], value[k], scale[k] = found
     return Worth(class_, value, np.zeros(n, np.int64), scale, foreign)
-
-
-def plain_of(numbers: Ints, terms: TermTable) -> Plain:
-    known = terms.numbers[numbers]
-    exact: NDArray[np.float64] = np.ascontiguousarray(known[:, 0])
-    texts = terms.text_array(numbers)
-    double, integer = (_ends_with(texts, f'"^^<{XSD}{name}>') & (known[:, 1] == 0) for name in ("double", "integer"))
-    return Plain(double, integer & (np.abs(exact) < EXACT), exact)
 
 
 def _ends_with(texts: pa.Array, end: str) -> NDArray[np.bool_]:
@@ -109,9 +117,11 @@ def _decimal(value: int | Decimal | float) -> tuple[int, int]:
 def ranks(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
     """Of MIN and MAX: the class of the order, then the value as the nearest double and what is left of it, both as numbers that sort."""
     n = len(numbers)
-    class_, high, low, foreign = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), False
-    known = plain.double | plain.integer
-    class_[known], high[known] = _NUMBER, plain.exact[known]
+    class_, high, low, foreign = np.zeros(n, np.int64), plain.nearest.copy(), np.zeros(n), False
+    few = plain.decimal & (np.abs(plain.mantissa) < EXACT)
+    known = plain.double | plain.integer | few
+    class_[known] = _NUMBER
+    low[few] = _rest(plain.mantissa[few].astype(np.float64), plain.nearest[few], _TENS[plain.scale[few]])
     for k in np.flatnonzero(~known).tolist():
         found = _rank(int(numbers[k]), terms)
         if found is None:
@@ -119,6 +129,20 @@ def ranks(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
         else:
             class_[k], high[k], low[k] = found
     return Worth(class_, _sorting(high), _sorting(low), np.zeros(n, np.int64), foreign)
+
+
+def _rest(mantissa: NDArray[np.float64], nearest: NDArray[np.float64], power: NDArray[np.float64]) -> NDArray[np.float64]:
+    """mantissa / power - nearest, from an exact product (T. J. Dekker, A Floating-Point Technique for Extending the Available Precision, 1971)."""
+    product = nearest * power
+    (a, b), (x, y) = _halves(nearest), _halves(power)
+    error = a * x - product + a * y + b * x + b * y
+    return (mantissa - product - error) / power
+
+
+def _halves(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    scaled = values * float((1 << 27) + 1)
+    high = scaled - (scaled - values)
+    return high, values - high
 
 
 def _rank(term: int, terms: TermTable) -> tuple[int, float, float] | None:

@@ -6,20 +6,27 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine import numbers
+from engine.collect.order import sort_key
 from engine.groups import columns as g
 from engine.groups.exact import add_double, add_integer, rounded
 from engine.groups.results import results
+from engine.groups.worth import plain_of, ranks
 from engine.terms import TermTable
 from engine.values import Kind, Number
 from epsparql.algebra import AggregateFunction
+from epsparql.terms import XSD, Literal
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WIDE = st.one_of(FINITE, st.sampled_from([5e-324, -5e-324, 2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308, 1e16, 1.0, 2.0**-53]))
 SMALL = st.integers(-(1 << 62), (1 << 62) - 1)
+
+
+def integer(value: int) -> Literal:
+    return Literal(str(value), XSD + "integer")
 
 
 def limbs() -> np.ndarray:
@@ -111,3 +118,38 @@ def test_texts_of_doubles(double: float, n: int) -> None:
         total = Number(Kind.DOUBLE, double)
         expected = numbers.divide(total, Number(Kind.INTEGER, n)) if function is AggregateFunction.AVG else total
         assert str(terms.term(number)) == str(numbers.literal(expected))
+
+
+LEXICAL = st.from_regex(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})", fullmatch=True)
+NUMERALS = st.one_of(
+    LEXICAL.map(lambda text: Literal(text, XSD + "decimal")), FINITE.map(lambda x: Literal(repr(x), XSD + "double")), st.integers().map(integer)
+)
+
+
+@given(
+    st.lists(
+        st.one_of(NUMERALS, st.sampled_from([integer(1), Literal("1.0", XSD + "decimal"), Literal("x", XSD + "decimal")])), min_size=1, max_size=20
+    )
+)
+def test_extremes_have_the_order_of_values(literals: list[Literal]) -> None:
+    terms = TermTable()
+    ids = np.array([terms.intern(str(literal)) for literal in literals], np.int64)
+    found = ranks(ids, plain_of(ids, terms), terms)
+    assume(not found.foreign)
+    native = list(zip(found.class_.tolist(), found.value.tolist(), found.low.tolist(), strict=True))
+    keys = [sort_key(literal) for literal in literals]
+    for one, (here, key) in enumerate(zip(native, keys, strict=True)):
+        for there, other in zip(native[:one], keys[:one], strict=True):
+            assert ((here < there), (here == there)) == ((key < other), (key == other))
+
+
+@given(st.lists(LEXICAL, min_size=1, max_size=20))
+def test_decimals_are_read_as_they_are_written(lexical: list[str]) -> None:
+    terms = TermTable()
+    ids = np.array([terms.intern(str(Literal(text, XSD + "decimal"))) for text in lexical], np.int64)
+    plain = plain_of(ids, terms)
+    for k, text in enumerate(lexical):
+        if plain.decimal[k]:
+            assert Fraction(text) == Fraction(int(plain.mantissa[k]), 10 ** int(plain.scale[k]))
+        else:
+            assert sum(character.isdigit() for character in text) > 18
