@@ -85,6 +85,8 @@ class Register:
     policy: str = UNRESTRICTED
     default_graph: str = "all"
     max_derivations: int = 100_000  # triples that it may derive at one instant before it is stopped as endless
+    max_goals: int = 0  # that it may keep, and the bytes of its state, before it is stopped; 0 for no limit
+    max_state_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,12 @@ from engine import host
 from engine.collect import Collector, GroupCollector, Moments, Rows
 from engine.entries import UNRESTRICTED
 from engine.facts import FactIndex
+from engine.form import form_of
 from engine.kernel import columns as c
 from engine.kernel.filters import spread_questions
 from engine.kernel.goals import clear_stores, spread, spread_seen, spread_timeless
 from engine.kernel.instants import run
+from engine.kernel.policies import RIGHT_TAG
 from engine.kernel.state import KEPT, WORDS, Net, margin, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
 from engine.operators import OPERATORS
@@ -22,6 +24,7 @@ from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
 from engine.planning.shapes import EVERYTHING, Rates, predicates_of
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
+from engine.quotas import Quotas
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
 from engine.tables import Ranges, Scans, ranges_around, scans_in, with_rows
 from engine.terms import Held, TermTable, numbers_in
@@ -48,7 +51,7 @@ NO_RATES: Rates = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failure:
-    """A query stopped at an entry because it derived without end."""
+    """A query stopped at an entry because it was beyond a bound of its own."""
 
     planned: Planned
     entry: int
@@ -90,6 +93,7 @@ class Network:
     collecting: dict[int, Collecting] = field(default_factory=dict)  # by node
     known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
     completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
+    quotas: Quotas = field(init=False)
     net: Net = field(init=False)
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
@@ -102,6 +106,7 @@ class Network:
     _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
 
     def __post_init__(self) -> None:
+        self.quotas = Quotas(self)
         self._hold(new_net(4))
         self._used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}
         self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
@@ -147,7 +152,7 @@ class Network:
                 solvers[:] = [Solver(self.terms, inner, self.known, policy)]
             return solvers[-1].solve(contents, now)
 
-        return Names(self.terms.intern, self._stream, facts.matching, facts.schema, query, policy, rates, turns, once)
+        return Names(self.terms.intern, self.number_of, facts.matching, facts.schema, query, policy, rates, turns, once)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
@@ -157,7 +162,8 @@ class Network:
         numbers = {text: self.terms.intern(text) for text in sorted(predicates_of(query))}
         return {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
 
-    def _stream(self, name: str) -> int:
+    def number_of(self, name: str) -> int:
+        """The network's number for a stream."""
         if name not in self.streams:
             self.streams[name] = len(self.streams)
             row = np.array([[0, c.NONE]], np.int64)
@@ -183,7 +189,7 @@ class Network:
             net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
             net = place(net, fragment, at, number, self._used)
             self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
-            self.net.queries[number] = 0, registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0
+            self.net.queries[number] = 0, registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
             self._rank(self._affected(planned))
         except BaseException:
             self._leave(planned)
@@ -392,10 +398,12 @@ class Network:
         """Plans a chain of SEQs as it is written, which had been planned from its end; the goals of its operands go over, from which its joins follow."""
         order, before = list(self.planned), self.net.queries[planned.number].copy()
         goals = [(self._goals_of(c.SIDES * (planned.at.node + node) + side), k) for k, (node, side) in enumerate(planned.leaves[:-1])]
+        quota, held = self.quotas.of(planned.registered)
         self._take_out(planned)
         self.add(
             planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, turns=False
         )  # fmt: skip
+        self.quotas.limit(planned.registered, quota, held)
         new = self.planned[planned.registered]
         self.planned = {registered: self.planned[registered] for registered in order}
         tags = self.net.seen[: self.net.at[c.SEEN_N], c.SEEN_TAG]
@@ -405,7 +413,7 @@ class Network:
                 self.net.streams[self.streams[stream], c.S_PENDING] -= 1
         kept = [c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0]
         self.net.queries[new.number, kept] = before[kept]
-        self._sweep()
+        self.free_dropped()
         places = [(new.at.node + node, side) for node, side in new.leaves]
         self._take_over(
             np.concatenate([rows for rows, _ in goals]), np.array([places[k] for rows, k in goals for _ in rows], np.int64).reshape(-1, 2)
@@ -444,7 +452,7 @@ class Network:
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             self.net.nodes[planned.at.node : planned.after.node] = nodes
-            self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment))
+            self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=form_of(fragment))
         return fragments
 
     def _learn(self, planned: Planned, facts: list[Fact]) -> None:
@@ -465,7 +473,7 @@ class Network:
     def drop(self, registered: int) -> None:
         """Takes a query out between feeds, with its goals; no other is touched."""
         self._take_out(self.planned[registered])
-        self._sweep()
+        self.free_dropped()
 
     def _take_out(self, planned: Planned) -> None:
         self._without_readers(planned)
@@ -473,6 +481,7 @@ class Network:
         self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
         clear_stores(self.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)
         self._without_timers(planned)
+        self.quotas.forget(planned.registered)
         self._dropped.append(planned)
 
     def _without_timers(self, planned: Planned) -> None:
@@ -488,18 +497,20 @@ class Network:
             if moved is not None:
                 self.collecting[moved.node] = replace(moved, timer=k)
 
-    def _sweep(self) -> None:
+    def free_dropped(self) -> None:
         """Frees the rows of dropped queries. What waits for the close of the instant, what the instant has met and the memo may name them still."""
         net, at = self.net, self.net.at
         waiting = net.waiting[: at[c.WAITING]]
-        gone = net.nodes[waiting[:, c.FRAME_NODE], c.KIND] == c.DROPPED
-        self._release(waiting[gone, c.FRAME_ROW])
+        gone, side = net.nodes[waiting[:, c.FRAME_NODE], c.KIND] == c.DROPPED, waiting[:, c.FRAME_SIDE]
+        stored = (side >= c.ORDER) & (side != c.RIGHT_CHOICE)  # goals of a policy, which their stores freed
+        self._release(waiting[gone & ~stored, c.FRAME_ROW])
         kept = waiting[~gone]
         waiting[: len(kept)] = kept
         at[c.WAITING] = len(kept)
         for planned in self._dropped:
             tags, who = net.seen[: at[c.SEEN_N], c.SEEN_TAG], net.questions[: at[c.ASKED], c.ASK_WHO]
-            tags[(planned.at.node <= tags) & (tags < planned.after.node)] = c.BIG
+            nodes = tags % RIGHT_TAG
+            tags[(tags >= 0) & (planned.at.node <= nodes) & (nodes < planned.after.node)] = c.BIG
             who[(planned.at.ask <= who) & (who < planned.after.ask)] = c.NONE
             for ask in range(planned.at.ask, planned.after.ask):
                 del self._inquiries[ask]
@@ -526,7 +537,7 @@ class Network:
             self._serve(code)
         self._spread_heads()
         if self._dropped:
-            self._sweep()
+            self.free_dropped()
         found = self._take_found()
         return np.concatenate([*chunks, found]) if chunks else found
 
@@ -543,7 +554,7 @@ class Network:
             self._make_room(int(at[c.MARGIN]), int(at[c.WAITING]))
             self._spread_heads()
         elif code == c.EXCEEDED:
-            self._fail(int(self.net.at[c.ENDLESS]))
+            self._exceeded()
         elif code == c.COLLECTION:
             self._collect()
         elif code == c.DECISION:
@@ -566,11 +577,15 @@ class Network:
                 spreader(self.address, heads)
                 self._hold(self.net._replace(**{name: heads}))
 
-    def _fail(self, number: int) -> None:
-        planned = self.numbered[number]
-        reason = f"derived more than {self.net.queries[number, c.Q_BOUND]} triples at one instant: the rule feeds itself without end"
-        self.failures.append(Failure(planned, int(self.net.at[c.ENTRY]), reason))
+    def _exceeded(self) -> None:
+        """Has the query that is beyond a bound of its own looked into."""
+        number = int(self.net.at[c.ENDLESS])
         self.net.at[c.ENDLESS] = c.NONE
+        self.quotas.look_into(self.numbered[number])
+
+    def fail(self, planned: Planned, reason: str) -> None:
+        """Stops a query; no other is touched. `free_dropped` is yet to come."""
+        self.failures.append(Failure(planned, int(self.net.at[c.ENTRY]), reason))
         self._take_out(planned)
 
     # ------------------------------------------------------------ collectors
@@ -740,10 +755,11 @@ class Network:
             held.add(table)
         held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
         held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
-        for table in self._tables().values():
-            held.add(table)
         for collecting in self.collecting.values():
             held.add(numbers_in(collecting.collector.state()))
+            if isinstance(collecting.collector, GroupCollector):
+                for table in collecting.collector.tables().values():
+                    held.add(table)
         self._forget_answers()
 
     def _forget_answers(self) -> None:
@@ -751,7 +767,7 @@ class Network:
         self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
         self.net.question_heads[:] = c.NONE
 
-    # ------------------------------------------------------------ snapshots
+    # ------------------------------------------------------------ taken back
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Program and state, by name. Between feeds nothing is on its way, so answers may be asked for again and pools be left out."""
         net = self.net
@@ -761,23 +777,13 @@ class Network:
         ends = {name: used.end for name, used in self._used.items()} | {"alpha": self._scans.ranges.end, "stores": c.SIDES * self._used["nodes"].end}
         filled = {name: getattr(net, name)[:end] for name, end in ends.items()} | {"timers": net.timers[: net.at[c.TIMER_NODES]]}
         pools = {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
-        return {name: getattr(net, name) for name in KEPT} | filled | pools | self._tables()
+        return {name: getattr(net, name) for name in KEPT} | filled | pools
 
-    def _tables(self) -> dict[str, Ints]:
-        """Of the collectors' states, what is in tables."""
-        groups = [(node, collecting.collector) for node, collecting in self.collecting.items() if isinstance(collecting.collector, GroupCollector)]
-        return {f"groups.{node}.{name}": array for node, collector in groups for name, array in collector.tables().items()}
-
-    def collected(self) -> dict[str, object]:
-        """The collectors' states, by node."""
-        return {str(node): [node in self.completed, collecting.collector.state()] for node, collecting in self.collecting.items()}
-
-    def restore(self, arrays: dict[str, NDArray[Any]], fragments: Sequence[tuple[Planned, Fragment]], collected: Mapping[str, Any]) -> None:
-        """Takes over what `arrays` and `collected` gave, with the queries planned anew at their places."""
+    def restore(self, arrays: dict[str, NDArray[Any]], fragments: Sequence[tuple[Planned, Fragment]]) -> None:
+        """Takes over what `arrays` gave, with the queries at their places, whose collectors were never used."""
         planned = [p for p, _ in fragments]
         width = arrays["rows"].shape[1] - c.VAR
-        tables = {name: array for name, array in arrays.items() if name.startswith("groups.")}
-        self._hold(with_width(self.net, width)._replace(**{name: array for name, array in arrays.items() if name not in tables}))
+        self._hold(with_width(self.net, width)._replace(**arrays))
         self._forget_answers()  # if it was used, they have no place any more
         self.planned, self.numbered, self.rules, self._readers, self._inquiries = {}, {}, {}, {}, {}
         for p in planned:
@@ -788,13 +794,7 @@ class Network:
         timers = {node: k for k, node in enumerate(self.net.timers[:, c.T_NODE].tolist())}
         for p, fragment in fragments:
             self._collect_with(p, fragment, timers)
-        self.completed = {int(node) for node, (completed, _) in collected.items() if completed}
-        for node, (_, state) in collected.items():
-            collector = self.collecting[int(node)].collector
-            collector.restore(state)
-            if isinstance(collector, GroupCollector):
-                prefix = f"groups.{node}."
-                collector.restore_tables({name.removeprefix(prefix): array for name, array in tables.items() if name.startswith(prefix)})
+        self.completed = set()
 
     def _rows_in_use(self) -> dict[str, Ranges]:
         """The ranges of a network that was restored."""
@@ -804,6 +804,33 @@ class Network:
         used["reads"] = ranges_around((k, 1) for k in np.flatnonzero(self.net.reads[:, c.R_QUERY] != c.NONE).tolist())
         used["facts"] = Ranges(len(self.net.facts))
         return used
+
+    # ------------------------------------------------------------ snapshots
+    def observed(self) -> Ints:
+        """How many occurrences there were, of all predicates and then of each."""
+        return self.net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)[:, c.ALPHA_SEEN].copy()
+
+    def observe(self, observed: Ints) -> None:
+        """Takes over what `observed` gave."""
+        self._hold(with_rows(self.net, {"alpha_at": c.ALPHA_AT_WIDTH * len(observed)}))
+        self.net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)[: len(observed), c.ALPHA_SEEN] = observed
+
+    def await_facts(self, facts: Sequence[tuple[Planned, Ints]]) -> None:
+        """What each query is yet to take in, as rows of `facts` whose cells may be fewer; whatever stood there before goes."""
+        self._used["facts"] = Ranges()
+        self.net.queries[:, c.Q_FACTS_N], self.net.streams[:, c.S_PENDING] = 0, 0
+        for planned, rows in facts:
+            wide = np.zeros((len(rows), self.net.facts.shape[1]), np.int64)
+            wide[:, : rows.shape[1]] = rows
+            self._with_fact_rows(planned, wide)
+            pending = self.net.queries[planned.number, c.Q_OPEN] == 0 or len(rows) > 0
+            for stream in dict.fromkeys(planned.query.streams):
+                self.net.streams[self.streams[stream], c.S_PENDING] += pending
+
+    def make_room(self, n: int) -> None:
+        """Room for `n` more rows, and as many entries of each pool."""
+        self._make_room(n)
+        self._spread_heads()
 
 
 def _read_of(net: Net, stream: int, number: int) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.form import form_of
 from engine.kernel import columns as c
 from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry, Place, end_of
@@ -30,6 +31,7 @@ class Planned:
     scans: tuple[tuple[int, int, int], ...]  # (node, side, predicate) of each, 0 for a predicate variable
     max_derivations: int
     last: int | None  # the node of the collector that may end the whole query
+    form: str  # of its plan
     policy: str
     shown: tuple[int, ...]  # the row columns of what a SELECT shows, NONE for what is never bound
     shown_by_name: tuple[int, ...]  # the same in order of the variables' names
@@ -57,9 +59,10 @@ def planned_from(
     columns, by_name = dict(fragment.columns), sorted(shown, key=lambda v: v.name)
     in_order, in_name_order = (tuple(columns.get(v, c.NONE) for v in part) for part in (shown, by_name))
     leaves = tuple(fragment.leaves[k] for k in sorted(fragment.leaves))
+    form = form_of(fragment)
     return Planned(
-        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, policy, in_order, in_name_order,
-        rates, fragment.turned, leaves,
+        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, form, policy, in_order,
+        in_name_order, rates, fragment.turned, leaves,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,31 @@ from numpy.typing import NDArray
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
 from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
-from engine.errors import LogGap, Refusal
+from engine.errors import LogGap, Refusal, SnapshotMismatch
 from engine.expressions import parse_term
 from engine.facts import FactIndex
+from engine.keeping import FEED, kept, pending, pending_again, restore
 from engine.kernel import columns as c
 from engine.knowledge import closure
 from engine.layout import Layout, Listener, laid_out, sources_of
 from engine.member import Member, reached
 from engine.network import Network
-from engine.planned import Planned, planned_from
-from engine.planning import plan
-from engine.program import Place
+from engine.planned import Planned
+from engine.planning.shapes import Rates
+from engine.progress import Operator, progress
 from engine.quads import Quad, graph_named, name_of
 from engine.rewrite import rewritten
-from engine.snapshot import pack, unpack
+from engine.snapshot import Fetch, Put, pack, unpack
 from engine.strata import Cycle
 from engine.terms import IRI, LITERAL, TermTable
+from engine.usage import Own, Quota, Usage
 from epsparql import QueryError, parse
 from epsparql import algebra as a
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
+WEIGHED_EVERY = 256
+"""Entries of the log after which what collectors hold counts: they decide on many instants at once, as the blocks have it, and quotas may not."""
 
 
 class Engine:
@@ -69,6 +73,10 @@ class Engine:
                 self._control(entry, changes)
             else:
                 span.append(entry)
+            if entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs for member in self.members):
+                self._pass(span, arrived, found, changes)
+                span = []
+                self._weigh(entry.offset, changes)
         self._pass(span, arrived, found, changes)
         self.position = block.after
         solutions = in_emission_order(found)
@@ -114,6 +122,12 @@ class Engine:
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
+    def _weigh(self, entry: int, changes: list[StateChange]) -> None:
+        """Holds queries to their quotas of bytes, as of the entry that has just been applied."""
+        for member in self.members:
+            member.network.quotas.weigh(entry)
+            self._note_ends(member.network, changes)
+
     # ------------------------------------------------------------ queries
     def _register(self, entry: Register, changes: list[StateChange]) -> None:
         try:
@@ -128,12 +142,17 @@ class Engine:
         members = list(self.members)
         try:
             network = self._member_for(query).network
-            network.add(entry.offset, entry.name, rewritten(query, entry.default_graph), self.known, entry.max_derivations, entry.policy)
+            self._add(network, entry, query)
         except BaseException:
             self.members = members
             raise
         self.registered[entry.offset] = entry
         return network
+
+    def _add(self, network: Network, entry: Register, query: a.Query, rates: Rates | None = None, turns: bool = True) -> None:
+        written = rewritten(query, entry.default_graph)
+        network.add(entry.offset, entry.name, written, self.known, entry.max_derivations, entry.policy, rates, turns=turns)
+        network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _rules(self) -> list[a.Construct]:
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
@@ -274,58 +293,91 @@ class Engine:
             parts.append(arrivals(s, p, o, graph, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
         return together(parts)
 
+    # ------------------------------------------------------------ what it keeps
+    def usage(self, registered: int) -> Usage:
+        """What a running query's state amounts to."""
+        network, _ = self._of(registered)
+        return network.quotas.usage(registered)
+
+    def progress(self, registered: int) -> tuple[Operator, ...]:
+        """How far a running query is, operator by operator."""
+        return progress(*self._of(registered))
+
+    def _of(self, registered: int) -> tuple[Network, Planned]:
+        network = next(member.network for member in self.members if registered in member.network.planned)
+        return network, network.planned[registered]
+
+    @property
+    def own(self) -> Own:
+        nets = [member.network.net for member in self.members]
+        arrays = {id(array): array.nbytes for net in nets for array in net}
+        return Own(len(self.terms) - 1, sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()))
+
     # ------------------------------------------------------------ snapshots
-    def snapshot(self) -> bytes:
-        """The state after the last block."""
+    @property
+    def goals(self) -> int:
+        """All that are stored."""
+        return sum(int(member.network.net.stores[:, c.COUNT].sum()) for member in self.members)
+
+    def snapshot(self, put: Put | None = None) -> bytes:
+        """The state after the last block; `put` takes large pieces of it, which are not in the bytes then."""
         arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in self.terms.arrays().items()}
         members = []
         for k, member in enumerate(self.members):
-            arrays |= {f"{k}.{name}": array for name, array in member.network.arrays().items()}
-            arrays[f"{k}.pending"] = member.pending.table
-            planned = [[p.registered, p.number, astuple(p.at), dict(p.rates), p.turned] for p in member.network.planned.values()]
-            collected = member.network.collected()
-            members.append({"time": member.time, "streams": member.network.streams, "planned": planned, "collected": collected})
+            network, own = kept(member.network)
+            own["pending"] = pending(member.pending.table)
+            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+            members.append({"time": member.time, "pending": list(FEED), "network": network})
         meta = {
             "position": self.position,
-            "streams": {name: astuple(stream) for name, stream in self.streams.items()},
+            "streams": {name: asdict(stream) for name, stream in self.streams.items()},
             "facts": [[" ".join(map(str, fact[:3])) + " .", name_of(fact[3])] for fact in self.facts],
-            "registered": [astuple(entry) for entry in self.registered.values()],
-            "fallen": [astuple(entry) for entry in self.fallen.values()],
+            "registered": [asdict(entry) for entry in self.registered.values()],
+            "fallen": [asdict(entry) for entry in self.fallen.values()],
             "members": members,
         }
-        return pack(meta, arrays)
+        return pack(meta, arrays, put)
 
     @classmethod
-    def restore(cls, data: bytes) -> "Engine":
-        """The engine that gave `data`. Raises SnapshotMismatch; the log holds all that is needed to start anew."""
-        meta, arrays = unpack(data)
+    def restore(cls, data: bytes, fetch: Fetch | None = None) -> "Engine":
+        """The engine that gave `data`, of this version or another that plans its queries alike.
+
+        Raises SnapshotMismatch; the log holds all that is needed to start anew.
+        """
+        meta, arrays = unpack(data, fetch)
+        try:
+            return cls._restored(meta, arrays)
+        except (KeyError, TypeError) as fault:
+            raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
+
+    @classmethod
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Engine":
         engine = cls()
         engine.position = meta["position"]
         engine.terms = TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
-        engine.streams = {name: Stream(*values) for name, values in meta["streams"].items()}
+        engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
         triples = triples_of("\n".join(text for text, _ in meta["facts"]))
         engine.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}
         engine.known = known_from(engine.facts)
-        engine.registered = {entry.offset: entry for entry in (Register(*values) for values in meta["registered"])}
-        engine.fallen = {entry.offset: entry for entry in (Register(*values) for values in meta["fallen"])}
+        engine.registered = {entry.offset: entry for entry in (Register(**values) for values in meta["registered"])}
+        engine.fallen = {entry.offset: entry for entry in (Register(**values) for values in meta["fallen"])}
         for k, member in enumerate(meta["members"]):
-            engine.members.append(engine._restored(k, member, arrays))
+            own = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
+            engine.members.append(engine._member_restored(member, own))
         return engine
 
-    def _restored(self, k: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
+    def _member_restored(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
         network = Network(self.terms, known=self.known)
-        own = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
-        pending = Arrivals(own.pop("pending"))
-        network.streams = dict(meta["streams"])
-        planned = []
-        for registered, number, at, rates, turned in meta["planned"]:
+
+        def add(registered: int, rates: Rates, turned: bool) -> None:
             entry = self.registered[registered]
-            query = rewritten(parse(entry.text).query, entry.default_graph)
-            fragment = plan(query, network.names(self.known, entry.name, entry.policy, rates, turns=turned))
-            place = planned_from(registered, entry.name, query, number, fragment, Place(*at), entry.max_derivations, entry.policy, rates)
-            planned.append((place, fragment))
-        network.restore(own, planned, meta["collected"])
-        return Member(network, meta["time"], pending)
+            self._add(network, entry, parse(entry.text).query, rates, turned)
+
+        try:
+            restore(network, meta["network"], arrays, add)
+        except (QueryError, Refusal, Cycle) as fault:
+            raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
+        return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])))
 
 
 def known_from(facts: Iterable[Quad]) -> FactIndex:

@@ -1,58 +1,133 @@
-"""An engine's state as bytes: a header in JSON, then the arrays as they lie in memory.
+"""An engine's state as bytes: a header in JSON, then arrays as they lie in memory, the large ones in pieces that may be kept apart.
 
-A snapshot is good for the very code that wrote it, which its header names; with other code the log is read anew.
+The format has a number; what is in it has names. So another version of the engine can take it, if it knows the names and plans the queries alike.
 """
 
 import hashlib
 import json
 import struct
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import epsparql
 from engine.errors import SnapshotMismatch
 
-MAGIC = b"EPSNAP01"
-_LENGTH = struct.Struct("<Q")
+FORMAT = 2
+"""Raised with every change after which an older snapshot would mean something else; a new name needs no new number."""
+MAGIC = b"EPSNAP"
+_LENGTH = struct.Struct("<HQ")  # format, and bytes of the header
+LARGE = 1 << 18
+"""Bytes from which on an array comes in pieces."""
+_ROWS_APART = 14  # bits: one row in 16,384 begins a piece
+_LONGEST = 8 << _ROWS_APART
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+Put = Callable[[str, memoryview], None]
+Fetch = Callable[[str], bytes]
+"""The piece of a digest; b"" where there is none."""
 
 
-@cache
-def code_digest() -> str:
-    """Names the code whose plans and arrays a snapshot holds."""
-    digest = hashlib.sha256()
-    for package in (Path(__file__).parent, Path(epsparql.__file__).parent):
-        for file in sorted(package.rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:32]
+def pack(meta: Any, arrays: dict[str, NDArray[Any]], put: Put | None = None) -> bytes:
+    """`meta` is JSON but for arrays in it. `put` takes the pieces of large arrays, each under the digest of its bytes; without it all is in what is returned."""
+    within: dict[str, NDArray[Any]] = {}
+
+    def lifted(value: Any) -> dict[str, str]:
+        assert isinstance(value, np.ndarray), f"{type(value).__name__} is not fit for a snapshot"
+        within[f"meta.{len(within)}"] = value
+        return {_LIFTED: f"meta.{len(within) - 1}"}
+
+    text = json.dumps(meta, ensure_ascii=False, default=lifted)
+    listed, parts = [], []
+    for name, array in (arrays | within).items():
+        pieces = []
+        for piece in pieces_of(np.ascontiguousarray(array)):
+            digest = digest_of(piece) if put is not None and array.nbytes >= LARGE else ""
+            pieces.append([len(piece), digest])
+            if digest and put is not None:
+                put(digest, piece)
+            else:
+                parts.append(piece)
+        listed.append([name, array.dtype.str, list(array.shape), pieces])
+    header = json.dumps({"meta": text, "arrays": listed}, ensure_ascii=False).encode()
+    return b"".join([MAGIC, _LENGTH.pack(FORMAT, len(header)), header, *parts])
 
 
-def pack(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
-    """`meta` is JSON; arrays are of any shape and of an 8-byte or 1-byte type."""
-    listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
-    header = json.dumps({"code": code_digest(), "meta": meta, "arrays": listed}, ensure_ascii=False).encode()
-    parts = [MAGIC, _LENGTH.pack(len(header)), header, *(np.ascontiguousarray(array).tobytes() for array in arrays.values())]
-    return b"".join(parts)
+_LIFTED = "\x00array"  # no key of ours
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What `pack` was given; the arrays may be written to. Raises SnapshotMismatch."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise SnapshotMismatch("not a snapshot of this format")
-    begin = len(MAGIC) + _LENGTH.size
-    (length,) = _LENGTH.unpack(data[len(MAGIC) : begin])
-    header = json.loads(data[begin : begin + length])
-    if header["code"] != code_digest():
-        raise SnapshotMismatch("written by another version of the engine")
+def pieces_of(array: NDArray[Any]) -> Iterator[memoryview]:
+    """The bytes of a contiguous array, cut where its contents say so: what stays the same gives the same pieces though rows before it go."""
+    if array.nbytes < LARGE or array.ndim != 2:
+        data = array.reshape(-1).view(np.uint8).data
+        yield from (data[at : at + (LARGE << 2)] for at in range(0, len(data), LARGE << 2))
+        return
+    first = 0
+    for after in [*_cuts(array), len(array)]:
+        while first < after:
+            upto = min(after, first + _LONGEST)
+            yield array[first:upto].reshape(-1).view(np.uint8).data
+            first = upto
+
+
+def _cuts(array: NDArray[Any]) -> list[int]:
+    """Rows that begin a piece, by a hash of their cells."""
+    cells = array.view(np.uint64)
+    hashes = np.zeros(len(cells), np.uint64)
+    for column in range(cells.shape[1]):
+        hashes = (hashes ^ cells[:, column]) * _MIX
+    found: list[int] = np.flatnonzero(hashes >> np.uint64(64 - _ROWS_APART) == 0).tolist()
+    return found
+
+
+def unpack(data: bytes, fetch: Fetch | None = None) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """What `pack` was given; the arrays may be written to. `fetch` gives the pieces that were kept apart. Raises SnapshotMismatch."""
+    header, at = _header(data)
     arrays: dict[str, NDArray[Any]] = {}
-    at = begin + length
-    for name, dtype, shape in header["arrays"]:
-        size = int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
-        if at + size > len(data):
+    for name, dtype, shape, pieces in header["arrays"]:
+        array = np.empty(shape, dtype)
+        into, k = array.reshape(-1).view(np.uint8), 0
+        for size, digest in pieces:
+            piece = memoryview(data)[at : at + size] if not digest else _fetched(fetch, digest)
+            at += 0 if digest else size
+            if len(piece) != size or k + size > len(into):
+                raise SnapshotMismatch("the snapshot is cut short")
+            into[k : k + size] = np.frombuffer(piece, np.uint8)
+            k += size
+        if k != len(into):
             raise SnapshotMismatch("the snapshot is cut short")
-        arrays[name] = np.frombuffer(data, dtype, count=size // np.dtype(dtype).itemsize, offset=at).reshape(shape).copy()
-        at += size
-    return header["meta"], arrays
+        arrays[name] = array
+    meta = json.loads(header["meta"], object_hook=lambda found: arrays[found[_LIFTED]] if _LIFTED in found else found)
+    return meta, arrays
+
+
+def _fetched(fetch: Fetch | None, digest: str) -> bytes:
+    piece = b"" if fetch is None else fetch(digest)
+    if not piece:
+        raise SnapshotMismatch(f"piece {digest} of the snapshot is missing")
+    return piece
+
+
+def digest_of(piece: bytes | memoryview) -> str:
+    """What a piece is called."""
+    return hashlib.blake2b(piece, digest_size=16).hexdigest()
+
+
+def apart(data: bytes) -> set[str]:
+    """The pieces that a snapshot needs beside its own bytes. Raises SnapshotMismatch."""
+    header, _ = _header(data)
+    return {digest for *_, pieces in header["arrays"] for _, digest in pieces if digest}
+
+
+def _header(data: bytes) -> tuple[Any, int]:
+    """The header, and where the parts begin."""
+    begin = len(MAGIC) + _LENGTH.size
+    if data[: len(MAGIC)] != MAGIC or len(data) < begin:
+        raise SnapshotMismatch("not a snapshot of an engine")
+    number, length = _LENGTH.unpack(data[len(MAGIC) : begin])
+    if number != FORMAT:
+        raise SnapshotMismatch(f"a snapshot of format {number}; this version reads {FORMAT}")
+    if len(data) < begin + length:
+        raise SnapshotMismatch("the snapshot is cut short")
+    return json.loads(data[begin : begin + length]), begin + length

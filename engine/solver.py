@@ -33,7 +33,7 @@ class Solver:
         """A row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection."""
         network = self._network
         fragment = replace(self._fragment, collectors=deepcopy(self._fragment.collectors))  # which were never used
-        network.restore({name: array.copy() for name, array in self._clean.items()}, [(self._planned, fragment)], {})
+        network.restore({name: array.copy() for name, array in self._clean.items()}, [(self._planned, fragment)])
         found = network.feed(self._feed(contents, now))
         columns = [self._planned.columns.get(v) for v in (RANK, *self.query.projection)]
         nothing = np.zeros(len(found), np.int64)

@@ -6,8 +6,9 @@ snapshots are named by log position.
 """
 
 import os
+import time
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,10 @@ from threading import Lock
 from engine.entries import Block, Outcome
 from engine.errors import EngineError
 from engine.run import Engine
+from engine.snapshot import apart, digest_of
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
+from pipeline.report import Reporter
 
 MAX_ROWS = 50_000
 SNAPSHOT_WEIGHT = 1_000_000
@@ -39,6 +42,7 @@ class EngineHost:
     def __init__(self, data_dir: Path | str, bucket: str = "0", *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         self._snapshots = Snapshots(Path(data_dir) / "snapshots", bucket)
         self._reader = reader or LogReader(data_dir)
+        self._reporter = Reporter(data_dir, bucket, time.monotonic)
         self._engine: Engine | None = None
         self._weight, self._snapshot_weight = 0, snapshot_weight  # of what the engine has read since the last snapshot
         self.unswept = True
@@ -51,11 +55,19 @@ class EngineHost:
         """
         engine = self._at(lo, max_rows)
         try:
-            yield from self._feed(engine, hi, max_rows)
+            for piece in self._feed(engine, hi, max_rows):
+                self._reporter.tell(engine)
+                yield piece
         except GeneratorExit:  # left between two pieces, where the engine is whole
             self._engine = engine
             raise
         self._engine = engine
+        self._reporter.tell(engine)
+
+    def tell(self) -> None:
+        """Report what the kept engine keeps, if that is due."""
+        if self._engine is not None:
+            self._reporter.tell(self._engine)
 
     def save(self) -> None:
         """Snapshot the kept engine, if it has read anything since the last one."""
@@ -89,16 +101,20 @@ class EngineHost:
 
     def _weigh(self, engine: Engine, block: Block) -> None:
         self._weight += block.rows.num_rows + 100 * len(block.entries)
-        if self._weight >= self._snapshot_weight:
+        if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
             self._write(engine)
 
     def _write(self, engine: Engine) -> None:
-        self._snapshots.write(engine.position, engine.snapshot())
+        self._snapshots.write(engine)
         self._weight, self.unswept = 0, True
 
 
 class Snapshots:
-    """A bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum."""
+    """A bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
+
+    Large parts are pieces in files of their own, named by the digest of what they hold, so that a snapshot writes only those that the ones before
+    have not.
+    """
 
     def __init__(self, directory: Path, bucket: str) -> None:
         self.directory, self.bucket = directory, bucket
@@ -113,16 +129,15 @@ class Snapshots:
         for position in reversed([position for position in self.positions() if position <= at_most]):
             data = self._read(position)
             with suppress(EngineError):  # of another version
-                if data is not None and (engine := Engine.restore(data)).position == position:
+                if data is not None and (engine := Engine.restore(data, self._piece)).position == position:
                     return engine
         return None
 
-    def write(self, position: int, data: bytes) -> None:
+    def write(self, engine: Engine) -> None:
+        """Pieces come before the snapshot that needs them."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        path = self._path(position)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_bytes(zlib.crc32(data).to_bytes(4, "little") + data)
-        temporary.replace(path)
+        data = engine.snapshot(self._put)
+        _replace(self._path(engine.position), [zlib.crc32(data).to_bytes(4, "little"), data])
 
     def sweep(self, committed: int) -> None:
         positions = self.positions()
@@ -130,9 +145,23 @@ class Snapshots:
         for position in positions:
             if position < kept:
                 self._path(position).unlink(missing_ok=True)
-        for left in self.directory.glob(f"{self.bucket}-*.tmp"):
+        for left in (*self.directory.glob(f"{self.bucket}-*.tmp"), *self._pieces.glob("*.tmp")):
             if not left.name.endswith(f".{os.getpid()}.tmp"):
                 left.unlink(missing_ok=True)
+        self._sweep_pieces()
+
+    def _sweep_pieces(self) -> None:
+        """Drop the pieces that no snapshot needs."""
+        pieces = {path.name: path for path in self._pieces.iterdir() if path.suffix != ".tmp"} if self._pieces.exists() else {}
+        if not pieces:
+            return
+        needed = set[str]()
+        for position in self.positions():
+            with suppress(EngineError):  # of another version, which is of no use
+                data = self._read(position)
+                needed |= apart(data) if data is not None else set()
+        for name in pieces.keys() - needed:
+            pieces[name].unlink(missing_ok=True)
 
     def _read(self, position: int) -> bytes | None:
         with suppress(FileNotFoundError):
@@ -141,8 +170,38 @@ class Snapshots:
                 return data[4:]
         return None
 
+    def _put(self, digest: str, piece: memoryview) -> None:
+        path = self._pieces / digest
+        with suppress(FileNotFoundError):
+            if path.stat().st_size == len(piece):
+                return
+        self._pieces.mkdir(exist_ok=True)
+        _replace(path, [piece])
+
+    def _piece(self, digest: str) -> bytes:
+        """What is stored under a digest; b"" where nothing is, or something else, which goes."""
+        path = self._pieces / digest
+        with suppress(FileNotFoundError):
+            data = path.read_bytes()
+            if digest_of(data) == digest:
+                return data
+            path.unlink(missing_ok=True)
+        return b""
+
+    @property
+    def _pieces(self) -> Path:
+        return self.directory / f"{self.bucket}-pieces"
+
     def _path(self, position: int) -> Path:
         return self.directory / f"{self.bucket}-{position:020d}.snapshot"
+
+
+def _replace(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """A file that is there whole or not at all, as far as the process's own end goes."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.writelines(parts)
+    temporary.replace(path)
 
 
 _hosts: dict[tuple[Path, str], EngineHost] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays

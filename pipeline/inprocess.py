@@ -96,6 +96,8 @@ class InProcessRunner:
                 head = self._reader.wait(self._position, _WAKE_S)
                 if head > self._position:
                     self._follow(host, solutions, head)
+                else:
+                    host.tell()
             host.save()
 
     def _reopened(self) -> SolutionWriter:

@@ -88,6 +88,10 @@ def _add_serve(commands: Commands) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="log, solutions and snapshots; default ./epsparql-data")
     parser.add_argument("--runner", choices=_RUNNERS, help="default spark")
     parser.add_argument("--master", help="Spark's master; default local[*,4]")
+    parser.add_argument(
+        "--max-goals", type=int, metavar="N", help="partial solutions that a query may keep before it fails; default 10,000,000; 0: no limit"
+    )
+    parser.add_argument("--max-state-bytes", type=int, metavar="N", help="bytes of state likewise; default 2 GiB; 0: no limit")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="per line the SHA-256 of a token in hex, and its scopes")
 
 

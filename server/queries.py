@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -12,15 +12,19 @@ from pydantic import BaseModel, Field
 
 import epsparql
 from engine.entries import POLICIES, UNRESTRICTED, Drop, Register
+from engine.progress import Side, SideName
 from epsparql.errors import Warning_
 from pipeline.catalogue import Registration
 from pipeline.log import Ack
+from pipeline.report import Report
+from pipeline.times import iso
 from server.access import ADMIN, READ, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
 from server.compiled import check, shape
 from server.names import Name, decoded, encoded
 from server.problems import Fault, Problem, bad_request, described, of_exception, unsupported
 from server.service import Service
+from server.settings import Settings
 
 router = APIRouter(tags=["queries"])
 SPARQL = "application/sparql-query"
@@ -50,14 +54,24 @@ class WarningDocument(BaseModel):
 
 class QueryLinks(BaseModel):
     plan: str
+    goals: str
     solutions: str
     events: str
+
+
+class Memory(BaseModel):
+    """What a query keeps, as of a log position: partial solutions, and the bytes of its whole state as the limits count them."""
+
+    goals: int
+    state_bytes: int
+    offset: int
 
 
 class QuerySummary(BaseModel):
     """`state` is running, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
 
     `registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id.
+    `memory` is null for a query that does not run, and until the runner has told of it.
     """
 
     name: str
@@ -70,6 +84,7 @@ class QuerySummary(BaseModel):
     solutions: int
     last: str | None
     lag: int
+    memory: Memory | None
     links: QueryLinks
 
 
@@ -79,10 +94,46 @@ class QueryDocument(QuerySummary):
     warnings: list[WarningDocument]
 
 
+class EngineMemory(BaseModel):
+    """What serves all queries, as of a log position: terms, remembered answers of the host, and the bytes of all tables, used or in reserve."""
+
+    terms: int
+    answers: int
+    reserved_bytes: int
+    offset: int
+
+
 class QueryList(BaseModel):
-    """All queries, without their warnings: these are in the document of each."""
+    """All queries, without their warnings: these are in the document of each. `engine` is null until the runner has told of it."""
 
     queries: list[QuerySummary]
+    engine: EngineMemory | None
+
+
+class SideDocument(BaseModel):
+    """The goals that wait at one side of an operator for what the others bring; `oldest` is the least end of them, null if all are timeless."""
+
+    side: SideName
+    goals: int
+    oldest: str | None
+
+
+class OperatorDocument(BaseModel):
+    """An operator that keeps something; `on` are the variables by which it is found again, `state_bytes` what groups and windows hold beside goals."""
+
+    operator: str
+    on: list[str]
+    sides: list[SideDocument]
+    state_bytes: int
+
+
+class GoalsDocument(BaseModel):
+    """How far a query is, as of a log position: its partial solutions by operator, outermost first."""
+
+    offset: int
+    goals: int
+    state_bytes: int
+    operators: list[OperatorDocument]
 
 
 class QueryWish(BaseModel):
@@ -209,7 +260,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         if not same:
             await asyncio.to_thread(
                 service.log.append,
-                lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph, service.settings.max_derivations),
+                lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph, *_bounds(service.settings)),
             )
             if known is not None:
                 service.forget(known)
@@ -218,6 +269,11 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.headers["Location"] = f"/queries/{encoded(name)}"
     registration = service.query(name)
     return _document(service, registration, (*warnings, *_unfed(service, registration)))
+
+
+def _bounds(settings: Settings) -> tuple[int, int, int]:
+    """They go into the log with the query, so that every runner and every replay stops it at the same entry."""
+    return settings.max_derivations, settings.max_goals, settings.max_state_bytes
 
 
 def _unfed(service: Service, registration: Registration) -> list[Warning_]:
@@ -246,7 +302,7 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
     return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
 
 
-def _summary(service: Service, registration: Registration) -> QuerySummary:
+def _summary(service: Service, registration: Registration, report: Report | None) -> QuerySummary:
     path = f"/queries/{encoded(registration.name)}"
     tally = service.solutions.tally(registration.registered)
     return QuerySummary(
@@ -260,13 +316,21 @@ def _summary(service: Service, registration: Registration) -> QuerySummary:
         solutions=tally.count,
         last=tally.last,
         lag=max(service.log.head() - service.solutions.position, 0),
-        links=QueryLinks(plan=f"{path}/plan", solutions=f"{path}/solutions", events=f"{path}/events"),
+        memory=_memory(report, registration),
+        links=QueryLinks(plan=f"{path}/plan", goals=f"{path}/goals", solutions=f"{path}/solutions", events=f"{path}/events"),
     )
+
+
+def _memory(report: Report | None, registration: Registration) -> Memory | None:
+    standing = None if report is None else report.queries.get(registration.registered)
+    if report is None or standing is None:
+        return None
+    return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
 
 
 def _document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
     shown = [_warning(warning, registration.text) for warning in warnings]
-    return QueryDocument(**dict(_summary(service, registration)), warnings=shown)
+    return QueryDocument(**dict(_summary(service, registration, service.report())), warnings=shown)
 
 
 def _warning(warning: Warning_, text: str) -> WarningDocument:
@@ -277,7 +341,27 @@ def _warning(warning: Warning_, text: str) -> WarningDocument:
 # ---------------------------------------------------------------- what is registered
 @router.get("/queries", dependencies=[ADMIN], summary="All queries")
 async def list_queries(service: Shared) -> QueryList:
-    return QueryList(queries=[_summary(service, registration) for registration in service.queries()])
+    report = await asyncio.to_thread(service.report)
+    own = None if report is None else EngineMemory(**asdict(report.own), offset=report.position)
+    return QueryList(queries=[_summary(service, registration, report) for registration in service.queries()], engine=own)
+
+
+@router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
+async def get_goals(name: Name, service: Shared) -> GoalsDocument:
+    registration = service.query(name)
+    report = await asyncio.to_thread(service.report)
+    standing = None if report is None else report.queries.get(registration.registered)
+    if report is None or standing is None:
+        return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
+    operators = [
+        OperatorDocument(operator=each.operator, on=list(each.on), sides=[_side(side) for side in each.sides], state_bytes=each.state_bytes)
+        for each in standing.operators
+    ]
+    return GoalsDocument(offset=report.position, goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, operators=operators)
+
+
+def _side(side: Side) -> SideDocument:
+    return SideDocument(side=side.side, goals=side.goals, oldest=None if side.oldest is None else iso(side.oldest))
 
 
 @router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)

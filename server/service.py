@@ -16,6 +16,7 @@ from engine.warm import warm
 from pipeline.catalogue import Registration, Stream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
+from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
@@ -136,6 +137,10 @@ class Service:
         """What is kept of a query that was dropped."""
         forget(registration.text)
         self._pages.pop(registration.registered, None)
+
+    def report(self) -> Report | None:
+        """What the engine keeps, as its runner last told."""
+        return read_report(self.settings.data)
 
     def progress(self, registration: Registration) -> Progress | None:
         return self._timeline.progress(self.solutions.position, registration, self.queries())

@@ -43,6 +43,8 @@ class Settings:
     max_body: int = _setting(64 << 20, int)
     max_frame: int = _setting(16 << 20, int)
     max_derivations: int = _setting(100_000, int)  # triples that a rule may derive at one instant
+    max_goals: int = _setting(10_000_000, int)  # partial solutions that a query may keep; 0 for no limit
+    max_state_bytes: int = _setting(2 << 30, int)  # of a query's state, as they are counted; 0 for no limit
     max_query: int = _setting(256 << 10, int)
     buffer_solutions: int = _setting(10_000, int)  # how far a live subscriber may fall behind
     slow_after_s: float = _setting(2.0, float)  # a send that waits this long, with the buffer full, marks a slow reader

@@ -37,6 +37,9 @@ class AskCollector:
     def due(self) -> int:
         return c.FOREVER if self.done else c.FOREVER - 1
 
+    def size(self) -> int:
+        return 0
+
     def state(self) -> object:
         return self.done
 

@@ -33,6 +33,10 @@ class Collector(Protocol):
         """The next instant after the last `now` at which it is to be called though no row comes; c.FOREVER if none."""
         ...
 
+    def size(self) -> int:
+        """Bytes of its state as they count for the query's quota; found without going through what it keeps one by one."""
+        ...
+
     def state(self) -> object:
         """What `restore` takes, fit for JSON. The numbers of all terms that are needed later stand in it as integers.
 

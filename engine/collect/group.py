@@ -16,6 +16,7 @@ from engine.groups.native import NativeGroups, Taken, fits
 from engine.kernel import columns as c
 from engine.rewrite.hidden import seen_as
 from engine.terms import TermTable
+from engine.usage import goal_bytes
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
 from epsparql.terms import Variable
 
@@ -188,6 +189,15 @@ class GroupCollector:
         return rows_of(starts, [now] * len(starts), cells, len(self.writes))
 
     # ------------------------------------------------------------ snapshots
+    def size(self) -> int:
+        """A group counts as a goal of its set functions, a solution in a window as one of the variables that are read."""
+        groups, solutions = len(self._groups), len(self._queue)
+        if self._native is not None:
+            groups, solutions = self._native.live, 0 if self.window is None else self._native.solutions
+        elif isinstance(self.window, RowsWindow):
+            solutions = sum(len(group.rows) for group in self._groups.values() if isinstance(group, Sliding))
+        return goal_bytes(len(self.writes)) * groups + goal_bytes(len(self.reads)) * solutions
+
     def tables(self) -> dict[str, Ints]:
         """Of its state, what is in tables."""
         return {} if self._native is None else self._native.arrays()

@@ -10,6 +10,7 @@ from engine.collect.order import SortKeys
 from engine.collect.rows import Ints, Rows, in_order, no_rows
 from engine.kernel import columns as c
 from engine.terms import TermTable
+from engine.usage import goal_bytes
 from epsparql.algebra import Modifiers
 from epsparql.terms import Variable
 
@@ -113,6 +114,9 @@ class ModifiersCollector:
 
     def due(self) -> int:
         return c.FOREVER
+
+    def size(self) -> int:
+        return goal_bytes(2) * len(self._counts)
 
     def state(self) -> object:
         return [[graph, *counts] for graph, counts in self._counts.items()]

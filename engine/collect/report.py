@@ -10,6 +10,7 @@ import numpy as np
 from engine.collect.rows import Ints, Rows, no_rows
 from engine.kernel import columns as c
 from engine.terms import TermTable
+from engine.usage import goal_bytes
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -95,6 +96,10 @@ class ReportCollector:
         if self._empty and not any(self._contents):
             return c.FOREVER
         return min((self._now // window.step + 1) * window.step for window in self._windows)
+
+    def size(self) -> int:
+        held = sum(map(len, self._contents))
+        return goal_bytes(4) * held + goal_bytes(len(self.writes)) * len(self._before)
 
     def state(self) -> object:
         before = [[list(row), n] for row, n in self._before.items()]

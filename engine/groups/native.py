@@ -144,7 +144,17 @@ class NativeGroups:
             spread(t.groups, int(t.at[g.GROUPS_TOP]), self.keys, heads)
             self.tables = t._replace(heads=heads)
 
-    # ------------------------------------------------------------ snapshots
+    # ------------------------------------------------------------ what it keeps
+    @property
+    def live(self) -> int:
+        """Groups."""
+        return int(self.tables.at[g.LIVE])
+
+    @property
+    def solutions(self) -> int:
+        """Those in all groups."""
+        return int(self.tables.groups[: self.tables.at[g.GROUPS_TOP], g.N].sum())
+
     def arrays(self) -> dict[str, Ints]:
         return kept(self.tables)._asdict()
 

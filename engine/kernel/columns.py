@@ -63,8 +63,9 @@ M_SOURCE, M_TARGET, MOVE_WIDTH = range(3)
 # templates: a CONSTRUCT triple; a term where >= 0, else -column of the row; and the stream it goes to
 T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
 
-# queries: where a query stands; facts are timeless rows that it takes in at its next instant; what it has derived at INSTANT
-Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, Q_T0, QUERY_WIDTH = range(10)
+# queries: where a query stands; facts are timeless rows that it takes in at its next instant; what it has derived at INSTANT; its stored GOALS,
+# and their LIMIT
+Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, Q_T0, Q_GOALS, Q_LIMIT, QUERY_WIDTH = range(12)
 # reads: which query reads which stream, chained by stream
 R_QUERY, R_NEXT, READ_WIDTH = range(3)
 # streams: how many readers have facts to take in, and the first of the stream's reads
@@ -95,10 +96,11 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, AT_WIDTH,
-) = range(33)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, AT_WIDTH,
+) = range(34)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
-# CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most
+# CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
+# store that was swept last
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)

@@ -121,6 +121,21 @@ def unlink(net, heads, goal):
 
 
 @inlined
+def one_more(net, store):
+    """The store's query keeps one goal more. If it is beyond its limit, it is marked, and the host looks into it before the next step."""
+    query = net.nodes[store // SIDES, QUERY]
+    net.queries[query, Q_GOALS] += 1
+    if net.queries[query, Q_GOALS] > net.queries[query, Q_LIMIT]:
+        net.at[ENDLESS], net.at[CREDIT] = query, 0
+
+
+@inlined
+def fewer(net, store, n):
+    """The store's query keeps `n` goals fewer."""
+    net.queries[net.nodes[store // SIDES, QUERY], Q_GOALS] -= n
+
+
+@inlined
 def store_goal(net, store, hash_, goal, life):
     """Keeps `goal` in its store for `life` µs after its end; expires what has outlived it."""
     rows, stores = net.rows, net.stores
@@ -131,6 +146,7 @@ def store_goal(net, store, hash_, goal, life):
         net.at[TIMELESS_GOALS] += 1
         rows[goal, QUEUE] = stores[store, TIMELESS_HEAD]
         stores[store, TIMELESS_HEAD] = goal
+        one_more(net, store)
         return
     link(net, net.heads, goal)
     rows[goal, QUEUE] = NONE
@@ -142,20 +158,23 @@ def store_goal(net, store, hash_, goal, life):
     else:
         rows[stores[store, TAIL], QUEUE] = goal
     stores[store, TAIL] = goal
+    one_more(net, store)
 
 
 @inlined
 def expire(net, store, horizon):
     """Frees the timed goals of a store that ended before `horizon`."""
-    rows = net.rows
+    rows, freed = net.rows, 0
     goal = net.stores[store, HEAD]
     while goal != NONE and rows[goal, END] < horizon:
         after = rows[goal, QUEUE]
         unlink(net, net.heads, goal)
         release(net, goal)
-        net.stores[store, COUNT] -= 1
+        freed += 1
         goal = after
     net.stores[store, HEAD] = goal
+    net.stores[store, COUNT] -= freed
+    fewer(net, store, freed)
 
 
 @jit
@@ -175,6 +194,7 @@ def clear_store(net, store):
         net.at[TIMELESS_GOALS] -= 1
         release(net, goal)
         goal = after
+    fewer(net, store, stores[store, COUNT])
     stores[store, HEAD], stores[store, TAIL], stores[store, TIMELESS_HEAD], stores[store, COUNT] = NONE, NONE, NONE, 0
 
 

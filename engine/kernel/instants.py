@@ -9,6 +9,7 @@ from engine.kernel.joins import arrive_join, go_on_join
 from engine.kernel.negation import arrive_mark, arrive_negative, arrive_without, decide, go_on_negative
 from engine.kernel.net import as_net
 from engine.kernel.policies import arrive_policy
+from engine.kernel.stores import sweep
 from engine.kernel.timers import call_timer, next_due, wind
 
 
@@ -184,6 +185,9 @@ def loop(net):
         if at[REPORTS] == 0 and at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
             return DECISION
         if at[REPORTS] == 0 and i == at[EVENTS]:
+            if at[ENDLESS] != NONE:
+                return EXCEEDED
+            sweep(net)
             return DONE
         if at[CREDIT] == 0:
             code = replenish(net)

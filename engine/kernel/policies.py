@@ -10,6 +10,7 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.flow import copied, gather, hand_on, wait
 from engine.kernel.goals import (
+    fewer,
     first_time,
     is_timeless,
     key_hash,
@@ -125,6 +126,15 @@ def keep(net, node, side, goal):
 
 
 @jit
+def keep_again(net, node, side, goal, marked):
+    """Stores a goal of a snapshot, as the youngest of its chain."""
+    keep(net, node, side, goal)
+    net.links[goal, MARKED] = marked
+    if side == LEFT and has_oldest(net, node) and not is_timeless(net, goal):
+        enter_oldest(net, node, goal)
+
+
+@jit
 def discard(net, store, goal):
     """A timed goal leaves its store, wherever it stands in the queue."""
     rows, stores, links = net.rows, net.stores, net.links
@@ -138,6 +148,7 @@ def discard(net, store, goal):
     else:
         links[after, BEFORE] = before
     stores[store, COUNT] -= 1
+    fewer(net, store, 1)
     unlink(net, net.heads, goal)
     release(net, goal)
 

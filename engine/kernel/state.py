@@ -130,7 +130,7 @@ KEPT = (
     "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
     "queries", "streams", "at", "rows", "links", "free", "heads", "timeless", "stores", "seen_heads",
 )  # fmt: skip
-"""What a snapshot keeps whole: the program, and the state apart from pools."""
+"""The program, and the state apart from pools."""
 
 POOLS = {
     "stack": c.DEPTH,

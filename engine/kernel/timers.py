@@ -6,7 +6,7 @@ A timer is a row of `timers`; the heap is its column T_HEAP, whose first `at[TIM
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.flow import wait
-from engine.kernel.goals import is_timeless, key_hash, release, store_goal, store_of, take, unlink
+from engine.kernel.goals import fewer, is_timeless, key_hash, release, store_goal, store_of, take, unlink
 
 
 # ---------------------------------------------------------------- the heap
@@ -93,6 +93,7 @@ def call_timer(net):
     goal = net.stores[store, HEAD]
     net.stores[store, HEAD] = net.rows[goal, QUEUE]
     net.stores[store, COUNT] -= 1
+    fewer(net, store, 1)
     unlink(net, net.heads, goal)
     set_due(net, k, oldest_due(net, node))
     wait(net, node, LEFT, goal)

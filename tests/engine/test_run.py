@@ -8,7 +8,7 @@ import pytest
 import epsparql
 from engine.check import check
 from engine.entries import END_OF_TIME, Drop, Entry, Events, Facts, Finish, Register, Tick
-from engine.errors import LogGap, SnapshotMismatch
+from engine.errors import LogGap
 from engine.kernel import columns as c
 from engine.run import Engine
 from epsparql import QueryError
@@ -154,19 +154,6 @@ def test_a_text_that_does_not_compile_fails_alone(log: Log) -> None:
     assert "line 3" in log.failed["wrong"]
     log.register("right", "SELECT * WHERE { ?s :A ?x }")
     assert log.send("A@1") == [("right", 2, 1, 1)]
-
-
-@pytest.mark.parametrize("data", [b"", b"EPSNAP00", b"something else"])
-def test_a_snapshot_of_something_else_is_refused(data: bytes) -> None:
-    with pytest.raises(SnapshotMismatch):
-        Engine.restore(data)
-
-
-def test_a_snapshot_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = Engine().snapshot()
-    monkeypatch.setattr("engine.snapshot.code_digest", lambda: "another")
-    with pytest.raises(SnapshotMismatch, match="another version"):
-        Engine.restore(data)
 
 
 def test_a_snapshot_keeps_two_networks(log: Log) -> None:

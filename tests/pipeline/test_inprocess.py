@@ -139,9 +139,11 @@ def test_a_host_that_is_behind_reads_on_and_one_that_is_ahead_is_replaced(tmp_pa
 def test_snapshots_before_the_committed_one_go(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path, "0")
     other = Snapshots(tmp_path, "10")
-    for position in (5, 10, 15):
-        snapshots.write(position, Engine().snapshot())
-    other.write(1, b"")
+    engine = Engine()
+    for engine.position in (5, 10, 15):
+        snapshots.write(engine)
+    engine.position = 1
+    other.write(engine)
     (tmp_path / "0-left.123.tmp").touch()
     snapshots.sweep(12)
     assert (snapshots.positions(), other.positions()) == ([10, 15], [1])

@@ -1,6 +1,7 @@
 """Registering, describing, explaining and dropping queries."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -8,7 +9,7 @@ import pytest
 
 from epsparql.client import Client, segment
 from server.plans import PlanDocument
-from tests.server.conftest import EX, event, moment, until, values
+from tests.server.conftest import EX, event, moment, serving, until, values
 from tests.server.test_streams import assert_problem
 
 SPARQL = {"Content-Type": "application/sparql-query"}
@@ -215,3 +216,37 @@ def test_dropped(http: httpx.Client, name: str, stream: str) -> None:
 def test_rules_that_negate_themselves_are_refused(http: httpx.Client, name: str, stream: str) -> None:
     text = f"PREFIX : <{EX}> CONSTRUCT {{ ?s :p 2 }} INTO STREAM <{stream}> FROM STREAM <{stream}> WHERE {{ {{ ?s :q 1 }} OPTIONAL {{ ?s :p ?v }} }}"
     assert_problem(put(http, name, text), 400, "cyclic-negation")
+
+
+# ---------------------------------------------------------------- what a query keeps
+def pairs(stream: str) -> str:
+    return f"PREFIX : <{EX}> SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :value ?v }} SEQ {{ ?s :other ?w }} }}"
+
+
+def test_goals_are_told(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    put(http, name, pairs(stream))
+    client.send(stream, "\n".join(event(k) for k in range(1, 4)))
+    goals = f"/queries/{segment(name)}/goals"
+    until(lambda: http.get(goals).json()["goals"] == 3, "the runner's report")
+    told = http.get(goals).json()
+    assert told["operators"] == [{"operator": "SEQ", "on": ["?s"], "sides": [{"side": "left", "goals": 3, "oldest": moment(1)}], "state_bytes": 0}]
+    memory = http.get(f"/queries/{segment(name)}").json()["memory"]
+    assert (memory["goals"], memory["state_bytes"]) == (3, told["state_bytes"])
+    assert memory["offset"] >= told["offset"] > 0
+    engine = http.get("/queries").json()["engine"]
+    assert engine["terms"] > 3
+    assert engine["reserved_bytes"] > 0
+
+
+def test_a_query_beyond_its_quota_fails_with_a_remedy(tmp_path: Path, name: str, stream: str) -> None:
+    with serving(tmp_path, max_goals=2) as url, httpx.Client(base_url=url) as http:
+        put(http, name, pairs(stream))
+        put(http, "other", values(stream))
+        Client(url).send(stream, "\n".join(event(k) for k in range(1, 4)))
+        until(lambda: http.get(f"/queries/{segment(name)}").json()["state"] == "failed", "the failure")
+        failed = http.get(f"/queries/{segment(name)}").json()
+        assert "keeps 3 goals (partial solutions), more than the limit of 2 (max_goals)" in failed["reason"]
+        assert failed["memory"] is None
+        assert http.get(f"/queries/{segment(name)}/goals").json()["operators"] == []
+        until(lambda: http.get("/queries/other").json()["solutions"] == 3, "the other's solutions")
+        assert http.get("/queries/other").json()["state"] == "running"

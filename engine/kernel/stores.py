@@ -1,0 +1,142 @@
+"""Stores as a whole: what has outlived its life is freed though no goal comes, and goals are read out and entered again for snapshots."""
+
+from engine.kernel.columns import *
+from engine.kernel.compile import entry_point, inlined, jit
+from engine.kernel.goals import expire, first_time, key_hash, release, store_goal, take
+from engine.kernel.net import as_net
+from engine.kernel.policies import keep_again
+
+SWEPT_AT_ONCE = 16
+"""Stores that a feed sweeps besides one for each of its events: each gets its turn, and one event never pays for all."""
+
+
+@jit
+def sweep(net):
+    """Frees what nothing needs any more in the stores whose turn it is: goals of a stream that fell silent go as the others' time passes."""
+    at, n = net.at, len(net.stores)
+    for _ in range(min(n, SWEPT_AT_ONCE + at[EVENTS])):
+        at[SWEPT] = (at[SWEPT] + 1) % n
+        sweep_store(net, at[SWEPT])
+
+
+@jit
+def sweep_store(net, store):
+    """Frees the goals of a store that no solution from this instant on can meet: not what any step has begun with, for that is younger.
+
+    Goals of a timer and of FIRST wait for no partner; those of a policy may be on their way to be settled.
+    """
+    node, side = store // SIDES, store % SIDES
+    kind = net.nodes[node, KIND]
+    if net.stores[store, COUNT] > 0 and not (kind == WITHOUTFOR and side == LEFT) and kind != FIRST and not of_policy(net, store):
+        expire(net, store, net.at[NOW] - net.nodes[node, LIFE_LEFT + side])
+
+
+@inlined
+def of_policy(net, store):
+    """Whether a policy chooses among the goals of a store."""
+    kind = net.nodes[store // SIDES, KIND]
+    return (kind == RECENT or kind == CHRONOLOGICAL) and store % SIDES != BLOCKER
+
+
+@entry_point
+def sweep_stores(address, first, after):
+    """Frees what nothing needs any more in the stores `first` to `after` (exclusive)."""
+    net = as_net(address)
+    for store in range(first, after):
+        sweep_store(net, store)
+
+
+# ---------------------------------------------------------------- snapshots
+@entry_point
+def read_goals(address, columns, stores, numbers, cells):
+    """Lists all goals, store by store, the timed ones in order of end and then the timeless ones: store, row and what these columns hold."""
+    net, n = as_net(address), 0
+    for store in range(len(net.stores)):
+        if net.stores[store, COUNT] == 0:  # its row may be no query's
+            continue
+        goal = net.stores[store, HEAD]
+        while goal != NONE:
+            stores[n], numbers[n] = store, goal
+            read_goal(net, goal, columns, cells, n)
+            n += 1
+            goal = net.rows[goal, QUEUE]
+        after = n = n + timeless_goals(net, store)
+        goal = net.stores[store, TIMELESS_HEAD]
+        while goal != NONE:  # the newest first
+            after -= 1
+            stores[after], numbers[after] = store, goal
+            read_goal(net, goal, columns, cells, after)
+            goal = net.rows[goal, QUEUE]
+
+
+@inlined
+def read_goal(net, goal, columns, cells, k):
+    for column in range(len(columns)):
+        cells[k, column] = net.rows[goal, columns[column]]
+
+
+@jit
+def timeless_goals(net, store):
+    n, goal = 0, net.stores[store, TIMELESS_HEAD]
+    while goal != NONE:
+        n += 1
+        goal = net.rows[goal, QUEUE]
+    return n
+
+
+@entry_point
+def read_ages(address, ages):
+    """Numbers timed goals by row so that those of one chain rise as the chain does, which a policy orders."""
+    net, age = as_net(address), 0
+    for head in range(len(net.heads)):
+        goal = net.heads[head]
+        while goal != NONE and net.rows[goal, OLDER] != NONE:
+            goal = net.rows[goal, OLDER]
+        while goal != NONE:
+            ages[goal] = age
+            age += 1
+            goal = net.rows[goal, NEWER]
+
+
+@entry_point
+def enter_rows(address, columns, cells, numbers):
+    """Takes a row for each of the `cells` (of these columns, the others zero) and gives their numbers. The room was made."""
+    net = as_net(address)
+    for k in range(len(cells)):
+        row = numbers[k] = take(net)
+        for column in range(net.rows.shape[1]):
+            net.rows[row, column] = 0
+        for column in range(len(columns)):
+            net.rows[row, columns[column]] = cells[k, column]
+
+
+@entry_point
+def enter_goals(address, stores, numbers, marked):
+    """Stores rows as goals, in this order, which falls nowhere in end: chains need that. `marked` is for those of policies."""
+    net = as_net(address)
+    for k in range(len(stores)):
+        store, goal = stores[k], numbers[k]
+        if of_policy(net, store):
+            keep_again(net, store // SIDES, store % SIDES, goal, marked[k])
+        else:
+            store_goal(net, store, stored_hash(net, store, goal), goal, FOREVER)
+
+
+@inlined
+def stored_hash(net, store, row):
+    """The hash under which a node keeps a goal of a side."""
+    nodes, node, side = net.nodes, store // SIDES, store % SIDES
+    if nodes[node, KIND] == WITHOUTFOR and side == LEFT:
+        return key_hash(net, store, row, 0, 0)
+    if side == BLOCKER:
+        return key_hash(net, store, row, nodes[node, KEY2_AT], nodes[node, KEY2_N])
+    return key_hash(net, store, row, nodes[node, KEY_AT], nodes[node, KEY_N])
+
+
+@entry_point
+def meet_again(address, tags, numbers):
+    """Enters what the instant has met before, by rows, which are freed."""
+    net = as_net(address)
+    for k in range(len(tags)):
+        first_time(net, tags[k], numbers[k])
+        release(net, numbers[k])

@@ -1,0 +1,50 @@
+"""What a query's state amounts to, and how much of it a query may have.
+
+Sizes are counted, not measured, so that a limit is met at the same entry of the log on every machine and by every version.
+"""
+
+from dataclasses import dataclass
+
+GOAL_BYTES, VARIABLE_BYTES = 64, 8
+"""A goal's links with its share of the index, and each variable of its query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How many goals a query may keep, and how many bytes of state; 0 is no limit."""
+
+    goals: int = 0
+    state_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The goals that a query keeps, and the bytes of its whole state."""
+
+    goals: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all its arrays, used or in reserve."""
+
+    terms: int
+    answers: int
+    reserved_bytes: int
+
+
+def goal_bytes(variables: int) -> int:
+    """Bytes of a goal of a query with so many variables."""
+    return GOAL_BYTES + VARIABLE_BYTES * variables
+
+
+def excess(name: str, usage: Usage, quota: Quota) -> str | None:
+    """Why a query is stopped; None while it is within its limits."""
+    if 0 < quota.goals < usage.goals:
+        found = f"keeps {usage.goals} goals (partial solutions), more than the limit of {quota.goals} (max_goals)"
+    elif 0 < quota.state_bytes < usage.state_bytes:
+        found = f"keeps {usage.state_bytes} bytes of state, more than the limit of {quota.state_bytes} (max_state_bytes)"
+    else:
+        return None
+    return f"{name} {found}: bound its state with WITHIN, FILTER(getDURATION() < ...) or a WINDOW, or register it with a larger limit"

@@ -1,0 +1,156 @@
+"""What a query keeps: counted, readable operator by operator, bounded by a quota that stops that query alone, and freed as time passes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.entries import END_OF_TIME, Entry, Events, Register, StateChange
+from engine.kernel import columns as c
+from engine.run import WEIGHED_EVERY, Engine
+from engine.usage import Usage, goal_bytes
+from tests.engine.test_run import Log
+from tests.feeds import PREFIXES, SECOND, parse_feed
+from tests.oracle import Occurrence
+from tests.running import block, blocks
+
+PAIRS = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }"
+CLOSE = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} FILTER(getDURATION() <= 'PT5S'^^xsd:duration) }"
+TOTALS = "SELECT ?x (COUNT(*) AS ?n) WHERE { ?s :A ?x } GROUP BY ?x"
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log(Engine())
+
+
+def entries(registers: Sequence[Register], feeds: Sequence[str]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
+    """A log of these queries and then these bodies of the default stream."""
+    found: list[tuple[Entry, tuple[Occurrence, ...]]] = [(replace(each, offset=k, text=PREFIXES + each.text), ()) for k, each in enumerate(registers)]
+    latest = -END_OF_TIME
+    for feed in feeds:
+        occurrences = tuple(parse_feed(feed))
+        latest = max(latest, *(o.end for o in occurrences))
+        found.append((Events(len(found), "default", len(occurrences), latest), occurrences))
+    return found
+
+
+def outcome(log: Sequence[tuple[Entry, tuple[Occurrence, ...]]], cuts: Sequence[int] = ()) -> tuple[list[object], list[StateChange]]:
+    engine = Engine()
+    found = [engine.feed(part) for part in blocks(log, cuts)]
+    return [row for each in found for row in each.solutions.to_pylist()], [change for each in found for change in each.changes]
+
+
+# ---------------------------------------------------------------- counted
+def test_goals_and_bytes(log: Log) -> None:
+    pairs = log.register("pairs", PAIRS)
+    totals = log.register("totals", TOTALS)
+    log.send("A(1)@1 A(2)@2 A(3)@3")
+    assert log.engine.usage(pairs) == Usage(3, 3 * goal_bytes(3))
+    assert log.engine.usage(totals).goals == 0
+    assert log.engine.usage(totals).state_bytes > 0
+    log.send("A(4)@4")
+    assert log.engine.own.terms > 4
+    assert log.engine.own.reserved_bytes > log.engine.usage(pairs).state_bytes
+
+
+def test_progress(log: Log) -> None:
+    chain = log.register("chain", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z} FILTER NOT EXISTS { ?s :D ?x } }")
+    log.send("A(1)@1 A(2)@2 B@3 D(1)@4")
+    assert [(each.operator, each.on, [(side.side, side.goals, side.oldest) for side in each.sides]) for each in log.engine.progress(chain)] == [
+        ("NOT EXISTS", ("?s", "?x"), [("right", 1, 4 * SECOND)]),
+        ("SEQ", ("?s",), [("left", 2, 3 * SECOND)]),
+        ("SEQ", ("?s",), [("left", 2, 1 * SECOND)]),
+    ]
+
+
+def test_collectors_show_their_size(log: Log) -> None:
+    totals = log.register("totals", TOTALS)
+    log.send("A(1)@1 A(2)@2")
+    log.send("A(3)@3")
+    assert [(each.sides, each.state_bytes) for each in log.engine.progress(totals)] == [((), log.engine.usage(totals).state_bytes)]
+
+
+# ---------------------------------------------------------------- bounded
+QUOTAS = [
+    pytest.param(Register(0, "small", PAIRS, max_goals=3), 4, "keeps 4 goals (partial solutions), more than the limit of 3 (max_goals)", id="goals"),
+    pytest.param(Register(0, "small", PAIRS, max_state_bytes=3 * goal_bytes(3)), 4, "more than the limit of 264 (max_state_bytes)", id="bytes"),
+]
+
+
+@pytest.mark.parametrize(("register", "event", "reason"), QUOTAS)
+def test_a_query_beyond_its_quota_fails_alone(register: Register, event: int, reason: str) -> None:
+    feeds = [f"A({k})@{k}" for k in range(1, 7)] + ["B@9", "A@11"]
+    found, changes = outcome(entries([register, Register(0, "other", PAIRS)], feeds))
+    assert [(change.name, change.state) for change in changes] == [("small", "failed")]
+    assert changes[0].entry == 1 + event
+    assert reason in changes[0].reason
+    assert "WITHIN" in changes[0].reason
+    undisturbed, none = outcome(entries([Register(0, "idle", "SELECT * WHERE { ?s :none ?x }"), Register(0, "other", PAIRS)], feeds))
+    assert [row for row in found if row["query"] == "other"] == undisturbed  # type: ignore[index]
+    assert none == []
+
+
+@pytest.mark.parametrize("cuts", [(), range(1, 600), range(7, 600, 60)], ids=["whole", "each alone", "in between"])
+def test_what_groups_hold_is_weighed_at_set_entries(cuts: Sequence[int]) -> None:
+    register = Register(0, "small", TOTALS, max_state_bytes=300 * goal_bytes(2))
+    found, changes = outcome(entries([register], [f"A({k})@{k}" for k in range(1, 600)]), cuts)
+    assert [(change.state, change.entry) for change in changes] == [("failed", 2 * WEIGHED_EVERY - 1)]
+    assert "keeps 40800 bytes of state, more than the limit of 24000 (max_state_bytes)" in changes[0].reason
+    assert len(found) == 2 * WEIGHED_EVERY - 2
+
+
+def test_what_has_outlived_its_window_counts_for_nothing() -> None:
+    """Three goals are alive at most, however many wait to be swept: the B's are stored by a side that no C comes to."""
+    text = f"SELECT * WHERE {{ {{ {CLOSE.removeprefix('SELECT * WHERE')} }} UNION {{ {{?s :B ?x}} SEQ {{?s :C ?y}} WITHIN 5 }} }}"
+    feeds = [f"A({k})@{10 * k} B({k})@{10 * k + 1}" for k in range(1, 30)]
+    _, changes = outcome(entries([Register(0, "small", text, max_goals=3)], feeds))
+    assert changes == []
+    _, changes = outcome(entries([Register(0, "small", text, max_goals=1)], feeds))
+    assert [change.entry for change in changes] == [1]
+
+
+@given(st.data())
+def test_the_entry_of_the_failure_does_not_depend_on_blocks(data: st.DataObject) -> None:
+    events = st.builds("{}({})@{}".format, st.sampled_from("AAAB"), st.integers(0, 9), st.integers(0, 3))
+    later, feeds = 0, []
+    for feed in data.draw(st.lists(st.lists(events, min_size=1, max_size=4), min_size=2, max_size=12)):
+        moved = [f"{name}@{int(at) + later}" for name, at in (event.split("@") for event in sorted(feed, key=lambda event: event[-1]))]
+        later += 3
+        feeds.append(" ".join(moved))
+    quota = data.draw(st.integers(1, 8))
+    texts = data.draw(st.lists(st.sampled_from([PAIRS, CLOSE, TOTALS]), min_size=1, max_size=3))
+    registers = [Register(0, f"q{k}", text, max_goals=quota, max_state_bytes=100 * quota) for k, text in enumerate(texts)]
+    log = entries(registers, feeds)
+    cuts = data.draw(st.lists(st.integers(1, len(log))))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("engine.run.WEIGHED_EVERY", 4)
+        assert outcome(log) == outcome(log, cuts) == outcome(log, range(1, len(log)))
+
+
+# ---------------------------------------------------------------- freed
+def silent_then(log: Log, feed: Sequence[str]) -> Iterator[int]:
+    query = log.register("close", CLOSE)
+    log.register("other", "SELECT * WHERE { ?s :C ?x }")
+    for k in range(50):
+        log.send(f"A({k})@{1 + k / 100}")
+    network = log.engine.members[0].network
+    yield int(network.net.queries[network.planned[query].number, c.Q_GOALS])
+    for each in feed:
+        log.send(each)
+        yield int(network.net.queries[network.planned[query].number, c.Q_GOALS])
+
+
+def test_goals_of_a_silent_stream_go_with_the_time_of_the_others(log: Log) -> None:
+    assert [*silent_then(log, ["C@2", "C@60"])] == [50, 50, 0]
+
+
+def test_a_query_stopped_for_its_quota_leaves_nothing(log: Log) -> None:
+    log.put(Register(0, "small", PREFIXES + PAIRS, max_goals=3))
+    log.send("A(1)@1 A(2)@2 A(3)@3")
+    assert log.engine.goals == 3
+    log.send("A(4)@4")
+    assert log.engine.goals == 0
+    assert log.engine.feed(block([(Events(log.engine.position, "default", 0, None), ())])).solutions.num_rows == 0
