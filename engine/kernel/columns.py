@@ -41,6 +41,7 @@ BEFORE, OLDEST, MARKED, LINK_WIDTH = range(4)
 
 # frames: work on the stack, waiting for the close of the instant, or parked for the host; the goal at which GO_ON goes on
 FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_GOAL, FRAME_WIDTH = range(5)
+MOST_FEW = 16  # solutions of an instant that are compared one by one
 CHUNK = 128  # results of one step at most; what goes on after it finds its place in a frame
 # deferred: a frame with its instant and entry
 D_NOW, D_ENTRY, DEFERRED_WIDTH = range(FRAME_GOAL, FRAME_GOAL + 3)
@@ -96,11 +97,11 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, AT_WIDTH,
-) = range(34)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, AT_WIDTH,
+) = range(35)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
-# store that was swept last
+# store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)

@@ -182,9 +182,49 @@ def write_union(net, node, x, y):
     out[k, OUT_START], out[k, OUT_END] = min(rows[x, START], rows[y, START]), max(rows[x, END], rows[y, END])
     out[k, OUT_NODE], out[k, OUT_ENTRY] = node, net.at[ENTRY]
     unite(out, k, OUT_VAR, rows, x, y)
-    is_new = net.nodes[node, APART] != 0 or first_time_of(net, node, out, k, OUT_START, OUT_VAR)
+    if net.nodes[node, APART] != 0:
+        remember_few(net, k)  # so that they stay few
+        is_new = True
+    else:
+        is_new = first_in_out(net, node, k)
     net.at[FOUND] = k + is_new
     return is_new
+
+
+@inlined
+def first_in_out(net, node, k):
+    """Whether row k of `out` is the first of its kind at this instant. The first few of an instant are looked through; more have a table of hashes."""
+    out, first = net.out, net.at[FEW_FROM]
+    if first == NONE:
+        return first_in_seen(net, node, k)
+    for r in range(first, k):
+        if out[r, OUT_START] == out[k, OUT_START] and out[r, OUT_NODE] == node and same_values(net, r, k):
+            return False
+    if k - first == MOST_FEW:
+        remember_few(net, k + 1)
+    return True
+
+
+@inlined
+def same_values(net, r, k):
+    for v in range(OUT_VAR, OUT_VAR + net.rows.shape[1] - VAR):
+        if net.out[r, v] != net.out[k, v]:
+            return False
+    return True
+
+
+@jit
+def first_in_seen(net, node, k):
+    return first_time_of(net, node, net.out, k, OUT_START, OUT_VAR)
+
+
+@jit
+def remember_few(net, after):
+    """Enters this instant's rows of `out` before `after` into what it has met, for they are too many, or about to be taken."""
+    if net.at[FEW_FROM] != NONE:
+        for k in range(net.at[FEW_FROM], after):
+            first_in_seen(net, net.out[k, OUT_NODE], k)
+    net.at[FEW_FROM] = NONE
 
 
 @inlined

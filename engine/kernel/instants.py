@@ -3,7 +3,7 @@
 from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
 from engine.kernel.deferred import MOST_DEFERRED, report
-from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, write
+from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, remember_few, write
 from engine.kernel.goals import push, release
 from engine.kernel.joins import arrive_join, go_on_join
 from engine.kernel.negation import arrive_mark, arrive_negative, arrive_without, decide, go_on_negative
@@ -19,9 +19,10 @@ def replenish(net):
     at = net.at
     if at[ENDLESS] != NONE:
         return EXCEEDED
-    spare = min(len(net.rows) - at[USED] + at[FREE], len(net.out) - at[FOUND], len(net.seen) - at[SEEN_N], len(net.stack) - at[DEPTH])
+    spare = min(len(net.rows) - at[USED] + at[FREE], len(net.out) - at[FOUND], len(net.stack) - at[DEPTH])
     aside = min(len(net.parked) - at[PARKED], len(net.waiting) - at[WAITING], len(net.gathered) - at[GATHERED])
-    at[CREDIT] = min(spare, aside, len(net.questions) - at[ASKED], len(net.deferred) - at[DEFERRED_N]) // at[MARGIN]
+    seen = len(net.seen) - at[SEEN_N] - MOST_FEW  # for those that enter when the kernel returns
+    at[CREDIT] = min(spare, aside, seen, len(net.questions) - at[ASKED], len(net.deferred) - at[DEFERRED_N]) // at[MARGIN]
     return DONE if at[CREDIT] > 0 else GROW
 
 
@@ -132,7 +133,7 @@ def open_instant(net, now):
     at[NOW] = now
     at[SEEN_FIRST] += at[SEEN_N]
     at[SEEN_MOST] = max(at[SEEN_MOST], at[SEEN_N])
-    at[SEEN_N] = 0
+    at[SEEN_N], at[FEW_FROM] = 0, at[FOUND]
     if at[ASKED] > at[MEMO_LIMIT] and at[ANSWERED] == at[ASKED]:  # nothing is parked between instants, so all answers may go
         net.question_heads[:] = NONE
         at[ASKED], at[ANSWERED] = 0, 0
@@ -220,4 +221,6 @@ def run(address):
     net = as_net(address)
     net.at[CREDIT] = 0  # the host may have filled pools
     wind(net)
-    return loop(net)
+    code = loop(net)
+    remember_few(net, net.at[FOUND])  # the host may take them, and the instant goes on
+    return code

@@ -92,7 +92,7 @@ def new_net(width: int) -> Net:
     assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
-    at[c.MARGIN] = c.CHUNK
+    at[c.MARGIN], at[c.FEW_FROM] = c.CHUNK, c.NONE
     heads = np.full(FIRST_HEADS, c.NONE, np.int64)
     return Net(
         **empty_program(),
@@ -167,11 +167,12 @@ def margin(net: Net, occurrence: int) -> int:
     awaited = int(net.queries[:, c.Q_FACTS_N].sum())
     derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))
     goes = 3 if np.isin(net.nodes[:, c.KIND], (c.RECENT, c.CHRONOLOGICAL)).any() else 1  # a policy looks through up to three chains
-    return max(goes * c.CHUNK, int(net.nodes[:, c.EDGE_N].max(initial=0)), derived + awaited) + 8
+    return max(goes * c.CHUNK, int(net.nodes[:, c.EDGE_N].max(initial=0)), derived + awaited) + c.MOST_FEW + 8
 
 
 def with_room(net: Net, need: int, frames: int = 0) -> Net:
     """Room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
+    need += c.MOST_FEW
     new: dict[str, NDArray[Any]] = {}
     for name, filled in POOLS.items():
         pool = getattr(net, name)

@@ -87,6 +87,15 @@ def test_a_rule_that_never_ends_fails_alone(log: Log) -> None:
     assert [row[0] for row in log.send("A@2 N(5)@2")] == ["count"], "it is gone, the other goes on"
 
 
+@pytest.mark.parametrize("n", [1, 16, 17, 40])
+def test_an_instant_that_comes_in_parts_gives_each_solution_once(log: Log, n: int) -> None:
+    log.register("q", "SELECT * WHERE { { ?s :A ?x } UNION { ?s :B ?x } }")
+    assert len(log.send(" ".join(f"A({k})@5" for k in range(n)))) == n
+    assert log.send(" ".join(f"B({k})@5" for k in range(n))) == []
+    assert len(log.send(f"A({n})@5 B({n})@5 B(0)@5")) == 1
+    assert len(log.send("A(0)@6 B(0)@6")) == 1
+
+
 def test_a_rule_that_fails_half_way_gives_its_rows_back_once(log: Log) -> None:
     """Those of its frames that no store holds by themselves, its goals by their stores."""
     log.register("endless", "CONSTRUCT { ?s :A ?z } { { ?s :A ?x } AND { ?s :B ?y } BIND(?x + 1000 AS ?z) }")
