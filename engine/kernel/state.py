@@ -63,7 +63,9 @@ FLOATS = frozenset({"consts", "numbers", "scratch"})
 FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads"})
 WORDS = 3
 """Of an array in the handle's table: address, length, width."""
-FIRST_ROWS = 1 << 12
+FIRST_ROWS = 1 << 10
+PLENTY = 1 << 12
+"""What each pool has room for once one of them has had too little, so that credit for steps lasts."""
 FIRST_HEADS = 1 << 8
 LARGE = 1 << 20
 """Rows at which a table grows by less than it has."""
@@ -176,7 +178,7 @@ def with_room(net: Net, need: int, frames: int = 0) -> Net:
     new: dict[str, NDArray[Any]] = {}
     for name, filled in POOLS.items():
         pool = getattr(net, name)
-        wanted = int(net.at[filled]) + (max(need, frames) if name == "stack" else need)
+        wanted = max(PLENTY, int(net.at[filled]) + (max(need, frames) if name == "stack" else need))
         if wanted > len(pool):
             new[name] = taller(pool, max(wanted, 2 * len(pool)))
     used, free = int(net.at[c.USED]), int(net.at[c.FREE])
