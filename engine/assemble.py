@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
 import numpy as np
@@ -15,23 +16,23 @@ from engine.kernel import columns as c
 from engine.planned import Planned
 from engine.planning.queries import RANK
 from engine.terms import IRI, LITERAL, TermTable
-from engine.text.order import pick
+from engine.text.emission import BEGIN, END, ENTRY, WHICH
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
 Ints = NDArray[np.int64]
+HEADER = np.array([c.OUT_ENTRY, c.OUT_START, c.OUT_END])
+PLACED = (pa.int64(), pa.int64(), INSTANT, INSTANT)
+FEW = 64
 NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """Solutions of some queries, those of each in order: which query's, entry, start, end, and a list of texts each."""
+    """Solutions of some queries, those of each in order: whose each is, with its entry, start and end, and a list of texts each."""
 
     planned: Sequence[Planned]
-    which: Ints
-    entry: Ints
-    start: Ints
-    end: Ints
+    placed: Ints  # PLACED_HEIGHT x n
     values: pa.ListArray
 
 
@@ -44,7 +45,7 @@ def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTab
     found: list[Found] = []
     for k, one in enumerate(planned):
         if isinstance(one.query, a.Select):
-            plain.setdefault(len(one.shown), []).append(k)
+            plain.setdefault(one.shown, []).append(k)
         else:
             found.append(_of_one(one, rows[which == k], terms, known))
     for alike in plain.values():
@@ -60,25 +61,27 @@ def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTab
 
 def _selected(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable) -> Found:
     """Solutions of SELECTs that show equally many variables."""
-    by_name, ranks = [one.shown_by_name for one in planned], [[one.columns.get(RANK, c.NONE)] for one in planned]
-    order = in_order(which, rows, cells(ranks, which, rows)[:, 0], cells(by_name, which, rows), terms)
-    numbers = cells([one.shown for one in planned], which, rows, order)
-    return _in_texts(planned, which[order], rows[order], numbers, terms)
+    wanted = planned[0].emitted.reshape(1, -1) if len(planned) == 1 else np.stack([one.emitted for one in planned])
+    placed, texts = terms.arranged(which, rows, HEADER, wanted, planned[0].shown)
+    return Found(planned, placed, _listed(texts, len(rows)))
 
 
-def _in_texts(planned: Sequence[Planned], which: Ints, rows: Ints, numbers: Ints, terms: TermTable) -> Found:
-    """Found rows that show the terms with these numbers (rows x terms)."""
-    offsets = np.arange(len(rows) + 1, dtype=np.int32) * numbers.shape[1]
-    values = pa.ListArray.from_arrays(pa.array(offsets), terms.text_array(numbers.reshape(-1)))
-    return Found(planned, which, rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
+def _listed(texts: pa.StringArray, n: int) -> pa.ListArray:
+    """The texts as `n` lists of equal length."""
+    offsets = np.arange(n + 1, dtype=np.int32) * (len(texts) // max(n, 1))
+    return pa.ListArray.from_arrays(pa.array(offsets), texts)
 
 
-def cells(columns: Sequence[Sequence[int]], which: Ints, rows: Ints, order: Ints | None = None) -> Ints:
-    """Of each row of `out` the terms in its query's row columns; what has no column is unbound."""
-    wanted = np.array(columns, np.int64).reshape(len(columns), -1)
-    wanted[wanted != c.NONE] += c.OUT_VAR - c.VAR
-    found = np.empty((len(rows), wanted.shape[1]), np.int64)
-    pick(rows, which, wanted, np.arange(len(rows)) if order is None else order, found)
+def placed_from(which: Ints, rows: Ints) -> Ints:
+    return np.stack([which, *rows[:, HEADER].T])
+
+
+def cells(columns: Sequence[int], rows: Ints) -> Ints:
+    """The terms in some row columns of each row of `out`; what has no column is unbound."""
+    found = np.zeros((len(rows), len(columns)), np.int64)
+    for k, column in enumerate(columns):
+        if column != c.NONE:
+            found[:, k] = rows[:, column + c.OUT_VAR - c.VAR]
     return found
 
 
@@ -86,17 +89,17 @@ def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) ->
     """Solutions of a query of another form."""
     assert not isinstance(planned.query, a.Select)
     which, shown = np.zeros(len(rows), np.int64), in_name_order(shown_by(planned.query))
-    numbers = cells([[planned.columns.get(v, c.NONE) for v in shown]], which, rows)
+    numbers = cells([planned.columns.get(v, c.NONE) for v in shown], rows)
     order = in_order(which, rows, column_of(planned, rows, RANK), numbers, terms)
     rows = rows[order]
     if isinstance(planned.query, a.Ask):
-        return _in_texts((planned,), which, rows, numbers[order], terms)
+        return Found((planned,), placed_from(which, rows), _listed(terms.text_array(numbers[order].reshape(-1)), len(rows)))
     if isinstance(planned.query, a.Construct):
         values, kept = statements(planned, planned.query, rows, terms)
     else:
         values, kept = described_by(planned, planned.query, rows, terms, known)
     rows = rows[kept]
-    return Found((planned,), which[: len(rows)], rows[:, c.OUT_ENTRY], rows[:, c.OUT_START], rows[:, c.OUT_END], values)
+    return Found((planned,), placed_from(which[: len(rows)], rows), values)
 
 
 def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
@@ -177,33 +180,45 @@ def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTabl
 
 def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     """All queries' solutions: by entry, end, start; at one place by query name."""
-    parts = [f for f in found if len(f.entry)]
+    parts = [f for f in found if f.placed.shape[1]]
     if not parts:
         return NOTHING
     planned = [one for f in parts for one in f.planned]
-    if len(planned) == 1:
-        return one_querys(parts[0])
+    if len(planned) == 1:  # whose solutions are in order
+        return batch(names_of(planned[0].name, parts[0].placed.shape[1]), planned[0].registered, parts[0].placed, parts[0].values)
     by_name = sorted(range(len(planned)), key=lambda k: planned[k].name)
-    rank = np.empty(len(planned), np.int32)
-    rank[by_name] = np.arange(len(planned), dtype=np.int32)
+    rank = np.empty(len(planned), np.int64)
+    rank[by_name] = np.arange(len(planned))
     offsets = np.cumsum([0, *(len(f.planned) for f in parts)])
-    which = np.concatenate([rank[f.which + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
-    entry, start, end = (np.concatenate([getattr(f, name) for f in parts]) for name in ("entry", "start", "end"))
+    placed = np.concatenate([f.placed for f in parts], axis=1)
+    placed[WHICH] = np.concatenate([rank[f.placed[WHICH] + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
     values = pa.concat_arrays([f.values for f in parts]) if len(parts) > 1 else parts[0].values
-    order = np.lexsort((which, start, end, entry))
-    which, entry, start, end, values = which[order], entry[order], start[order], end[order], values.take(pa.array(order))
+    order = np.lexsort((placed[WHICH], placed[BEGIN], placed[END], placed[ENTRY]))
+    placed, values = placed.take(order, axis=1), values.take(pa.array(order))
     registered = np.array([planned[k].registered for k in by_name], np.int64)
-    names = pa.DictionaryArray.from_arrays(pa.array(which), pa.array([planned[k].name for k in by_name], pa.utf8()))
-    return batch(names, registered[which], entry, start, end, values)
+    names = pa.DictionaryArray.from_arrays(pa.array(placed[WHICH].astype(np.int32)), pa.array([planned[k].name for k in by_name], pa.utf8()))
+    return batch(names, registered[placed[WHICH]], placed, values)
 
 
-def one_querys(found: Found) -> pa.RecordBatch:
-    """The solutions of one query, which are in order."""
-    (planned,) = found.planned
-    names = pa.DictionaryArray.from_arrays(pa.array(found.which.astype(np.int32)), pa.array([planned.name], pa.utf8()))
-    return batch(names, np.full(len(found.entry), planned.registered, np.int64), found.entry, found.start, found.end, found.values)
+def names_of(name: str, n: int) -> pa.DictionaryArray:
+    """One query's name, `n` times."""
+    return few_names(name).slice(0, n) if n <= FEW else named(name, n)
 
 
-def batch(names: pa.DictionaryArray, registered: Ints, entry: Ints, start: Ints, end: Ints, values: pa.ListArray) -> pa.RecordBatch:
-    times = [pa.array(column).view(INSTANT) for column in (start, end)]
-    return pa.RecordBatch.from_arrays([names, pa.array(registered), pa.array(entry), *times, values], schema=SOLUTIONS)
+def named(name: str, n: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([name], pa.utf8()))
+
+
+@lru_cache(maxsize=1 << 10)
+def few_names(name: str) -> pa.DictionaryArray:
+    """For the few solutions that one event brings."""
+    return named(name, FEW)
+
+
+def batch(names: pa.DictionaryArray, registered: Ints | int, placed: Ints, values: pa.ListArray) -> pa.RecordBatch:
+    """SOLUTIONS over `placed`, which holds them from now on."""
+    placed[WHICH] = registered
+    n = placed.shape[1]
+    whole = pa.py_buffer(placed)
+    columns = [pa.Array.from_buffers(kind, n, [None, whole.slice(8 * n * k, 8 * n)], 0) for k, kind in enumerate(PLACED)]
+    return pa.RecordBatch.from_arrays([names, *columns, values], schema=SOLUTIONS)

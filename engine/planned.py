@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from engine.form import form_of
 from engine.kernel import columns as c
+from engine.planning.queries import RANK
 from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry, Place, end_of
 from epsparql import algebra as a
@@ -33,11 +34,15 @@ class Planned:
     last: int | None  # the node of the collector that may end the whole query
     form: str  # of its plan
     policy: str
-    shown: tuple[int, ...]  # the row columns of what a SELECT shows, NONE for what is never bound
-    shown_by_name: tuple[int, ...]  # the same in order of the variables' names
+    emitted: Ints  # the columns of `out` that a SELECT wants, NONE for what is never bound: rank, what it shows by name, and as it shows it
     rates: Rates  # when it was registered, which it is always planned with
     turned: bool
     leaves: tuple[tuple[int, int], ...]  # of its chain of SEQs, in order
+
+    @property
+    def shown(self) -> int:
+        """How many terms a solution of a SELECT has."""
+        return len(self.emitted) // 2
 
     @property
     def out(self) -> int:
@@ -56,13 +61,14 @@ def planned_from(
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
     shown = query.projection if isinstance(query, a.Select) else ()
-    columns, by_name = dict(fragment.columns), sorted(shown, key=lambda v: v.name)
-    in_order, in_name_order = (tuple(columns.get(v, c.NONE) for v in part) for part in (shown, by_name))
+    columns = dict(fragment.columns)
+    emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
+    places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
     leaves = tuple(fragment.leaves[k] for k in sorted(fragment.leaves))
     form = form_of(fragment)
     return Planned(
-        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, form, policy, in_order,
-        in_name_order, rates, fragment.turned, leaves,
+        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, form, policy, places,
+        rates, fragment.turned, leaves,
     )  # fmt: skip
 
 

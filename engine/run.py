@@ -271,11 +271,12 @@ class Engine:
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
         nodes, which = rows[:, c.OUT_NODE], np.zeros(len(rows), np.int64)
-        if len(rows) > 1 and not bool((nodes == nodes[0]).all()):
+        if len(rows) == 1 or bool((nodes == nodes[0]).all()):
+            planned = [listener.outs[int(nodes[0])]]
+        else:
             rows = rows[np.argsort(nodes, kind="stable")]
             np.cumsum(np.diff(rows[:, c.OUT_NODE]) != 0, out=which[1:])
-        firsts = np.flatnonzero(np.diff(which, prepend=-1))
-        planned = [listener.outs[out] for out in rows[firsts, c.OUT_NODE].tolist()]
+            planned = [listener.outs[out] for out in rows[np.flatnonzero(np.diff(which, prepend=-1)), c.OUT_NODE].tolist()]
         found += found_of(planned, which, rows, self.terms, self.known)
         for k, one in enumerate(planned if layout.sources else ()):
             if isinstance(one.query, a.Construct) and any(one.query.into in other.reads for other in layout.order if other is not listener):

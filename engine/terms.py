@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from engine.approximation import approximation
 from engine.expressions import parse_term
 from engine.text import columns as c
+from engine.text.emission import PLACED_HEIGHT, arrange
 from engine.text.gather import gather, look_up, mark_bound, measure
 from engine.text.held import mark_all, mark_rows
 from engine.text.intake import taken
@@ -33,6 +34,7 @@ SPARE = 1 << 16
 _SPARE_BYTES = 1 << 8  # for each of the spare terms
 _CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
 _FEW = 1 << 6
+_MOST_BYTES = np.iinfo(np.int32).max
 _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
 
 
@@ -213,8 +215,22 @@ class TermTable:
 
     def text_array(self, numbers: Ints) -> pa.StringArray:
         """Texts of a flat array of numbers; null for unbound."""
-        offsets, data, unbound = self._gathered(numbers)
-        bits = None
+        offsets = np.empty(len(numbers) + 1, np.int32)
+        return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
+
+    def arranged(self, which: Ints, rows: Ints, header: Ints, wanted: Ints, shown: int) -> tuple[Ints, pa.StringArray]:
+        """Rows in order of emission, and the texts of the terms that each of them shows; `arrange` says what is taken as what."""
+        n = len(rows)
+        placed, picked, offsets = np.empty((PLACED_HEIGHT, n), np.int64), np.empty(n * shown, np.int64), np.empty(n * shown + 1, np.int32)
+        size, unbound = arrange(which, rows, header, wanted, shown, self._cells, self._text, placed, picked, offsets)
+        return placed, self._strings(picked, offsets, size, unbound)
+
+    def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
+        """The texts of numbers, `size` bytes in all, which are unbound so many times."""
+        if size > _MOST_BYTES:
+            raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
+        data, bits = np.empty(size, np.uint8), None
+        gather(self._cells, self._text, numbers, offsets, data)
         if unbound:
             bits = np.zeros(len(numbers) + 7 >> 3, np.uint8)
             mark_bound(numbers, bits)
@@ -236,16 +252,6 @@ class TermTable:
         order, spare = np.empty((2, len(rows)), np.int64)
         sort_places(which, rows, entry, end, by, numbers, self._cells, self._text, order, spare)
         return order
-
-    def _gathered(self, numbers: Ints) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
-        """Offsets and bytes of texts, "" for unbound, and how many are."""
-        offsets = np.empty(len(numbers) + 1, np.int32)
-        size, unbound = measure(self._cells, numbers, offsets)
-        if size > np.iinfo(np.int32).max:
-            raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
-        data = np.empty(size, np.uint8)
-        gather(self._cells, self._text, numbers, offsets, data)
-        return offsets, data, unbound
 
     # ------------------------------------------------------------ terms out of use
     def collect(self, pending: Iterable[Ints] = ()) -> None:

@@ -97,13 +97,3 @@ def sort_rows(by, numbers, cells, text, order, spare):
     for k in range(len(numbers)):
         order[k] = k
     sort(by, numbers, cells, text, order, spare, 0, len(numbers))
-
-
-@entry_point
-def pick(rows, which, columns, order, picked):
-    """Of the rows in order, the cells in columns[which], 0 for a column below zero."""
-    for k in range(len(order)):
-        row = order[k]
-        for m in range(columns.shape[1]):
-            column = columns[which[row], m]
-            picked[k, m] = rows[row, column] if column >= 0 else NONE
