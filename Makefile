@@ -63,6 +63,7 @@ bench: $(RUN_STAMP)
 	$(BIN)/epsparql bench goals
 	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k || exit 1; done
 	$(BIN)/epsparql bench threads
+	$(BIN)/epsparql bench windows
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
 
