@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.entries import INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
-from pipeline.native import dictionary, lines, quads, words
+from pipeline.native import dictionary, lines, quads
 from pipeline.ntriples import OBJECTS
 from pipeline.occurrences import Interval, Labels
 
@@ -49,7 +49,7 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBat
     columns, start, end, kept, untimed = quads.timed(text, spans, count, cells, rows, default.start, default.end)
     if kept == quads.OTHERWISE:
         return None
-    text = _labelled(body, text, spans[:count], Labels(body, default if untimed else None))
+    text = _labelled(body, text, spans[:count], default if untimed else None)
     return _batch(text, spans[:count], columns, start[:kept], end[:kept])
 
 
@@ -77,8 +77,7 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
 
 def _most(text: Bytes, shortest: int) -> int:
     """At most so many rows, of lines that are not blank and have at least `shortest` bytes."""
-    lines_there: int = words.lines_of(text)
-    return min(lines_there, len(text) // shortest + 1)
+    return min(int(np.count_nonzero(text == ord("\n"))) + 1, len(text) // shortest + 1)
 
 
 def _terms_for(most: int) -> tuple[Ints, Bytes]:
@@ -105,11 +104,12 @@ def _appended(body: bytes | memoryview, found: list[bytes]) -> tuple[Bytes, Ints
     return np.frombuffer(b"".join([body, *found]), np.uint8), np.column_stack([np.cumsum(sizes) - sizes + len(body), sizes])
 
 
-def _labelled(body: bytes, text: Bytes, spans: Ints, labels: Labels) -> Bytes:
-    """The text with the body's names for its blank nodes behind it, to which their spans then point."""
+def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> Bytes:
+    """The text with the body's names (`Labels`) for its blank nodes behind it, to which their spans then point."""
     blank = np.flatnonzero(text[spans[:, dictionary.START]] == ord("_"))
     if not len(blank):
         return text
+    labels = Labels(body, when)
     found = [labels.written(_piece(body, spans[k])[2:].decode()).encode() for k in blank]
     longer, places = _appended(text.data, found)
     spans[blank, dictionary.START], spans[blank, dictionary.SIZE] = places[:, 0], places[:, 1]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pipeline.native.terms import plain, whole
-from pipeline.native.words import NONE, copied, native, same
+from pipeline.native.words import NONE, borrowed, copied, native, same
 
 START, SIZE, KEY, CLOSE = range(4)
 """Columns of `spans`, a row a term: where it stands first, its bytes, its hash; CLOSE is the place of its closing quote where that is escaped, or 0."""
@@ -76,6 +76,7 @@ def grown(table, spans, count):
 @native.entry_point
 def column_of(text, spans, cells, rows):
     """A dictionary column of the first `rows` numbers in `cells`: indices, offsets into the dictionary's text, and that text (longer than it says). NONE is null."""
+    text, spans, cells = borrowed(text), borrowed(spans), borrowed(cells)
     indices, new = np.empty(rows, np.int32), np.full(len(spans), NONE, np.int32)
     chosen = np.empty(min(rows, len(spans)), np.int32)
     count, size = 0, 0
@@ -91,15 +92,15 @@ def column_of(text, spans, cells, rows):
             count += 1
         indices[row] = new[number]
     offsets, texts, at = np.empty(count + 1, np.int32), np.empty(size + 8, np.uint8), 0
-    offsets[0] = 0
+    offsets[0], out = 0, borrowed(texts)  # `texts` is returned, so it lives
     for k in range(count):
         number = chosen[k]
         start, close = spans[number, START], spans[number, CLOSE]
         if close == 0:
-            at = copied(texts, at, text, start, spans[number, SIZE])
+            at = copied(out, at, text, start, spans[number, SIZE])
         else:  # a literal in JSON, whose two quotes are escaped: the backslashes are left out
-            at = copied(texts, at, text, start + 1, close - start - 1)
-            at = copied(texts, at, text, close + 1, start + spans[number, SIZE] - close - 1)
+            at = copied(out, at, text, start + 1, close - start - 1)
+            at = copied(out, at, text, close + 1, start + spans[number, SIZE] - close - 1)
         offsets[k + 1] = at
     return indices, offsets, texts
 
@@ -107,7 +108,7 @@ def column_of(text, spans, cells, rows):
 @native.entry_point
 def flags_of(text, offsets):
     """A flag for each of the terms that stand one after another in the text."""
-    flags = np.empty(len(offsets) - 1, np.uint8)
+    text, flags = borrowed(text), np.empty(len(offsets) - 1, np.uint8)
     for k in range(len(flags)):
         i, end = np.int64(offsets[k]), np.int64(offsets[k + 1])
         flags[k] = PLAIN if i < end and end - i <= MAX_TERM and whole(text, i, end) and plain(text, i, end) else ODD

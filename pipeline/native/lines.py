@@ -6,7 +6,7 @@ from pipeline.native.dictionary import CLOSE, MAX_TERM, ODD, PLAIN, grown, new_t
 from pipeline.native.quads import OTHERWISE
 from pipeline.native.terms import BACKSLASH, COLON, LESS, NEWLINE, QUOTE, RETURN, after_blanks, plain_iri, plain_suffix, plain_text, string_end
 from pipeline.native.times import NO_TIME, instant
-from pipeline.native.words import NONE, native, starts
+from pipeline.native.words import NONE, borrowed, native, starts
 
 _OPEN, _CLOSE, _COMMA = (np.uint8(ord(c)) for c in "{},")
 _NULL = np.frombuffer(b"null", np.uint8)
@@ -153,6 +153,7 @@ def events_of(text, seed, frame, default_start, default_end, columns, starts_, e
 
     The number of events, or OTHERWISE; of terms; the first line's id stands at text[name[0]:name[1]], both NONE if there is none.
     """
+    text, columns, spans, flags = borrowed(text), borrowed(columns), borrowed(spans), borrowed(flags)
     table, count, row, line, i = new_table(), 0, 0, 0, 0
     values = np.empty((8, 2), np.int64)
     name[0] = name[1] = NONE

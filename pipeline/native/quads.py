@@ -17,7 +17,7 @@ from pipeline.native.terms import (
     term_end,
 )
 from pipeline.native.times import NO_TIME, instant
-from pipeline.native.words import NONE, native, starts
+from pipeline.native.words import NONE, borrowed, native, starts
 
 OTHERWISE = -1
 """Instead of a count: the body is not of the usual shape, and what it says is for the exact path to tell."""
@@ -61,7 +61,9 @@ def cells_of(text, places, seed, cells, spans, flags):
 
     The number of statements, or OTHERWISE; of terms; and the table. There is room for as many statements as lines, and four terms for each.
     """
-    table, count, row, i = new_table(), 0, 0, 0
+    text, cells, spans, flags = borrowed(text), borrowed(cells), borrowed(spans), borrowed(flags)
+    owner, count, row, i = new_table(), 0, 0, 0
+    table = borrowed(owner)  # which is returned, so it lives
     while i < len(text):
         i = after_blanks(text, i)
         if i == len(text):
@@ -69,16 +71,16 @@ def cells_of(text, places, seed, cells, spans, flags):
         if text[i] == NEWLINE or text[i] == RETURN or text[i] == HASH:
             i = _after_rest(text, i)
             if i == NONE:
-                return OTHERWISE, count, table
+                return OTHERWISE, count, owner
             continue
         place = 0
         while place < places and text[i] != DOT:
             end, key = term_end(text, i, seed)
             if end == NONE or end >= len(text) or end - i > MAX_TERM or not is_blank(text[end]) or not _may_stand(text[i], place):
-                return OTHERWISE, count, table
+                return OTHERWISE, count, owner
             slot = slot_of(text, table, spans, key, i, end - i)
             if slot == NONE:
-                return OTHERWISE, count, table
+                return OTHERWISE, count, owner
             number = number_at(table, slot)
             if number == NONE:
                 number = count
@@ -86,26 +88,28 @@ def cells_of(text, places, seed, cells, spans, flags):
                 flags[number] = PLAIN if plain(text, i, end) else ODD
                 count += 1
                 if 2 * count > len(table):
-                    table = grown(table, spans, count)
+                    owner = grown(table, spans, count)
+                    table = borrowed(owner)
             cells[row, place] = number
             place += 1
             i = after_blanks(text, end)
             if i == len(text):
-                return OTHERWISE, count, table
+                return OTHERWISE, count, owner
         if place < 3 or text[i] != DOT:
-            return OTHERWISE, count, table
+            return OTHERWISE, count, owner
         if place == 3:
             cells[row, 3] = NONE
         i = _after_rest(text, i + 1)
         if i == NONE:
-            return OTHERWISE, count, table
+            return OTHERWISE, count, owner
         row += 1
-    return row, count, table
+    return row, count, owner
 
 
 @native.entry_point
 def renamed(text, seed, numbers, places, table, spans, count, cells, rows):
     """Terms `numbers` are what stands at `places` (start, size) of the text instead; two that become one get one number. False if that fails."""
+    text, table, spans, cells = borrowed(text), borrowed(table), borrowed(spans), borrowed(cells)
     other = np.arange(count).astype(np.int32)
     for k in range(len(numbers)):
         start, size = places[k, 0], places[k, 1]
@@ -199,6 +203,7 @@ def timed(text, spans, count, cells, rows, default_start, default_end):
 
     The timing triples of the graphs are left out. The count is OTHERWISE where the times are not of the usual shape.
     """
+    text, spans, cells = borrowed(text), borrowed(spans), borrowed(cells)
     stated, timing = np.zeros((count, 3), np.int32), np.empty(rows, np.bool_)
     columns, starts_, ends = np.empty((4, rows), np.int32), np.empty(rows, np.int64), np.empty(rows, np.int64)
     if not _stated(text, spans, cells, rows, count, stated, timing):

@@ -4,7 +4,7 @@ import numpy as np
 
 from pipeline.native.terms import BACKSLASH, LESS, QUOTE, UNDERSCORE
 from pipeline.native.times import put_instant
-from pipeline.native.words import copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
+from pipeline.native.words import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
 
 BINDINGS, TRIPLES, VERDICT = range(3)
 """Forms: what a solution's values are (pipeline/forms.py, `Form`)."""
@@ -220,6 +220,9 @@ def put_solutions(kind, out, at, row, ends_at, values, text, ids, query, fragmen
     `values`: the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text.
     `fragments`: texts and their offsets; `forms`, a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last.
     """
+    out, text, query, forms, ends_at = borrowed(out), borrowed(text), borrowed(query), borrowed(forms), borrowed(ends_at)
+    values = borrowed(values[0]), borrowed(values[1]), borrowed(values[2]), values[3]
+    ids, fragments = (borrowed(ids[0]), borrowed(ids[1]), borrowed(ids[2])), (borrowed(fragments[0]), borrowed(fragments[1]))
     while row < len(query):
         if at + _room(values, row, fragments, query[row], forms) > len(out):
             break

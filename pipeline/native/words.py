@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -47,6 +48,18 @@ def _store(typingctx, out, i, word):
         return context.get_dummy_value()
 
     return types.void(out, types.int64, types.uint64), build
+
+
+@intrinsic
+def borrowed(typingctx, array):
+    """The same array, whose owner the caller keeps: without this, references to it are counted at each call, in memory shared with other cores."""
+
+    def build(context, builder, sig, args):
+        view = make_array(sig.return_type)(context, builder, args[0])
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)
+        return view._getvalue()
+
+    return array(array), build
 
 
 @intrinsic
@@ -137,15 +150,6 @@ def starts(text, i, other):
             return False
         k += 8
     return k == size or leading(word_at(text, i + k), size - k) == leading(word_at(other, k), size - k)
-
-
-@native.entry_point
-def lines_of(text):
-    """How many lines there are, the last one counted too."""
-    found = 1
-    for byte in text:
-        found += byte == 10
-    return found
 
 
 @native.inlined
