@@ -26,7 +26,7 @@ from engine.planning.shapes import EVERYTHING, Rates, predicates_of
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
 from engine.quotas import Quotas
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
-from engine.tables import Ranges, Scans, ranges_around, scans_in, with_rows
+from engine.tables import Ranges, Scans, by_predicate, ranges_around, scans_in, with_predicate, with_rows
 from engine.terms import Held, TermTable, numbers_in
 from epsparql import algebra as a
 from epsparql.terms import Variable
@@ -156,7 +156,7 @@ class Network:
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
-        seen = self.net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)[:, c.ALPHA_SEEN]
+        seen = by_predicate(self.net)[:, c.ALPHA_SEEN]
         if not seen[0]:
             return NO_RATES
         numbers = {text: self.terms.intern(text) for text in sorted(predicates_of(query))}
@@ -430,6 +430,7 @@ class Network:
     def _take_over(self, rows: Ints, places: Ints) -> None:
         """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order."""
         self.net.at[c.EVENT] = self.net.at[c.EVENTS] = 0
+        self._hold(self._with_terms(self.net))
         for end in np.unique(rows[:, c.END]).tolist():
             now = np.flatnonzero(rows[:, c.END] == end)
             numbers, depth = self._rows_taken(len(now)), int(self.net.at[c.DEPTH])
@@ -808,12 +809,12 @@ class Network:
     # ------------------------------------------------------------ snapshots
     def observed(self) -> Ints:
         """How many occurrences there were, of all predicates and then of each."""
-        return self.net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)[:, c.ALPHA_SEEN].copy()
+        return by_predicate(self.net)[:, c.ALPHA_SEEN].copy()
 
     def observe(self, observed: Ints) -> None:
         """Takes over what `observed` gave."""
-        self._hold(with_rows(self.net, {"alpha_at": c.ALPHA_AT_WIDTH * len(observed)}))
-        self.net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)[: len(observed), c.ALPHA_SEEN] = observed
+        self._hold(with_predicate(self.net, len(observed) - 1))
+        by_predicate(self.net)[: len(observed), c.ALPHA_SEEN] = observed
 
     def await_facts(self, facts: Sequence[tuple[Planned, Ints]]) -> None:
         """What each query is yet to take in, as rows of `facts` whose cells may be fewer; whatever stood there before goes."""
