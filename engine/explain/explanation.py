@@ -8,9 +8,9 @@ from engine.explain.partition import partition
 from engine.explain.steps import FOR_EVER, Reader, Step
 from engine.explain.written import Written
 from engine.facts import FactIndex
-from engine.network import NO_RATES, Network
+from engine.network import Network
 from engine.planning import plan
-from engine.planning.shapes import Rates
+from engine.planning.shapes import NO_RATES, Rates
 from engine.program import Fragment
 from engine.rewrite import rewritten
 from engine.terms import TermTable

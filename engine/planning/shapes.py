@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Rates = Mapping[str, int]
 """Occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; what is not there is not known."""
 EVERYTHING = ""
+NO_RATES: Rates = {}
 SELECTED = 10
 """One occurrence in so many is taken to have a given subject, or a given object."""
 WORTHWHILE = 2

@@ -1,0 +1,431 @@
+"""The queries of one kernel: how they take places in its tables, are ranked, learn of a background and go."""
+
+from collections.abc import Iterable, KeysView, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.collect import Collector, GroupCollector
+from engine.entries import UNRESTRICTED
+from engine.facts import FactIndex
+from engine.form import form_of
+from engine.kernel import columns as c
+from engine.kernel.state import WORDS, Net, margin, new_net, with_links, with_room, with_width
+from engine.literals import FALSE, TRUE
+from engine.operators import OPERATORS
+from engine.planned import Planned, placed_alpha, planned_from, scans_of
+from engine.planning import Names, plan
+from engine.planning.shapes import EVERYTHING, NO_RATES, Rates, predicates_of
+from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
+from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
+from engine.tables import Ranges, Scans, by_predicate, with_rows
+from engine.terms import Held, TermTable, numbers_in
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collecting:
+    """A collector at its node, with the columns that it reads and writes."""
+
+    node: int
+    collector: Collector
+    registered: int  # of its query
+    timer: int | None  # its row of `timers`, if it may be due
+    reads: Ints
+    writes: Ints
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Residents:
+    """The kernel's arrays, and which query has which rows of them."""
+
+    terms: TermTable
+    planned: dict[int, Planned] = field(default_factory=dict)  # by `registered`
+    numbered: dict[int, Planned] = field(default_factory=dict)  # the same by number
+    rules: dict[int, Planned] = field(default_factory=dict)  # those of them that write a stream, by `registered`
+    streams: dict[str, int] = field(default_factory=dict)
+    collecting: dict[int, Collecting] = field(default_factory=dict)  # by node
+    known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
+    net: Net = field(init=False)
+    address: int = field(init=False)  # the kernel's handle: where `_table` stands
+    _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
+    _inquiries: dict[int, tuple[Inquiry, str]] = field(default_factory=dict)  # by number of the question, with its query's name
+    _readers: dict[str, int] = field(default_factory=dict)  # how many queries read a stream
+    _used: dict[str, Ranges] = field(default_factory=dict)  # rows in use, by name of the table
+    _scans: Scans = field(default_factory=Scans)
+    _swaps: bool = False  # whether a scan takes an occurrence's object for its subject
+    _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
+
+    def __post_init__(self) -> None:
+        self._hold(new_net(4))
+        self._used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}
+        self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
+        self.terms.holders.add(self)
+
+    def _hold(self, net: Net) -> None:
+        """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
+        before = getattr(self, "net", None)
+        if net is before:
+            return
+        if before is None:
+            self._table = np.zeros(WORDS * len(net), np.int64)
+            self.address = int(self._table.__array_interface__["data"][0])
+        for k, array in enumerate(net):
+            if before is None or array is not before[k]:
+                self._show(k, array)
+        self.net = net
+
+    def _make_room(self, need: int, frames: int = 0) -> None:
+        self._hold(with_room(self.net, need, frames))
+        for name in ("rows", "links"):  # they grow at their place
+            self._show(Net._fields.index(name), getattr(self.net, name))
+
+    def _show(self, k: int, array: NDArray[Any]) -> None:
+        """Makes an array the k-th that the kernel sees."""
+        assert array.flags.c_contiguous
+        assert array.dtype.itemsize == 8
+        height, width = array.shape if array.ndim == 2 else (len(array), 1)
+        self._table[WORDS * k : WORDS * k + WORDS] = array.__array_interface__["data"][0], height, width
+
+    @property
+    def reads(self) -> KeysView[str]:
+        return self._readers.keys()
+
+    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, *, turns: bool = True) -> Names:
+        from engine.solver import Solver  # which has a network inside
+
+        solvers: list[Solver] = []
+
+        def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
+            if not solvers or solvers[-1].known is not self.known:
+                solvers[:] = [Solver(self.terms, inner, self.known, policy)]
+            return solvers[-1].solve(contents, now)
+
+        return Names(self.terms.intern, self.number_of, facts.matching, facts.schema, query, policy, rates, turns, once)
+
+    def rates_for(self, query: a.Query) -> Rates:
+        """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
+        seen = by_predicate(self.net)[:, c.ALPHA_SEEN]
+        if not seen[0]:
+            return NO_RATES
+        numbers = {text: self.terms.intern(text) for text in sorted(predicates_of(query))}
+        return {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
+
+    def number_of(self, name: str) -> int:
+        """The network's number for a stream."""
+        if name not in self.streams:
+            self.streams[name] = len(self.streams)
+            row = np.array([[0, c.NONE]], np.int64)
+            self._hold(self.net._replace(streams=np.concatenate([self.net.streams, row])))
+        return self.streams[name]
+
+    def add(
+        self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
+        rates: Rates | None = None, *, turns: bool = True,
+    ) -> None:  # fmt: skip
+        """Plans a rewritten query, by the rates observed if none are given, and puts it into rows that are free.
+
+        Raises Refusal, Cycle; whatever is raised, nothing has changed.
+        """
+        self.known = facts
+        rates = self.rates_for(query) if rates is None else rates
+        fragment = plan(query, self.names(facts, name, policy, rates, turns=turns))
+        number = self._used["queries"].take(1)
+        at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
+        planned = planned_from(registered, name, query, number, fragment, at, max_derivations, policy, rates)
+        self._enter(planned)
+        try:
+            net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
+            net = place(net, fragment, at, number, self._used)
+            self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
+            self.net.queries[number] = 0, registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
+            self._rank(self._affected(planned))
+        except BaseException:
+            self._leave(planned)
+            self._free(planned)
+            raise
+        self._inquiries |= {at.ask + k: (inquiry, name) for k, inquiry in enumerate(fragment.inquiries)}
+        self._with_readers(planned, fragment)
+        self._collect_with(planned, fragment, self._with_timers(fragment, at))
+
+    def _enter(self, planned: Planned) -> None:
+        self.planned[planned.registered] = self.numbered[planned.number] = planned
+        if planned.writes is not None:
+            self.rules[planned.registered] = planned
+        for stream in set(planned.query.streams):
+            self._readers[stream] = self._readers.get(stream, 0) + 1
+
+    def _leave(self, planned: Planned) -> None:
+        del self.planned[planned.registered], self.numbered[planned.number]
+        self.rules.pop(planned.registered, None)
+        for stream in set(planned.query.streams):
+            self._readers[stream] -= 1
+            if not self._readers[stream]:
+                del self._readers[stream]
+
+    def _free(self, planned: Planned) -> None:
+        """Gives back a query's rows, where nothing is on its way any more."""
+        self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
+        self.net.queries[planned.number, c.Q_OPEN] = 1
+        self._used["queries"].give(planned.number, 1)
+        for name, (first, n) in ranges_of(planned.at, planned.after).items():
+            self._used[name].give(first, n)
+
+    def _with_timers(self, fragment: Fragment, at: Place) -> dict[int, int]:
+        """Puts a fragment's timers behind the others; the row of each by its node."""
+        timers, first = timers_of(fragment, at), int(self.net.at[c.TIMER_NODES])
+        self._hold(with_rows(self.net, {"timers": first + len(timers)}))
+        self.net.timers[first : first + len(timers)] = timers
+        self.net.at[c.TIMER_NODES] += len(timers)
+        return {node: first + k for k, node in enumerate(timers[:, c.T_NODE].tolist())}
+
+    def _collect_with(self, planned: Planned, fragment: Fragment, timers: Mapping[int, int]) -> None:
+        """Takes up the collectors of a query that stands at its place."""
+        for node, collector in fragment.collectors.items():
+            reads, writes = (np.array([fragment.columns[v] for v in part], np.int64) for part in (collector.reads, collector.writes))
+            here = planned.at.node + node
+            self.collecting[here] = Collecting(here, collector, planned.registered, timers.get(here), reads, writes)
+
+    def _affected(self, planned: Planned) -> list[Planned]:
+        """A query and those that its triples reach through rules: no other's strata depend on it."""
+        found, pending = {planned.registered: planned}, [planned]
+        while pending:
+            into = pending.pop().writes
+            reached = [] if into is None else [p for p in self.planned.values() if into in p.query.streams and p.registered not in found]
+            found |= {p.registered: p for p in reached}
+            pending += reached
+        return list(found.values())
+
+    def _rank(self, affected: Sequence[Planned]) -> None:
+        """Strata of these queries' nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs."""
+        nodes = self.net.nodes
+        wires = [wire for planned in affected for wire in self._wires(self.net, planned)]
+        kinds = {node: int(nodes[node, c.KIND]) for planned in affected for node in range(planned.at.node, planned.after.node)}
+        settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in self.rules.values() if rule.out not in kinds}
+        try:
+            ranked = strata(kinds, wires, settled)
+        except Cycle as cycle:
+            raise Cycle(cycle.nodes, self._way(self.net, cycle.nodes)) from None
+        nodes[list(ranked), c.STRATUM] = list(ranked.values())
+        for planned in affected:
+            bounded = planned.writes is not None and on_cycle(planned.out, wires)
+            self.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
+
+    def _way(self, net: Net, nodes: Sequence[int]) -> str:
+        """A cycle for its reader: queries, with their negative parts and the streams they write."""
+        steps: list[str] = []
+        for node in nodes:
+            planned = next(p for p in self.planned.values() if p.at.node <= node < p.after.node)
+            kind = int(net.nodes[node, c.KIND])
+            if kind in NEGATIVE:
+                steps.append(f"{OPERATORS[kind]} of {planned.name}")
+            elif node == planned.out and planned.writes is not None:
+                steps.append(f"the triples that {planned.name} writes to the stream {planned.writes}")
+        return " -> ".join([*steps, steps[0]])
+
+    def _wires(self, net: Net, planned: Planned) -> Iterable[Wire]:
+        """How solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
+        for node in range(planned.at.node, planned.after.node):
+            first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
+            for reader, side in net.edges[first : first + n].tolist():
+                yield Wire(node, reader, (reader - planned.at.node, side) in planned.strict)
+            first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
+            for mark in net.edges[first : first + n, 0].tolist():
+                yield Wire(mark, node, strict=False)
+        for rule in self.rules.values():
+            assert isinstance(rule.query, a.Construct)
+            if rule.query.into in planned.query.streams:
+                yield from (Wire(rule.out, node, strict) for node, strict in self._scanned(planned, rule.query.template))
+
+    def _scanned(self, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
+        """The nodes of a query whose scans may read triples of a template."""
+        written = [t.predicate for t in template]
+        anything = any(isinstance(p, Variable) for p in written)
+        predicates = {0} | {self.terms.intern(str(p)) for p in written if not isinstance(p, Variable)}
+        for node, side, predicate in planned.scans:
+            if anything or predicate in predicates:
+                yield planned.at.node + node, (node, side) in planned.strict
+
+    def _with_readers(self, planned: Planned, fragment: Fragment) -> None:
+        """Scans, reads and facts of a query that has just been placed."""
+        self._hold(self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number)))
+        streams = [self.streams[name] for name in dict.fromkeys(planned.query.streams)]
+        first = self._used["reads"].take(len(streams))
+        self._hold(with_rows(self.net, {"reads": self._used["reads"].end}))
+        for k, stream in enumerate(streams, first):
+            self.net.reads[k] = planned.number, self.net.streams[stream, c.S_READS]
+            self.net.streams[stream, c.S_READS] = k
+            self.net.streams[stream, c.S_PENDING] += 1
+        self._with_facts(planned, fragment.facts)
+
+    def _without_readers(self, planned: Planned) -> None:
+        """Takes out a query's scans, reads and facts."""
+        net, number = self.net, planned.number
+        self._scans.remove(net, number, (predicate for _, _, predicate in planned.scans))
+        pending = net.queries[number, c.Q_OPEN] == 0 or net.queries[number, c.Q_FACTS_N] > 0
+        net.queries[number, c.Q_FACTS_N] = 0
+        reads = net.reads[: self._used["reads"].end]
+        for name in set(planned.query.streams):
+            stream = self.streams[name]
+            row = _read_of(net, stream, number)
+            after = net.reads[row, c.R_NEXT]
+            if net.streams[stream, c.S_READS] == row:
+                net.streams[stream, c.S_READS] = after
+            else:
+                reads[reads[:, c.R_NEXT] == row, c.R_NEXT] = after
+            net.streams[stream, c.S_PENDING] -= bool(pending)
+            net.reads[row] = c.NONE
+            self._used["reads"].give(int(row), 1)
+
+    def _with_facts(self, planned: Planned, facts: list[Fact]) -> None:
+        """Facts that a query takes in when it opens, or at its next instant."""
+        rows = np.zeros((len(facts), self.net.facts.shape[1]), np.int64)
+        for row, fact in zip(rows, facts, strict=True):
+            row[: c.F_VAR] = planned.at.node + fact.node, fact.side, fact.triple
+            for column, term in fact.cells.items():
+                row[c.F_VAR + column - c.VAR] = term
+        self._with_fact_rows(planned, rows)
+
+    def _with_fact_rows(self, planned: Planned, rows: Ints) -> None:
+        if self._used["facts"].end + len(rows) > len(self.net.facts):
+            self._gather_facts(len(rows))
+        net, first = self.net, self._used["facts"].take(len(rows))
+        net.facts[first : first + len(rows)] = rows
+        net.queries[planned.number, c.Q_FACTS_AT], net.queries[planned.number, c.Q_FACTS_N] = first, len(rows)
+        self._note_scans()
+        net.at[c.FED_ALONE] = not self.rules
+
+    def _note_scans(self) -> None:
+        """What one step adds to a pool at most, and what scans do with an occurrence."""
+        self._swaps = bool(self.net.alpha[: self._scans.ranges.end, c.A_SWAPPED].any())
+        self.net.at[c.MARGIN] = margin(self.net, self._scans.widest)
+
+    def _gather_facts(self, more: int) -> None:
+        """Leaves the facts that have been taken in behind, with room for as many again as there are then."""
+        net, before = self.net, self.net.facts
+        waiting = np.flatnonzero(net.queries[:, c.Q_FACTS_N])
+        end = int(net.queries[waiting, c.Q_FACTS_N].sum())
+        facts = np.zeros((2 * (end + more), before.shape[1]), np.int64)
+        used = self._used["facts"] = Ranges()
+        for first, n, number in zip(*net.queries[waiting][:, [c.Q_FACTS_AT, c.Q_FACTS_N]].T.tolist(), waiting.tolist(), strict=True):
+            at = net.queries[number, c.Q_FACTS_AT] = used.take(n)
+            facts[at : at + n] = before[first : first + n]
+        self._hold(net._replace(facts=facts))
+
+    def try_to_learn(self, known: FactIndex) -> None:
+        """Raises Cycle if the background `known` would close one; nothing has changed then."""
+        planned, nodes, bounds = dict(self.planned), self.net.nodes.copy(), self.net.queries[:, c.Q_BOUND].copy()
+        try:
+            self._replan(known)
+            self._rank(list(self.planned.values()))
+        finally:
+            self.net.nodes[:], self.net.queries[:, c.Q_BOUND] = nodes, bounds
+            self.planned = planned
+
+    def _planned_anew(self, planned: Planned, facts: FactIndex) -> Fragment:
+        names = self.names(facts, planned.name, planned.policy, planned.rates, turns=planned.turned)
+        return plan(planned.query, names)
+
+    def _replan(self, known: FactIndex) -> list[Fragment]:
+        """The same nodes, with what changes in them when timeless solutions become possible; the new fragments."""
+        fragments = []
+        for registered, planned in self.planned.items():
+            fragment = self._planned_anew(planned, known)
+            fragments.append(fragment)
+            if planned.turned and not fragment.turned:
+                continue  # `learn` plans it otherwise; nothing of it decides on absence
+            nodes = placed_nodes(fragment, planned.at, planned.number)
+            assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
+            self.net.nodes[planned.at.node : planned.after.node] = nodes
+            self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=form_of(fragment))
+        return fragments
+
+    def _learn(self, planned: Planned, facts: list[Fact]) -> None:
+        net, number = self.net, planned.number
+        facts = [fact for fact in facts if fact.triple]
+        first, n = int(net.queries[number, c.Q_FACTS_AT]), int(net.queries[number, c.Q_FACTS_N])
+        if not facts:
+            return
+        if net.queries[number, c.Q_OPEN] and n == 0:
+            net.queries[number, c.Q_AFTER] = net.at[c.NOW]
+            for stream in dict.fromkeys(planned.query.streams):
+                net.streams[self.streams[stream], c.S_PENDING] += 1
+        waiting = net.facts[first : first + n].copy()
+        self._with_facts(planned, facts)
+        first, n = self.net.queries[number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist()
+        self._with_fact_rows(planned, np.concatenate([waiting, self.net.facts[first : first + n]]))
+
+    def _without_timers(self, planned: Planned) -> None:
+        """Takes a query's timers and collectors out; the last timers move into their places."""
+        for node in range(planned.at.node, planned.after.node):
+            self.collecting.pop(node, None)
+        timers = self.net.timers
+        nodes = timers[: self.net.at[c.TIMER_NODES], c.T_NODE]
+        for k in np.flatnonzero((planned.at.node <= nodes) & (nodes < planned.after.node))[::-1].tolist():
+            self.net.at[c.TIMER_NODES] -= 1
+            timers[k] = timers[self.net.at[c.TIMER_NODES]]
+            moved = self.collecting.get(int(timers[k, c.T_NODE]))
+            if moved is not None:
+                self.collecting[moved.node] = replace(moved, timer=k)
+
+    def _rows_taken(self, n: int) -> Ints:
+        """Rows to fill and to put on the stack."""
+        self._make_room(n)
+        at, free, used = self.net.at, int(self.net.at[c.FREE]), int(self.net.at[c.USED])
+        fresh = max(n - free, 0)
+        at[c.FREE], at[c.USED] = free - (n - fresh), used + fresh
+        return np.concatenate([self.net.free[free - (n - fresh) : free], np.arange(used, used + fresh)])
+
+    def _release(self, numbers: Ints) -> None:
+        at, n = self.net.at, len(numbers)
+        self.net.free[at[c.FREE] : at[c.FREE] + n] = numbers
+        at[c.FREE] += n
+
+    def _with_terms(self, net: Net) -> Net:
+        """What the kernel needs to know of terms: values and kinds if it has filters, kinds if it has rules."""
+        filters = self._used["code"].end
+        if filters and (numbers := self.terms.numbers) is not net.numbers:
+            net = net._replace(numbers=numbers)
+        if (filters or self._used["templates"].end or self._swaps) and (kinds := self.terms.kinds) is not net.kinds:
+            net = net._replace(kinds=kinds)
+        return net
+
+    def hold(self, held: Held) -> None:
+        """Marks the terms of program, goals and collectors; what was asked may be asked again."""
+        net = self.net
+        for table in (
+            net.at[[c.TRUE_TERM, c.FALSE_TERM]],
+            net.alpha,
+            np.array(list(self._scans.counts), np.int64),
+            net.code,
+            net.templates,
+            net.moves,
+            net.facts,
+        ):
+            held.add(table)
+        held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
+        held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
+        for collecting in self.collecting.values():
+            held.add(numbers_in(collecting.collector.state()))
+            if isinstance(collecting.collector, GroupCollector):
+                for table in collecting.collector.tables().values():
+                    held.add(table)
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """Between feeds, when nothing waits for them."""
+        self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
+        self.net.question_heads[:] = c.NONE
+
+
+def _read_of(net: Net, stream: int, number: int) -> int:
+    """The row of `reads` by which a query reads a stream."""
+    row = int(net.streams[stream, c.S_READS])
+    while net.reads[row, c.R_QUERY] != number:
+        row = int(net.reads[row, c.R_NEXT])
+    return row
