@@ -41,14 +41,15 @@ def pack(meta: Any, arrays: dict[str, NDArray[Any]], put: Put | None = None) -> 
     text = json.dumps(meta, ensure_ascii=False, default=lifted)
     listed, parts = [], []
     for name, array in (arrays | within).items():
-        pieces = []
-        for piece in pieces_of(np.ascontiguousarray(array)):
-            digest = digest_of(piece) if put is not None and array.nbytes >= LARGE else ""
-            pieces.append([len(piece), digest])
-            if digest and put is not None:
+        pieces = list[tuple[int, str]]()
+        if put is None or array.nbytes < LARGE:
+            parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            pieces.append((array.nbytes, ""))
+        else:
+            for piece in pieces_of(np.ascontiguousarray(array)):
+                digest = digest_of(piece)
+                pieces.append((len(piece), digest))
                 put(digest, piece)
-            else:
-                parts.append(piece)
         listed.append([name, array.dtype.str, list(array.shape), pieces])
     header = json.dumps({"meta": text, "arrays": listed}, ensure_ascii=False).encode()
     return b"".join([MAGIC, _LENGTH.pack(FORMAT, len(header)), header, *parts])
