@@ -16,7 +16,7 @@ from engine.progress import Side, SideName
 from epsparql.errors import Warning_
 from pipeline.catalogue import Registration
 from pipeline.log import Ack
-from pipeline.report import Report
+from pipeline.report import Report, Standing
 from pipeline.times import iso
 from server.access import ADMIN, READ, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
@@ -321,8 +321,13 @@ def _summary(service: Service, registration: Registration, report: Report | None
     )
 
 
+def _standing(report: Report | None, registration: Registration) -> Standing | None:
+    """What the runner told of a query, if it still runs: its report may be from before the end."""
+    return report.queries.get(registration.registered) if report is not None and registration.state == "running" else None
+
+
 def _memory(report: Report | None, registration: Registration) -> Memory | None:
-    standing = None if report is None else report.queries.get(registration.registered)
+    standing = _standing(report, registration)
     if report is None or standing is None:
         return None
     return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
@@ -350,7 +355,7 @@ async def list_queries(service: Shared) -> QueryList:
 async def get_goals(name: Name, service: Shared) -> GoalsDocument:
     registration = service.query(name)
     report = await asyncio.to_thread(service.report)
-    standing = None if report is None else report.queries.get(registration.registered)
+    standing = _standing(report, registration)
     if report is None or standing is None:
         return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
     operators = [
