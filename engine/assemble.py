@@ -15,7 +15,7 @@ from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.planned import Planned
 from engine.planning.queries import RANK
-from engine.terms import IRI, LITERAL, TermTable
+from engine.terms import TermTable
 from engine.text.emission import BEGIN, END, ENTRY, WHICH
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
@@ -140,19 +140,11 @@ def in_order(which: Ints, rows: Ints, rank: Ints, numbers: Ints, terms: TermTabl
 
 def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
     """A rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
-    found: list[list[str]] = []
-    kept: list[int] = []
-    templates = [[row_part(planned, rows, part, terms) for part in parts_of(triple)] for triple in rule.template]
-    for k in range(len(rows)):
-        lines = []
-        for s, p, o in templates:
-            triple = int(s[k]), int(p[k]), int(o[k])
-            if all(triple) and terms.kinds[triple[0]] < LITERAL and terms.kinds[triple[1]] == IRI:
-                lines.append(" ".join([*map(terms.text, triple), "."]))
-        if lines:
-            found.append(sorted(set(lines)))
-            kept.append(k)
-    return pa.array(found, pa.list_(pa.utf8())), np.array(kept, np.int64)
+    triples = [[row_part(planned, rows, part, terms) for part in parts_of(triple)] for triple in rule.template]
+    lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(-1, 3, len(rows)), 2, 0)))
+    kept = np.flatnonzero(counts)
+    offsets = np.concatenate([[0], np.cumsum(counts[kept])])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), lines), kept
 
 
 def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:

@@ -18,10 +18,11 @@ from engine.approximation import approximation
 from engine.expressions import parse_term
 from engine.text import columns as c
 from engine.text.emission import PLACED_HEIGHT, arrange
-from engine.text.gather import gather, look_up, mark_bound, measure
+from engine.text.gather import gather, mark_bound, measure
 from engine.text.held import mark_all, mark_rows
 from engine.text.intake import taken
 from engine.text.order import sort_places, sort_rows
+from engine.text.statements import settle, write
 from engine.text.table import enter, intern_one, intern_strings, spread, sweep, value_from
 from epsparql.terms import Term
 
@@ -131,21 +132,10 @@ class TermTable:
 
     def intern_all(self, texts: Sequence[str]) -> Ints:
         """The numbers of terms given as canonical N-Triples texts."""
-        return self._intern_strings(pa.array(texts, pa.utf8()))
+        return self.intern_strings(pa.array(texts, pa.utf8()))
 
-    def map_dictionary(self, column: pa.DictionaryArray) -> Ints:
-        """Term numbers of a dictionary-encoded column; null gives 0."""
-        if column.null_count == len(column):
-            return np.zeros(len(column), np.int64)
-        numbers = self._intern_strings(column.dictionary)
-        if column.null_count:
-            found: Ints = np.append(numbers, 0)[column.indices.fill_null(len(numbers)).to_numpy()]
-            return found
-        found = np.empty(len(column), np.int64)
-        look_up(numbers, column.buffers()[1].address, column.offset, found)
-        return found
-
-    def _intern_strings(self, strings: pa.StringArray) -> Ints:
+    def intern_strings(self, strings: pa.StringArray) -> Ints:
+        """The same of an Arrow array's strings, of which none is null."""
         numbers = np.empty(len(strings), np.int64)
         _, offsets, data = strings.buffers()
         at, begin = offsets.address + 4 * strings.offset, 0 if data is None else data.address
@@ -160,8 +150,9 @@ class TermTable:
     def _make_room(self, n: int) -> None:
         """Room for a term of n bytes."""
         at = self._at
-        if at[c.HARD] == len(self._hard):
+        if at[c.HARD] == len(self._hard):  # longer, because a batch that had no room begins anew
             self._settle()
+            self._hard = longer(self._hard, 2 * len(self._hard))
         if at[c.BYTES] + n > len(self._text):
             self._text = longer(self._text, max(2 * len(self._text), int(at[c.BYTES]) + n))
         if at[c.FREE] == c.NONE and at[c.USED] == len(self._cells):
@@ -227,15 +218,21 @@ class TermTable:
 
     def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
         """The texts of numbers, `size` bytes in all, which are unbound so many times."""
-        if size > _MOST_BYTES:
-            raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
-        data, bits = np.empty(size, np.uint8), None
+        data, bits = np.empty(fitting(size), np.uint8), None
         gather(self._cells, self._text, numbers, offsets, data)
         if unbound:
             bits = np.zeros(len(numbers) + 7 >> 3, np.uint8)
             mark_bound(numbers, bits)
             bits = pa.py_buffer(bits)
         return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(data), bits, unbound)
+
+    def statements(self, triples: Ints) -> tuple[pa.StringArray, Ints]:
+        """Of each row of `triples` (rows x templates x 3), which is written over, those that are statements, in order and each once; how many these are."""
+        counts = np.empty(len(triples), np.int64)
+        size = fitting(settle(self._cells, self._kinds, self._text, triples, counts))
+        offsets, data = np.empty(int(counts.sum()) + 1, np.int32), np.empty(size, np.uint8)
+        write(self._cells, self._text, triples, counts, offsets, data)
+        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)), counts
 
     def in_order(self, numbers: Ints) -> Ints:
         """Ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
@@ -329,6 +326,13 @@ def numbers_in(state: object) -> Ints:
             case other:
                 raise TypeError(f"a state may not have a {type(other).__name__}")
     return np.array(found, np.int64)
+
+
+def fitting(size: int) -> int:
+    """`size`, if Arrow's offsets can say it."""
+    if size > _MOST_BYTES:
+        raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
+    return size
 
 
 def longer(array: NDArray[Any], length: int) -> NDArray[Any]:

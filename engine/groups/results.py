@@ -54,7 +54,7 @@ def _doubles(values: NDArray[np.float64]) -> pa.StringArray:
 
 
 def _interned(texts: pa.StringArray, terms: TermTable) -> Ints:
-    return terms.map_dictionary(pa.DictionaryArray.from_arrays(pa.array(np.arange(len(texts), dtype=np.int32)), texts))
+    return terms.intern_strings(texts)
 
 
 def _text(given: list[int], scale: int, mean: bool) -> str:

@@ -2,7 +2,7 @@
 
 from engine.text.columns import *
 from engine.text.compile import entry_point
-from engine.text.memory import address_of, copy, short_word
+from engine.text.memory import address_of, copy
 
 
 @entry_point
@@ -30,10 +30,3 @@ def mark_bound(numbers, bits):
     for k in range(len(numbers)):
         if numbers[k] != NONE:
             bits[k >> 3] |= 1 << (k & 7)
-
-
-@entry_point
-def look_up(numbers, indices, first, found):
-    """The numbers at the places that an Arrow array's indices (by address) name, from the one at `first` on."""
-    for k in range(len(found)):
-        found[k] = numbers[short_word(indices + 4 * (first + k))]

@@ -28,10 +28,6 @@ def typed(lexical: str, datatype: str) -> str:
     return f'"{lexical}"^^<{datatype}>'
 
 
-def column(texts: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(texts, pa.utf8()).dictionary_encode()
-
-
 # ---------------------------------------------------------------- numbers and texts
 def test_a_term_has_one_number_however_it_comes_in() -> None:
     table = TermTable()
@@ -39,27 +35,23 @@ def test_a_term_has_one_number_however_it_comes_in() -> None:
     numbers = [table.intern(text) for text in texts]
     assert len(set(numbers)) == len(table) == len(texts)
     assert 0 not in numbers
-    assert table.map_dictionary(column(texts)).tolist() == numbers
+    assert table.intern_all(texts).tolist() == numbers
     assert [table.text(number) for number in numbers] == texts
     assert table.text_array(np.array([0, *numbers, 0])).to_pylist() == [None, *texts, None]
     assert table.kinds[numbers].tolist() == [IRI, BLANK, STRING, LITERAL, IRI, STRING, STRING]
 
 
-def test_columns_are_mapped_from_wherever_their_buffers_begin() -> None:
-    table = TermTable()
-    whole = column(["<a>", None, "<b>", "<a>", "<c>"])
-    sliced = pa.DictionaryArray.from_arrays(pa.array([9, 0, 1, 1], pa.int32())[1:], pa.array(["<z>", "<b>", "<c>"])[1:])
-    assert table.text_array(table.map_dictionary(whole)).to_pylist() == whole.to_pylist()
-    assert table.text_array(table.map_dictionary(whole[2:4])).to_pylist() == ["<b>", "<a>"]
-    assert table.text_array(table.map_dictionary(sliced)).to_pylist() == ["<b>", "<c>", "<c>"]
-    assert table.map_dictionary(pa.nulls(2, pa.dictionary(pa.int32(), pa.utf8()))).tolist() == [0, 0]
-    assert len(table.map_dictionary(whole[:0])) == 0
+def test_strings_are_read_from_wherever_their_buffers_begin() -> None:
+    table, whole = TermTable(), pa.array(["<a>", "<b>", "<a>", "<c>"])
+    assert table.text_array(table.intern_strings(whole)).to_pylist() == whole.to_pylist()
+    assert table.text_array(table.intern_strings(whole[2:])).to_pylist() == ["<a>", "<c>"]
+    assert len(table.intern_strings(whole[:0])) == 0
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=300))
 def test_any_texts_come_back(texts: list[str]) -> None:
     table = TermTable()
-    numbers = table.map_dictionary(column(texts))
+    numbers = table.intern_all(texts)
     assert table.text_array(numbers).to_pylist() == texts
     assert [table.intern(text) for text in texts] == numbers.tolist()
     ranks = dict(zip(table.in_order(numbers).tolist(), texts, strict=True))
@@ -76,7 +68,7 @@ def test_a_million_terms() -> None:
     """Every array grows many times over, and each time all that stands there stays."""
     table, n = TermTable(), 1_000_000
     texts = pa.array([f"<http://example.org/{k}>" for k in range(n)])
-    numbers = table.map_dictionary(pa.DictionaryArray.from_arrays(pa.array(np.arange(n, dtype=np.int32)), texts))
+    numbers = table.intern_strings(texts)
     assert len(np.unique(numbers)) == n
     assert table.text_array(numbers).equals(texts)
     assert table.size < 150 * n
@@ -87,6 +79,20 @@ def test_texts_beyond_what_arrow_can_index_are_refused() -> None:
     number = table.intern('"' + "x" * (1 << 20) + '"')
     with pytest.raises(OverflowError, match="smaller blocks"):
         table.text_array(np.full(2048, number))
+
+
+TERMS = ["<a>", "<ab>", "_:a", "_:ab", '"a"', '"a"@en', '"a b"', f'"1"^^<{INTEGER}>', "<ü>"]
+
+
+@given(st.lists(st.lists(st.tuples(*(st.sampled_from([None, *TERMS]) for _ in range(3))), min_size=3, max_size=3), max_size=20))
+def test_statements(rows: list[list[tuple[str | None, str | None, str | None]]]) -> None:
+    """Those with all their terms, none ill-placed, sorted as lines."""
+    table = TermTable()
+    triples = np.array([[[table.intern(term) if term else 0 for term in triple] for triple in row] for row in rows], np.int64).reshape(-1, 3, 3)
+    lines, counts = table.statements(triples)
+    stated = [{t for t in row if None not in t and not str(t[0]).startswith('"') and str(t[1]).startswith("<")} for row in rows]
+    assert lines.to_pylist() == [line for row in stated for line in sorted(" ".join([*map(str, t), "."]) for t in row)]
+    assert counts.tolist() == [len(row) for row in stated]
 
 
 # ---------------------------------------------------------------- what literals are worth
@@ -111,7 +117,7 @@ def worth(texts: Sequence[str], *, later: bool) -> list[tuple[str, str]]:
     table = TermTable()
     if not later:
         assert table.numbers[0].tolist()[0] == 0.0
-    numbers = table.map_dictionary(column(texts))
+    numbers = table.intern_all(texts)
     return [(repr(value), repr(slack)) for value, slack in table.numbers[numbers].tolist()]
 
 
@@ -126,6 +132,11 @@ def expected(texts: Sequence[str]) -> list[tuple[str, str]]:
 def test_numbers_are_what_the_definition_says(literals: list[tuple[str, str]], later: bool) -> None:
     texts = [typed(lexical, datatype) for lexical, datatype in literals]
     assert worth(texts, later=later) == expected(texts)
+
+
+def test_many_that_only_the_host_can_read_are_taken_in_at_once() -> None:
+    texts = [typed(f"0.{k:030}", DECIMAL) for k in range(5000)]
+    assert worth(texts, later=False) == worth(texts, later=True) == expected(texts)
 
 
 ODD = [
@@ -172,20 +183,20 @@ def test_what_nothing_holds_is_freed_and_its_number_given_again() -> None:
 def test_a_table_that_has_become_small_gives_its_room_back() -> None:
     table = TermTable(spare=0)
     first = table.intern("<a>")
-    table.map_dictionary(column([f"<{k}>" for k in range(100_000)]))
+    table.intern_all([f"<{k}>" for k in range(100_000)])
     large, keeper = table.size, Keeper(first)
     table.holders.add(keeper)
     table.collect()
     assert (len(table), table.text(first)) == (1, "<a>")
     assert 100 * table.size < large
-    table.map_dictionary(column([f"<{k}>" for k in range(1000)]))
+    table.intern_all([f"<{k}>" for k in range(1000)])
     assert table.text(first) == "<a>"
 
 
 def test_the_search_waits_until_it_pays() -> None:
     table, keeper = TermTable(), Keeper()
     table.holders.add(keeper)
-    table.map_dictionary(column([f"<{k}>" for k in range(SPARE - 1)]))
+    table.intern_all([f"<{k}>" for k in range(SPARE - 1)])
     table.collect()
     assert len(table) == SPARE - 1
     table.intern("<one more>")
