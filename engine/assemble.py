@@ -141,7 +141,7 @@ def in_order(which: Ints, rows: Ints, rank: Ints, numbers: Ints, terms: TermTabl
 def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
     """A rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
     triples = [[row_part(planned, rows, part, terms) for part in parts_of(triple)] for triple in rule.template]
-    lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(-1, 3, len(rows)), 2, 0)))
+    lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(len(rule.template), 3, len(rows)), 2, 0)))
     kept = np.flatnonzero(counts)
     offsets = np.concatenate([[0], np.cumsum(counts[kept])])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), lines), kept
