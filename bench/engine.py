@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from bench.workloads import BATCH, WORKLOADS, Drawn, Ints, blocks, check, drawn,
 from engine.entries import UNRESTRICTED, Block
 from engine.kernel import columns as c
 from engine.kernel.compile import cache_directory, config
-from engine.terms import TermTable
+from engine.terms import Held, TermTable
 
 _WARM, _WARM_IDS = 20_000, 1_000
 _ROUNDS = 3
@@ -79,21 +80,32 @@ def fed(workload: str, log: Sequence[Block], policy: str = UNRESTRICTED) -> Time
 def numbered(workload: str, events: Drawn, policy: str = UNRESTRICTED) -> Timed:
     """The kernel's own work: numbers in, rows out, in batches."""
     terms = TermTable()
-    log = feeds(terms, events, valued=workload == "W3")
+    log = in_numbers(terms, events, valued=workload == "W3")
 
     def run() -> tuple[float, int]:
         engine = engine_with(WORKLOADS[workload], policy, terms)
         network = engine.members[0].network
         began, matches = time.perf_counter(), 0
-        for feed in log:
+        for feed in log.feeds:
             matches += len(network.feed(feed))
         return time.perf_counter() - began, matches
 
     return run
 
 
-def feeds(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BATCH) -> list[Ints]:
-    """What the kernel takes in, batch by batch. Objects are terms only if they are `valued`."""
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Numbered:
+    """Events as the kernel takes them in, batch by batch; their terms stay, although no goal has them yet."""
+
+    feeds: list[Ints]
+
+    def hold(self, held: Held) -> None:
+        for feed in self.feeds:
+            held.add(feed[c.IN_S : c.IN_O + 1])
+
+
+def in_numbers(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BATCH) -> Numbered:
+    """Objects are terms only if they are `valued`."""
     n = len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)
     feed[c.IN_S] = terms.intern_all([f"<http://example.org/id/{key}>" for key in range(int(events.ids.max()) + 1)])[events.ids]
@@ -101,7 +113,9 @@ def feeds(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BATCH) 
     feed[c.IN_O] = terms.intern_all(texts_of(events.values)) if valued else np.arange(n) + _FIRST_TERM
     feed[c.IN_START] = feed[c.IN_END] = times_of(0, n)
     feed[c.IN_ENTRY] = feed[c.IN_SINCE] = np.arange(n) // batch + 1
-    return [np.ascontiguousarray(feed[:, first : first + batch]) for first in range(0, n, batch)]
+    found = Numbered([np.ascontiguousarray(feed[:, first : first + batch]) for first in range(0, n, batch)])
+    terms.holders.add(found)
+    return found
 
 
 def _baseline(path: Path) -> Any:

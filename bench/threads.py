@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from threading import Barrier, Thread
 
-from bench.engine import feeds
+from bench.engine import in_numbers
 from bench.line import line, median
 from bench.workloads import WORKLOADS, Ints, check, drawn, engine_with
 from engine.network import Network
@@ -17,13 +17,13 @@ _ROUNDS = 3
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
     """A line: the rate of one engine and of two together, each over n events in numbers; `ratio` cannot be above the number of cores."""
     terms = TermTable()
-    log = feeds(terms, drawn(n, k), valued=workload == "W3")
+    log = in_numbers(terms, drawn(n, k), valued=workload == "W3")
     one: list[float] = []
     two: list[float] = []
     for _ in range(_ROUNDS):
         for threads, rates in ((1, one), (2, two)):
             networks = [engine_with(WORKLOADS[workload], terms=terms).members[0].network for _ in range(threads)]
-            seconds, counts = _together(networks, log)
+            seconds, counts = _together(networks, log.feeds)
             for matches in counts:
                 check(workload, n, k, matches)
             rates.append(threads * n / seconds)
