@@ -117,7 +117,9 @@ def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> B
 
 
 def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
-    return batch_of_columns([_column(text, spans, column, len(start)) for column in columns], start, end)
+    s, p, o, g = columns
+    terms = [*(_column(text, spans, column, len(start)) for column in (s, p, o)), _column(text, spans, g, len(start), nulls=True)]
+    return batch_of_columns(terms, start, end)
 
 
 def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) -> pa.RecordBatch:
@@ -131,7 +133,7 @@ def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
     text, offsets = _texts_of(column.dictionary)
     spans = np.zeros((len(offsets) - 1, 4), np.int64)
     spans[:, dictionary.START], spans[:, dictionary.SIZE] = offsets[:-1], np.diff(offsets)
-    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column))
+    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column), nulls=column.null_count > 0)
 
 
 def odd_terms(terms: pa.Array, kinds: str) -> Ints:
@@ -153,9 +155,9 @@ def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
     return text, places
 
 
-def _column(text: Bytes, spans: Ints, cells: Cells, rows: int) -> pa.DictionaryArray:
+def _column(text: Bytes, spans: Ints, cells: Cells, rows: int, *, nulls: bool = False) -> pa.DictionaryArray:
+    """`nulls`: there may be some."""
     indices, offsets, texts = dictionary.column_of(text, spans, cells, rows)
     count = len(offsets) - 1
     terms = pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(offsets), pa.py_buffer(texts).slice(0, int(offsets[-1]))])
-    nulls = indices < 0
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=nulls) if nulls.any() else pa.array(indices), terms)
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0) if nulls else pa.array(indices), terms, safe=False)
