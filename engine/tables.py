@@ -20,7 +20,7 @@ FEWEST = 16
 class Ranges:
     """Which rows of a table are free: `free` ranges (first, after), in order, none touching another or the end; and all from `end` on.
 
-    So it is a function of the rows in use alone, and a network that was restored goes on placing queries where the first one would.
+    So it is a function of the rows in use alone.
     """
 
     end: int = 0
