@@ -185,11 +185,22 @@ def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     placed = np.concatenate([f.placed for f in parts], axis=1)
     placed[WHICH] = np.concatenate([rank[f.placed[WHICH] + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
     values = pa.concat_arrays([f.values for f in parts]) if len(parts) > 1 else parts[0].values
-    order = np.lexsort((placed[WHICH], placed[BEGIN], placed[END], placed[ENTRY]))
+    order = np.lexsort((placed[WHICH], starts_in_order(placed), placed[END], placed[ENTRY]))
     placed, values = placed.take(order, axis=1), values.take(pa.array(order))
     registered = np.array([planned[k].registered for k in by_name], np.int64)
     names = pa.DictionaryArray.from_arrays(pa.array(placed[WHICH].astype(np.int32)), pa.array([planned[k].name for k in by_name], pa.utf8()))
     return batch(names, registered[placed[WHICH]], placed, values)
+
+
+def starts_in_order(placed: Ints) -> Ints:
+    """Ranks of the starts, raised where a query has an order of its own for an instant, so that its solutions keep it among those of others."""
+    n = placed.shape[1]
+    _, rank = np.unique(placed[BEGIN], return_inverse=True)
+    first = np.ones(n, np.int64)
+    first[1:] = (np.diff(placed[[WHICH, ENTRY, END]], axis=1) != 0).any(axis=0)
+    base = np.cumsum(first) * n
+    raised: Ints = np.maximum.accumulate(base + rank) - base
+    return raised
 
 
 def names_of(name: str, n: int) -> pa.DictionaryArray:

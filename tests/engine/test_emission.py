@@ -8,6 +8,8 @@ from engine.assemble import HEADER
 from engine.kernel import columns as c
 from engine.terms import TermTable
 from engine.text.emission import BEGIN, END, ENTRY, WHICH
+from tests.feeds import parse_feed, select
+from tests.running import block, entries, in_order, run
 
 TERMS = ["", "<a>", "<a>b", '"1"', '"a longer text"', '"a longer text, longer"', "_:ä"]
 CELLS = 3
@@ -35,3 +37,22 @@ def test_rows_are_arranged(drawn: list[tuple[int, int, int, int, int, tuple[str,
     expected = sorted(drawn, key=lambda row: (*row[:3], (ranked and row[4]) or row[3], [text.encode() for text in texts(row)]))
     assert placed[[WHICH, ENTRY, END, BEGIN]].T.tolist() == [list(row[:4]) for row in expected]
     assert found.to_pylist() == [text or None for row in expected for text in reversed(texts(row))]
+
+
+def test_one_query_keeps_its_order_beside_another() -> None:
+    """ORDER BY puts a solution that starts later first; what the other query finds at the instant stands among them by its start."""
+    queries = {
+        "falling": select("{ ?s :a ?x } AND { ?t :b ?y } ", "SELECT ?x") + " ORDER BY DESC(?x)",
+        "plain": select("{ ?s :a ?x } AND { ?t :b ?y }", "SELECT ?x"),
+    }
+    log = entries(queries, ["default"], in_order({"default": parse_feed("a(1)@1 a(2)@2 b(0)@3")}), ())
+    found = run([block(log)]).emitted
+    assert [(name, start, values[0]) for name, _, start, _, values in found if name == "falling"] == [
+        ("falling", 2_000_000, integer(2)),
+        ("falling", 1_000_000, integer(1)),
+    ]
+    assert [(start, values[0]) for name, _, start, _, values in found if name == "plain"] == [(1_000_000, integer(1)), (2_000_000, integer(2))]
+
+
+def integer(value: int) -> str:
+    return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
