@@ -224,7 +224,7 @@ def test_recursion_over_separate_streams_is_refused_before_it_is_registered(log:
 def test_an_unforeseen_fault_at_a_registration_fails_that_query_alone(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.register("right", "SELECT * WHERE { ?s :A ?x }")
     with monkeypatch.context() as patched:
-        patched.setattr("engine.network.place", lambda *_: 1 / 0)
+        patched.setattr("engine.residents.place", lambda *_: 1 / 0)
         log.register("wrong", "SELECT * WHERE { ?s :A ?x }")
     assert "internal error" in log.failed["wrong"]
     assert log.send("A@1") == [("right", 2, 1, 1)]
