@@ -109,6 +109,7 @@ NEST_LEVELS = 128
 
 # why the kernel returned
 DONE, GROW, HOST, EXCEEDED, COLLECTION, DECISION = range(6)
+ONWARD = -1  # it does not
 
 # verdicts
 FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)

@@ -42,15 +42,11 @@ def go_on(net, node, side, x, goal):
         go_on_negative(net, node, side - GO_ON, x, goal)
 
 
-@inlined
-def arrive(net, node, side, x, goal):
-    """One step for one solution at one node."""
+@jit
+def arrive_elsewhere(net, node, side, x, goal):
+    """One step for one solution at one node, off the hottest path, which is in `run`."""
     kind = net.nodes[node, KIND]
-    if kind == JOIN and side <= RIGHT:
-        arrive_join(net, node, side, x)
-    elif kind == WITHOUT and side <= BLOCKER:
-        arrive_without(net, node, side, x)
-    elif kind == DROPPED:
+    if kind == DROPPED:
         if not (holds_goal(side) or GO_ON_STORED <= side < DECIDE):
             release(net, x)
     elif side == EMIT:
@@ -82,24 +78,6 @@ def arrive(net, node, side, x, goal):
         first(net, node, x)
     else:
         arrive_negative(net, node, side, x)
-
-
-@inlined
-def settle(net):
-    """Works off the stack: the positive fixpoint of the instant."""
-    at, stack = net.at, net.stack
-    while at[DEPTH] > 0:
-        if at[CREDIT] == 0:
-            code = replenish(net)
-            if code != DONE:
-                return code
-        at[CREDIT] -= 1
-        top = at[DEPTH] - 1
-        at[DEPTH] = top
-        arrive(net, stack[top, FRAME_NODE], stack[top, FRAME_SIDE], stack[top, FRAME_ROW], stack[top, FRAME_GOAL])
-    if at[PARKED] > 0:
-        return HOST
-    return COLLECTION if at[GATHERED] > 0 else DONE
 
 
 @inlined
@@ -174,53 +152,72 @@ def take_in(net, i):
             occur(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i])
 
 
-@inlined
-def loop(net):
-    """Takes in the feed from where it stopped; every instant closes before a later one opens or time passes it."""
+@jit
+def advance(net):
+    """Goes on where nothing is on the stack: ONWARD, or why the kernel returns. Every instant closes before a later one opens or time passes it."""
     at, feed = net.at, net.feed
-    while True:
-        code = settle(net)
+    i = at[EVENT]
+    if at[REPORTS] == 0 and at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
+        return DECISION
+    if at[REPORTS] == 0 and i == at[EVENTS]:
+        if at[ENDLESS] != NONE:
+            return EXCEEDED
+        sweep(net)
+        return DONE
+    if at[CREDIT] == 0:
+        code = replenish(net)
         if code != DONE:
             return code
-        i = at[EVENT]
-        if at[REPORTS] == 0 and at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
-            return DECISION
-        if at[REPORTS] == 0 and i == at[EVENTS]:
-            if at[ENDLESS] != NONE:
-                return EXCEEDED
-            sweep(net)
-            return DONE
-        if at[CREDIT] == 0:
-            code = replenish(net)
-            if code != DONE:
-                return code
-        at[CREDIT] -= 1
-        if at[REPORTS] > 0:
-            report(net)
-            continue
-        if at[WAITING] > len(net.stack):
-            return GROW
-        end, kind = feed[IN_END, i], feed[IN_KIND, i]
-        if kind == LAST:
-            at[HORIZON], at[EVENT] = end, i + 1
-            continue
-        if end > at[NOW]:
-            if at[NOW] > -BIG and close_part(net, end, feed[IN_ENTRY, i]):
-                continue
-            if kind != TICK:
-                open_instant(net, end)
-        if kind == TICK:
-            at[EVENT] = i + 1
-        else:
-            take_in(net, i)
+    at[CREDIT] -= 1
+    if at[REPORTS] > 0:
+        report(net)
+        return ONWARD
+    if at[WAITING] > len(net.stack):
+        return GROW
+    end, kind = feed[IN_END, i], feed[IN_KIND, i]
+    if kind == LAST:
+        at[HORIZON], at[EVENT] = end, i + 1
+        return ONWARD
+    if end > at[NOW]:
+        if at[NOW] > -BIG and close_part(net, end, feed[IN_ENTRY, i]):
+            return ONWARD
+        if kind != TICK:
+            open_instant(net, end)
+    if kind == TICK:
+        at[EVENT] = i + 1
+    else:
+        take_in(net, i)
+    return ONWARD
 
 
 @entry_point
 def run(address):
-    """Works until the feed is done or the host is needed; the code says which."""
+    """Works until the feed is done or the host is needed; the code says which.
+
+    The stack is worked off first, which is the positive fixpoint of the instant; only then is there more of the feed. Every level of calls
+    compiles all that is below it once more, so the hottest steps stand here.
+    """
     net = as_net(address)
-    net.at[CREDIT] = 0  # the host may have filled pools
+    at, stack, code = net.at, net.stack, ONWARD
+    at[CREDIT] = 0  # the host may have filled pools
     wind(net)
-    code = loop(net)
-    remember_few(net, net.at[FOUND])  # the host may take them, and the instant goes on
+    while code == ONWARD:
+        if at[DEPTH] == 0:
+            code = HOST if at[PARKED] > 0 else COLLECTION if at[GATHERED] > 0 else advance(net)
+            continue
+        if at[CREDIT] == 0 and replenish(net) != DONE:
+            code = EXCEEDED if at[ENDLESS] != NONE else GROW
+            continue
+        at[CREDIT] -= 1
+        top = at[DEPTH] - 1
+        at[DEPTH] = top
+        node, side, x, goal = stack[top, FRAME_NODE], stack[top, FRAME_SIDE], stack[top, FRAME_ROW], stack[top, FRAME_GOAL]
+        kind = net.nodes[node, KIND]
+        if kind == JOIN and side <= RIGHT:
+            arrive_join(net, node, side, x)
+        elif kind == WITHOUT and side <= BLOCKER:
+            arrive_without(net, node, side, x)
+        else:
+            arrive_elsewhere(net, node, side, x, goal)
+    remember_few(net, at[FOUND])  # the host may take them, and the instant goes on
     return code
