@@ -37,7 +37,9 @@ def measure(n: int, sizes: Sequence[int] = SIZES) -> Iterator[str]:
             _run(written(sizes[0]), feed[:2])  # compiled code is loaded
             for size in sizes:
                 solutions, wall_s, cpu_s = _run(written(size), feed)
-                expected = (n - 1) * 10 // size if window == "hopping" else n - 1  # the last instant is still open
+                expected = (
+                    (n - 2) // (size // 10) + 1 if window == "hopping" else n - 1
+                )  # the first is a multiple of the step; the last instant is still open
                 if solutions != expected:
                     raise WrongCount(f"windows, {window} of {size} {name}s", solutions, expected)
                 what = {"window": window, "values": name, "size": size, "n": n, "solutions": solutions}
