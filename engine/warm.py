@@ -1,4 +1,4 @@
-"""Compiling the kernel before it is needed: about a minute, once per machine; later a second or two to load it."""
+"""Compiling the engine before it is needed: about two minutes of one core, once per machine, most of it the kernel; later a second or two to load it."""
 
 import pyarrow as pa
 

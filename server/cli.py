@@ -248,7 +248,7 @@ def _warm(_arguments: argparse.Namespace) -> int:
     from pipeline.warm import warm as warm_formats
 
     began = time.monotonic()
-    print("compiling the kernel (up to 90 s, once per machine)", file=sys.stderr, flush=True)
+    print("compiling the kernel (two to three minutes, once per machine)", file=sys.stderr, flush=True)
     warm_formats()
     warm()
     print(
