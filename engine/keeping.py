@@ -51,7 +51,7 @@ def kept(network: Network) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     net = network.net
     assert not net.at[c.DEPTH]
     assert not net.at[c.PARKED]
-    sweep_stores(network.address, 0, len(net.stores))
+    sweep_stores(network.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
     queries = list(network.planned.values())
     places = Places.of(network, queries)
     meta = {

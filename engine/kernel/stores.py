@@ -13,7 +13,7 @@ SWEPT_AT_ONCE = 16
 @jit
 def sweep(net):
     """Frees what nothing needs any more in the stores whose turn it is: goals of a stream that fell silent go as the others' time passes."""
-    at, n = net.at, len(net.stores)
+    at, n = net.at, min(len(net.stores), SIDES * len(net.nodes))  # both have room for more, but not for equally many
     for _ in range(min(n, SWEPT_AT_ONCE + at[EVENTS])):
         at[SWEPT] = (at[SWEPT] + 1) % n
         sweep_store(net, at[SWEPT])
