@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from engine.describe import Descriptions
-from engine.knowledge import Schema, schema_of
 from engine.quads import GraphName, Quad, name_of
 from engine.rewrite.places import BACKGROUND
+from engine.schema import Schema, schema_of
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 

@@ -1,12 +1,12 @@
 """Which other triples of a stream entail one that a triple pattern matches, by the background's schema (semantics.md section 10).
 
-The rules are knowledge.py's own, applied to triples with placeholders for the subject and object that a stream may bring.
+The rules are schema.py's own, applied to triples with placeholders for the subject and object that a stream may bring.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.knowledge import Schema, entailed
+from engine.schema import Schema, entailed
 from epsparql.terms import RDF, Iri, Term, Variable
 
 TYPE = Iri(RDF + "type")

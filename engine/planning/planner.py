@@ -15,7 +15,6 @@ from engine.entries import POLICIES, UNRESTRICTED
 from engine.errors import Refusal
 from engine.expressions import supported
 from engine.kernel import columns as c
-from engine.knowledge import Schema
 from engine.planning import conditions, joins, paths, policies, queries, selections, triples
 from engine.planning import negation as negative
 from engine.planning.deferral import defer
@@ -23,6 +22,7 @@ from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry
 from engine.quads import Quad
 from engine.rewrite.hidden import variables_below
+from engine.schema import Schema
 from engine.scope import Matches, Scope, Variables, parts, scope
 from epsparql import algebra as a
 from epsparql.stack import deep_stack

@@ -3,8 +3,8 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.knowledge import RDFS, schema_of
 from engine.planning.entailment import Premise, premises
+from engine.schema import RDFS, schema_of
 from epsparql.terms import RDF, Iri, Literal, Term
 from tests.feeds import EXAMPLE, SECOND
 from tests.oracle import Fact, Occurrence

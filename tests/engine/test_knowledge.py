@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.knowledge import RDFS, Triple, closure, entailed, schema_of
+from engine.knowledge import closure
 from engine.quads import Quad
+from engine.schema import RDFS, Triple, entailed, schema_of
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
 from tests import oracle_rdfs
 from tests.oracle_solutions import Fact, Occurrence
