@@ -98,13 +98,21 @@ class Drop:
     name: str
 
 
+CHANGES = ADD, REPLACE, DROP = ("add", "replace", "drop")
+"""What becomes of a graph's triples."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Background triples of one graph ("" for none), as N-Triples text. They take effect from the next instant."""
+    """Background triples of one graph ("" for none), as N-Triples text, which come to the graph's own or take their place; `drop` leaves it with none.
+
+    The change takes effect from the next instant.
+    """
 
     offset: int
     graph: str
     triples: str
+    change: str = ADD
 
 
 Entry = Events | Tick | Finish | SetStream | DropStream | Register | Drop | Facts

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
-from engine.entries import Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
+from engine.entries import ADD, DROP, Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
 from engine.errors import LogGap, Refusal, SnapshotMismatch
 from engine.expressions import parse_term
 from engine.facts import FactIndex
@@ -187,8 +187,7 @@ class Engine:
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
     def _learn(self, entry: Facts) -> None:
-        graph = graph_named(entry.graph)
-        facts = self.facts | dict.fromkeys((*triple, graph) for triple in triples_of(entry.triples))
+        facts = changed(self.facts, entry)
         known = known_from(facts)
         try:
             for member in self.members:
@@ -379,6 +378,13 @@ class Engine:
         except (QueryError, Refusal, Cycle) as fault:
             raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
         return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])))
+
+
+def changed(facts: dict[Quad, None], entry: Facts) -> dict[Quad, None]:
+    """The background as it is given after a change of one graph."""
+    graph = graph_named(entry.graph)
+    kept = facts if entry.change == ADD else {quad: None for quad in facts if quad[3] != graph}
+    return kept if entry.change == DROP else kept | dict.fromkeys((*triple, graph) for triple in triples_of(entry.triples))
 
 
 def known_from(facts: Iterable[Quad]) -> FactIndex:

@@ -152,6 +152,24 @@ def test_facts_come_while_queries_run(log: Log) -> None:
     assert log.send("A(7)@2") == [("known", 3, 2, 2)], "knowledge holds from the next instant on and changes none of the past"
 
 
+def test_a_graph_is_replaced_and_dropped(log: Log) -> None:
+    fact = "<http://example.org/{}> <http://example.org/K> <http://example.org/k> .\n"
+    for graph, name in (("g", "s"), ("g", "t"), ("h", "u")):
+        log.put(Facts(0, f"http://example.org/{graph}", fact.format(name)))
+    log.put(Facts(0, "http://example.org/g", fact.format("v") * 2, "replace"))
+    assert given(log) == [("h", "u"), ("g", "v")]
+    log.register("known", "SELECT * WHERE { ?s :A ?x . ?s :K ?k }")
+    log.put(Facts(0, "http://example.org/h", "", "drop"))
+    log.put(Facts(0, "http://example.org/h", "", "drop"))
+    log.engine = Engine.restore(log.engine.snapshot())
+    assert given(log) == [("g", "v")]
+
+
+def given(log: Log) -> list[tuple[str, ...]]:
+    """Graph and subject of each fact, by the last part of their names."""
+    return [tuple(str(part).rpartition("/")[2].rstrip(">") for part in (graph, subject)) for subject, _, _, graph in log.engine.facts]
+
+
 def test_a_gap_is_refused(log: Log) -> None:
     log.send("A@1")
     with pytest.raises(LogGap, match="stands at 1"):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from pipeline import writer as writer_module
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
 from pipeline.frames import FrameReader, segment_path, segments
 from pipeline.log import Ack, LogReader, LogWriter
+from pipeline.records import NO_ROWS, decode
 from tests.pipeline.made import Clock, occurrences
 
 CONTROLS: list[Callable[[int], Entry]] = [
@@ -26,6 +28,8 @@ CONTROLS: list[Callable[[int], Entry]] = [
     lambda offset: Register(offset, "q", "SELECT * WHERE { ?s ?p ?o }", "recent", "unnamed"),
     lambda offset: Drop(offset, 1, "q"),
     lambda offset: Facts(offset, "", "<http://e/s> <http://e/p> <http://e/o> .\n"),
+    lambda offset: Facts(offset, "http://e/g", "<http://e/s> <http://e/p> <http://e/o> .\n", "replace"),
+    lambda offset: Facts(offset, "http://e/g", "", "drop"),
     lambda offset: Tick(offset, None, None),
     lambda offset: Finish(offset, "s"),
     lambda offset: DropStream(offset, "s"),
@@ -47,6 +51,17 @@ def test_every_kind_of_entry_comes_back_as_it_was(tmp_path: Path) -> None:
         assert offsets == list(range(len(CONTROLS)))
         found = entries(LogReader(tmp_path))
     assert found == [*(build(offset) for offset, build in enumerate(CONTROLS)), Events(len(CONTROLS), "t", 2, 4, "key")]
+
+
+def test_facts_from_before_they_could_be_taken_back_are_added() -> None:
+    """As an old log has them: without the field that says what becomes of the graph."""
+    sink = pa.BufferOutputStream()
+    entries = b'[0,[["facts",["http://e/g","<http://e/s> <http://e/p> <http://e/o> .\\n"],0,null,null]]]'
+    batch = NO_ROWS.replace_schema_metadata({b"entries": entries})
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    found = decode(7, memoryview(sink.getvalue())).records[0].entry
+    assert found == Facts(7, "http://e/g", "<http://e/s> <http://e/p> <http://e/o> .\n", "add")
 
 
 def test_lateness_is_judged_against_the_watermark_before_the_entry(tmp_path: Path) -> None:
