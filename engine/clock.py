@@ -133,11 +133,11 @@ _TAKEN = slice(c.IN_S, c.IN_S + HEIGHT)
 assert c.IN_ENTRY == c.IN_S + ROW, "a feed has the columns of OCCURRENCES in their order"
 
 
-def taken(rows: pa.RecordBatch, terms: TermTable, *, wanted: bool) -> Arrivals:
-    """The OCCURRENCES that are not late; whence they come is left to be written. Terms are numbered only if they are `wanted`."""
+def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int) -> Arrivals:
+    """The OCCURRENCES that are not late; whence they come is left to be written. Of s, p, o and g the first `wanted` have numbers, the others 0."""
     table = np.empty((c.FEED_HEIGHT, rows.num_rows), np.int64)
     table[c.IN_KIND] = c.OCCURRENCE
-    kept = terms.take(rows, table[_TAKEN], wanted=wanted)
+    kept = terms.take(rows, table[_TAKEN], wanted)
     return Arrivals(table if kept == len(table[0]) else table[:, :kept].copy())
 
 

@@ -29,6 +29,7 @@ class Layout:
     order: tuple[Listener, ...]
     by_stream: Mapping[str, tuple[Listener, ...]]  # those that wait for a stream, in the same order
     sources: Mapping[str, frozenset[str]]  # for each stream that rules write, the others that it rests on
+    graphs: bool  # whether any query asks in which graph an occurrence came
 
 
 def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
@@ -38,7 +39,8 @@ def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
     for listener in order:
         for name in listener.gate:
             by_stream.setdefault(name, []).append(listener)
-    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules))
+    graphs = any(planned.graphs for member in members for planned in member.network.planned.values())
+    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules), graphs)
 
 
 def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:

@@ -30,6 +30,7 @@ class Planned:
     inquiries: tuple[Inquiry, ...]
     strict: frozenset[tuple[int, int]]
     scans: tuple[tuple[int, int, int], ...]  # (node, side, predicate) of each, 0 for a predicate variable
+    graphs: bool  # whether a scan asks in which graph an occurrence came
     max_derivations: int
     last: int | None  # the node of the collector that may end the whole query
     form: str  # of its plan
@@ -58,6 +59,7 @@ def planned_from(
     registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str, rates: Rates
 ) -> Planned:
     scans, after = scans_of(fragment), end_of(fragment, at)
+    graphs = any(row[c.A_GRAPH] != c.NONE or row[c.A_GVAR] != c.NONE for row in fragment.alpha)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
     shown = query.projection if isinstance(query, a.Select) else ()
@@ -67,7 +69,7 @@ def planned_from(
     leaves = tuple(fragment.leaves[k] for k in sorted(fragment.leaves))
     form = form_of(fragment)
     return Planned(
-        registered, name, query, number, at, after, columns, questions, strict, scans, max_derivations, last, form, policy, places,
+        registered, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
         rates, fragment.turned, leaves,
     )  # fmt: skip
 

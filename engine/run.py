@@ -28,6 +28,7 @@ from engine.rewrite import rewritten
 from engine.snapshot import Fetch, Put, pack, unpack
 from engine.strata import Cycle
 from engine.terms import IRI, LITERAL, TermTable
+from engine.text.intake import TERMS
 from engine.usage import Own, Quota, Usage
 from epsparql import QueryError, parse
 from epsparql import algebra as a
@@ -90,8 +91,8 @@ class Engine:
             self._ends = {}
             return {}
         events = [e for e in block.entries if isinstance(e, Events)]
-        wanted = bool(self.members) or any(isinstance(e, Register) for e in block.entries)
-        arrived = taken(rows, self.terms, wanted=wanted)
+        wanted = self._terms_wanted(block)
+        arrived = taken(rows, self.terms, wanted)
         if len(events) == 1:
             arrived.table[c.IN_SINCE] = events[0].offset
         else:
@@ -104,6 +105,14 @@ class Engine:
             return {names[0]: arrived}
         which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
         return {name: arrived.where(which == k) for k, name in enumerate(names)}
+
+    def _terms_wanted(self, block: Block) -> int:
+        """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
+        if any(isinstance(entry, Register) for entry in block.entries):
+            return TERMS
+        if not self.members:
+            return 0
+        return TERMS if self._layout is None or self._layout.graphs else TERMS - 1
 
     def _control(self, entry: Register | Drop | Facts | DropStream, changes: list[StateChange]) -> None:
         self._layout = None

@@ -120,9 +120,9 @@ class TermTable:
             self._make_room(len(written))
         return number
 
-    def take(self, rows: pa.RecordBatch, table: Ints, *, wanted: bool) -> int:
+    def take(self, rows: pa.RecordBatch, table: Ints, wanted: int) -> int:
         """Fills the columns of `table` (HEIGHT x rows) with the OCCURRENCES that are not late, and says how many these are: the numbers of s, p,
-        o, g (unless they are not `wanted`), then start, end, and which row each was.
+        o, g (of the first `wanted`, 0 for the others), then start, end, and which row each was.
         """
         _, exported = rows.__arrow_c_array__()
         address = _address_in(exported, b"arrow_array")

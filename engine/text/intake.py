@@ -71,7 +71,7 @@ def take_column(at, cells, heads, text, kinds, values, hard, column, rows, targe
 @entry_point
 def taken(at, cells, heads, text, kinds, values, hard, batch, wanted, table):
     """Fills `table` (HEIGHT x rows) with the rows of a batch (by address) that are not late; how many these are. Below 0: `-1 - bytes` for which
-    there was no room. Terms are left out unless they are `wanted`.
+    there was no room. Of s, p, o and g the first `wanted` have numbers, the others 0.
     """
     columns, n, kept = at_word(batch, CHILDREN), at_word(batch, ROWS), 0
     late = at_word(columns, LATE)
@@ -86,7 +86,8 @@ def taken(at, cells, heads, text, kinds, values, hard, batch, wanted, table):
         numbers = at_word(at_word(column, BUFFERS), 1) + 8 * at_word(column, OFFSET)
         for i in range(kept):
             table[which, i] = at_word(numbers, rows[i])
-    for which in range(TERMS if wanted else 0):
+    table[wanted:TERMS, :kept] = NONE
+    for which in range(wanted):
         short = take_column(at, cells, heads, text, kinds, values, hard, at_word(columns, which), rows, table[which, :kept])
         if short < 0:
             return short

@@ -156,3 +156,23 @@ def test_registering_takes_no_longer_when_many_are_there() -> None:
         name for name in ("nodes", "edges", "slots", "alpha_at", "stores", "queries", "reads") if getattr(before, name) is getattr(network.net, name)
     ]
     assert same == ["nodes", "edges", "slots", "alpha_at", "stores", "queries", "reads"]
+
+
+def test_graphs_are_numbered_once_a_query_asks_for_them() -> None:
+    log = Log()
+    log.register("plain", "SELECT * WHERE { ?s :A ?x }")
+    log.send("g/A(1)@1")
+    without = len(log.engine.terms)
+    log.send("h/A(1)@2")
+    assert len(log.engine.terms) == without
+    asking = log.register("asking", "SELECT ?g WHERE { { GRAPH ?g { ?s :A ?x } } SEQ { GRAPH ?g { ?s :B ?y } } }")
+    named = {name: f"<http://example.org/{name}>" for name in "gh"}
+    assert not [row for row in log.send("g/A(1)@3 g/A(1)@4 h/A(1)@4 A(1)@4") if row[0] == "asking"]
+    assert [row[1:] for row in log.send("h/B(2)@5 g/B(2)@5 B(2)@5") if row[0] == "asking"] == [
+        (3, 5, [named["g"]]), (4, 5, [named["g"]]), (4, 5, [named["h"]]),
+    ]  # fmt: skip
+    log.drop(asking)
+    log.send("k/A(1)@6")
+    with_graphs = len(log.engine.terms)
+    log.send("l/A(1)@7")
+    assert len(log.engine.terms) == with_graphs
