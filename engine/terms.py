@@ -260,29 +260,35 @@ class TermTable:
             holder.hold(held)
         for numbers in pending:
             held.add(numbers)
-        self._sweep(held.marks)
-        self._last = len(self), int(self._at[c.BYTES]), held.looked_at // _CELLS_A_TERM
+        size = int(self._cells[: len(held.marks), c.LENGTH][held.marks].sum())
+        self._last = int(held.marks.sum()), size, held.looked_at // _CELLS_A_TERM
+        self._sweep(held.marks, *self._limits())
 
     def _due(self) -> bool:
+        terms, size = self._limits()
+        return not self.spare or len(self) >= terms or int(self._at[c.BYTES]) >= size
+
+    def _limits(self) -> tuple[int, int]:
+        """The terms and the bytes with which the next search is due."""
         terms, size, looked_at = self._last
         patience = max(self.spare, terms, looked_at)
-        return not self.spare or len(self) - terms >= patience or int(self._at[c.BYTES]) - size >= max(patience * _SPARE_BYTES, size)
+        return terms + patience, size + max(patience * _SPARE_BYTES, size)
 
-    def _sweep(self, marks: NDArray[np.bool_]) -> None:
+    def _sweep(self, marks: NDArray[np.bool_], most: int, most_bytes: int) -> None:
+        """Frees what is not marked. Of the room that there is, what so many terms and bytes may come to need stays."""
         self._settle()
         self.generation += 1
         self._numbers_by_text.clear()
         self._texts_by_number.clear()
         used = int(np.flatnonzero(marks)[-1]) + 1 if marks.any() else 1
-        size = int(self._cells[: len(marks), c.LENGTH][marks].sum())
-        moved = np.empty(max(2 * size, _FEW * _FEW), np.uint8)
-        heads = np.zeros(1 << max(int(marks.sum()), _FEW).bit_length(), np.int64)
+        moved = np.empty(max(min(len(self._text), most_bytes), _FEW * _FEW), np.uint8)
+        heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
         self._at[c.USED] = used
         sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
         self._cells[used : len(marks)] = 0
         self._text, self._heads = moved, heads
-        if 4 * used < len(self._cells):
-            room = max(2 * used, _FEW)
+        room = max(used, most, _FEW)
+        if 4 * room < len(self._cells):
             self._cells, self._kinds = self._cells[:room].copy(), self._kinds[:room].copy()
             if self._at[c.VALUED]:
                 self._values = self._values[:room].copy()

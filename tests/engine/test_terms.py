@@ -193,6 +193,16 @@ def test_a_table_that_has_become_small_gives_its_room_back() -> None:
     assert table.text(first) == "<a>"
 
 
+def test_room_that_the_next_terms_need_stays() -> None:
+    table, sizes = TermTable(spare=5_000), list[int]()
+    for round_ in range(6):
+        table.intern_all([f"<{round_}/{k}>" for k in range(5_000)])
+        table.collect()
+        sizes.append(table.size)
+        assert len(table) == 0
+    assert len(set(sizes)) == 1
+
+
 def test_the_search_waits_until_it_pays() -> None:
     table, keeper = TermTable(), Keeper()
     table.holders.add(keeper)
