@@ -20,6 +20,7 @@ _COMPARISONS = {
     a.Comparison.GREATER_OR_EQUAL: c.GE,
 }
 _ARITHMETIC = {a.Operator.ADD: c.ADD, a.Operator.SUBTRACT: c.SUB, a.Operator.MULTIPLY: c.MUL}
+_OPERANDS = {c.PUSH_VAR: c.WITH_VAR, c.PUSH_CONST: c.WITH_CONST}
 _DEPTH = 48  # of the kernel's filter stack of 64
 
 Code = list[tuple[int, int]]
@@ -58,8 +59,20 @@ def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable
     body: Code = []
     if len(parts(condition)) > _DEPTH or not _Compiler(fragment, number).verdict(condition, body):
         body = [(c.ASK_HOST, 0)]
-    fragment.code += [*body, (c.STOP, 0)]
+    fragment.code += [*fused(body), (c.STOP, 0)]
     return at
+
+
+def fused(code: Code) -> Code:
+    """Operations on numbers take a variable or constant that is pushed just before as their own operand."""
+    found: Code = []
+    for op, argument in code:
+        before = found[-1][0] if found else c.STOP
+        if c.LT <= op <= c.MUL and before in _OPERANDS:
+            found[-1] = (op + _OPERANDS[before], found[-1][1])
+        else:
+            found.append((op, argument))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

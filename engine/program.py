@@ -175,7 +175,7 @@ def collector_due(fragment: Fragment, node: int) -> int:
 
 
 def code_constants(code: Ints, heads: list[int]) -> Ints:
-    """Rows of `code` that push a constant; heads hold no opcode."""
-    is_constant = code[:, 0] == c.PUSH_CONST
+    """Rows of `code` that have a constant as argument; heads hold no opcode."""
+    is_constant = (code[:, 0] == c.PUSH_CONST) | (code[:, 0] >= c.WITH_CONST)
     is_constant[heads] = False
     return np.flatnonzero(is_constant)

@@ -113,9 +113,11 @@ ONWARD = -1  # it does not
 
 # verdicts
 FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
-# bytecode
+# bytecode: STOP and NOT, what pushes, and from LT on what takes two
 (
-    STOP, PUSH_VAR, PUSH_CONST, PUSH_DURATION, BOUND_VAR, NOT, AND, OR, LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, ASK_HOST, PUSH_TERM, PUSH_KNOWN, SAME, ELSE,
-) = range(22)  # fmt: skip
+    STOP, NOT, PUSH_VAR, PUSH_CONST, PUSH_DURATION, PUSH_TERM, PUSH_KNOWN, BOUND_VAR, ASK_HOST,
+    LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, AND, OR, SAME, ELSE, OPERATIONS,
+) = range(23)  # fmt: skip
+WITH_VAR, WITH_CONST = OPERATIONS, 2 * OPERATIONS  # added to what compares or calculates: its right operand is the number of a variable or constant
 # kinds of terms; a STRING is a literal without language and of no other datatype
 IRI_KIND, BLANK_KIND, LITERAL_KIND, STRING_KIND = 1, 2, 3, 4

@@ -75,67 +75,78 @@ def product_slack(a, b, slack_a, slack_b):
 
 @jit
 def evaluate(net, pc, row):
-    """Verdict of the code at `pc` for a row."""
-    stack, top = net.scratch, -1
-    while net.code[pc, 0] != STOP:
-        op, arg = net.code[pc, 0], net.code[pc, 1]
+    """Verdict of the code at `pc` for a row. The top of the stack is at hand; what is below stands in `scratch`, above a place that nothing reads."""
+    code, rows, numbers, consts, stack = net.code, net.rows, net.numbers, net.consts, net.scratch
+    x, slack, top = 0.0, 0.0, 0
+    while True:
+        op, arg = code[pc, 0], code[pc, 1]
         pc += 1
-        if op == PUSH_VAR:
-            term = net.rows[row, arg]
-            top += 1
-            stack[top, 0], stack[top, 1] = net.numbers[term, 0], net.numbers[term, 1]
-        elif op == PUSH_CONST:
-            top += 1
-            stack[top, 0], stack[top, 1] = net.consts[arg, 0], net.consts[arg, 1]
-        elif op == PUSH_DURATION:
-            top += 1
-            push_duration(net, stack, top, row)
-        elif op == PUSH_TERM or op == PUSH_KNOWN:
-            term = net.rows[row, arg] if op == PUSH_TERM else arg
-            top += 1
-            stack[top, 0], stack[top, 1] = float(term), float(net.kinds[term])
-        elif op == BOUND_VAR:
-            top += 1
-            stack[top, 0] = TRUE if net.rows[row, arg] != UNBOUND else FALSE
-        elif op == ASK_HOST:
-            top += 1
-            stack[top, 0] = UNSURE
+        if op >= WITH_CONST:
+            x, slack = combined(op - WITH_CONST, x, slack, consts[arg, 0], consts[arg, 1])
+        elif op >= WITH_VAR:
+            term = rows[row, arg]
+            x, slack = combined(op - WITH_VAR, x, slack, numbers[term, 0], numbers[term, 1])
+        elif op == STOP:
+            return int(x)
         elif op == NOT:
-            if stack[top, 0] <= TRUE:
-                stack[top, 0] = 1 - stack[top, 0]
-        else:
+            x = 1.0 - x if x <= TRUE else x
+        elif op >= LT:
+            x, slack = binary(op, stack[top, 0], stack[top, 1], x, slack)
             top -= 1
-            binary(stack, top, op)
-    return int(stack[0, 0])
+        else:
+            top += 1
+            stack[top, 0], stack[top, 1] = x, slack
+            x, slack = pushed(net, op, arg, row)
+    return UNSURE
 
 
 @jit
-def push_duration(net, stack, top, row):
+def pushed(net, op, arg, row):
+    if op == PUSH_VAR:
+        term = net.rows[row, arg]
+        return net.numbers[term, 0], net.numbers[term, 1]
+    if op == PUSH_CONST:
+        return net.consts[arg, 0], net.consts[arg, 1]
+    if op == PUSH_DURATION:
+        return duration(net, row)
+    if op == PUSH_TERM or op == PUSH_KNOWN:
+        term = net.rows[row, arg] if op == PUSH_TERM else arg
+        return float(term), float(net.kinds[term])
+    if op == BOUND_VAR:
+        return float(TRUE if net.rows[row, arg] != UNBOUND else FALSE), 0.0
+    return float(UNSURE), 0.0
+
+
+@inlined
+def duration(net, row):
     """getDURATION() in µs; an error for a timeless row."""
-    duration = float(net.rows[row, END] - net.rows[row, START])
-    stack[top, 0] = duration
-    stack[top, 1] = np.nan if net.rows[row, END] < net.rows[row, START] else 0.0 if duration < EXACT else duration * ULP
+    micros = float(net.rows[row, END] - net.rows[row, START])
+    return micros, np.nan if net.rows[row, END] < net.rows[row, START] else 0.0 if micros < EXACT else micros * ULP
+
+
+@inlined
+def combined(op, a, slack_a, b, slack_b):
+    """A number of two with its error bound, or the verdict on a comparison."""
+    if op == MUL:
+        return a * b, product_slack(a, b, slack_a, slack_b)
+    if op == ADD:
+        return a + b, sum_slack(a, b, slack_a + slack_b)
+    if op == SUB:
+        return a - b, sum_slack(a, -b, slack_a + slack_b)
+    return float(compare(op, a, b, slack_a + slack_b)), 0.0
 
 
 @jit
-def binary(stack, top, op):
-    a, b, slack_a, slack_b = stack[top, 0], stack[top + 1, 0], stack[top, 1], stack[top + 1, 1]
-    if op == ADD:
-        stack[top, 0], stack[top, 1] = a + b, sum_slack(a, b, slack_a + slack_b)
-    elif op == SUB:
-        stack[top, 0], stack[top, 1] = a - b, sum_slack(a, -b, slack_a + slack_b)
-    elif op == MUL:
-        stack[top, 0], stack[top, 1] = a * b, product_slack(a, b, slack_a, slack_b)
-    elif op == AND:
-        stack[top, 0] = both(FALSE, int(a), int(b))
-    elif op == OR:
-        stack[top, 0] = both(TRUE, int(a), int(b))
-    elif op == SAME:
-        stack[top, 0] = same(int(a), int(b), int(slack_a), int(slack_b))
-    elif op == ELSE:
-        stack[top, 0] = b if a == UNSURE else a
-    else:
-        stack[top, 0] = compare(op, a, b, slack_a + slack_b)
+def binary(op, a, slack_a, b, slack_b):
+    if op == AND:
+        return float(both(FALSE, int(a), int(b))), 0.0
+    if op == OR:
+        return float(both(TRUE, int(a), int(b))), 0.0
+    if op == SAME:
+        return float(same(int(a), int(b), int(slack_a), int(slack_b))), 0.0
+    if op == ELSE:
+        return (b if a == UNSURE else a), 0.0
+    return combined(op, a, slack_a, b, slack_b)
 
 
 @jit
