@@ -1,10 +1,11 @@
-"""What routes ask for: the service, and that the request may do what it wants."""
+"""What routes ask for: the service, its deliveries, and that the request may do what it wants."""
 
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from server import security
+from server.deliveries import Deliveries
 from server.names import Name
 from server.service import Service
 
@@ -14,7 +15,13 @@ async def _service(request: Request) -> Service:
     return service
 
 
+async def _deliveries(request: Request) -> Deliveries:
+    deliveries: Deliveries = request.app.state.deliveries
+    return deliveries
+
+
 Shared = Annotated[Service, Depends(_service)]
+Sent = Annotated[Deliveries, Depends(_deliveries)]
 
 
 async def _admin(request: Request, service: Shared) -> None:

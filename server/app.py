@@ -8,15 +8,23 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from server import health, plans, problems, queries, sockets, solutions, streams
+from server import health, plans, problems, queries, sockets, solutions, streams, webhooks
+from server.deliveries import delivering
 from server.names import RawPath
 from server.plans import PlanDocument
 from server.problems import LastResort, ProblemDocument
 from server.queries import QueryWish
 from server.service import Service
 from server.streams import StreamSettings
+from server.webhooks import ObserverWish
 
-_REFERRED: tuple[type[BaseModel], ...] = (PlanDocument, ProblemDocument, QueryWish, StreamSettings)  # named in routes, used by none as a parameter
+_REFERRED: tuple[type[BaseModel], ...] = (
+    ObserverWish,
+    PlanDocument,
+    ProblemDocument,
+    QueryWish,
+    StreamSettings,
+)  # named in routes, used by none as a parameter
 
 
 def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> FastAPI:
@@ -24,8 +32,8 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with start() as service:
-            app.state.service = service
+        async with start() as service, delivering(service) as deliveries:
+            app.state.service, app.state.deliveries = service, deliveries
             yield
 
     app = FastAPI(
@@ -38,7 +46,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (streams, queries, plans, solutions, sockets, health):
+    for part in (streams, queries, plans, solutions, webhooks, sockets, health):
         app.include_router(part.router)
     problems.install(app)
     app.add_middleware(RawPath)

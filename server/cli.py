@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -82,17 +83,15 @@ def _fail(message: object) -> int:
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    parser = _command(commands, "serve", _serve, "Run the server. Each setting is also an EPSPARQL_* variable.")
-    parser.add_argument("--host", help="default 127.0.0.1; another one needs --token-file")
-    parser.add_argument("--port", type=int, help="default 8080; 0 for any free one")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="log, solutions and snapshots; default ./epsparql-data")
-    parser.add_argument("--runner", choices=_RUNNERS, help="default spark")
-    parser.add_argument("--master", help="Spark's master; default local[*,4]")
-    parser.add_argument(
-        "--max-goals", type=int, metavar="N", help="partial solutions that a query may keep before it fails; default 10,000,000; 0: no limit"
-    )
-    parser.add_argument("--max-state-bytes", type=int, metavar="N", help="bytes of state likewise; default 2 GiB; 0: no limit")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="per line the SHA-256 of a token in hex, and its scopes")
+    from server.settings import CONFIG, RUNNERS, Settings
+
+    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file; docs/configuration.md has their defaults."
+    parser = _command(commands, "serve", _serve, about)
+    parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="settings in TOML; flags and variables go before")
+    for setting in fields(Settings):
+        choices = RUNNERS if setting.name == "runner" else None
+        flag = f"--{setting.name.replace('_', '-')}"
+        parser.add_argument(flag, type=setting.metadata["read"], choices=choices, help=setting.metadata["about"].replace("%", "%%"))
 
 
 def _serve(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from pipeline.catalogue import Registration
 from pipeline.log import Ack
 from pipeline.report import Report, Standing
 from pipeline.times import iso
-from server.access import ADMIN, READ, Shared
+from server.access import ADMIN, READ, Sent, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
 from server.compiled import check, shape
 from server.names import Name, decoded, encoded
@@ -379,9 +379,11 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
-async def delete_query(name: Name, service: Shared) -> None:
+async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
     async with service.control:
         registration = service.query(name)
         await asyncio.wrap_future(_submit_drop(service, registration))
+        for observer in deliveries.of(name):
+            await deliveries.delete(observer)
         service.forget(registration)
     service.notify()

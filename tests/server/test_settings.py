@@ -1,0 +1,50 @@
+"""Settings by flag, variable and file, and the one table of them."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from server.configuration import table
+from server.settings import Settings, SettingsError, settings_from
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_documented_table_is_that_of_the_settings() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8").endswith("\n\n" + table()), "replace it with what python -m server.configuration prints"
+    assert table().count("\n") == len(fields(Settings)) + 2
+
+
+def test_flags_before_variables_before_the_file_before_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text('port = 1\nmax_queries = 2\ndata = "/d"\nstall_s = 3\norigins = ["https://a", "https://b"]\n')
+    found = settings_from({"config": file, "port": 7}, {"EPSPARQL_MAX_QUERIES": "8"})
+    assert (found.port, found.max_queries, found.data, found.stall_s) == (7, 8, Path("/d"), 3.0)
+    assert (found.origins, found.host) == (("https://a", "https://b"), Settings().host)
+    assert settings_from({}, {"EPSPARQL_CONFIG": str(file)}).port == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("max_querie = 1", "nearest one is 'max_quer"),
+        ("port = true", "port must be"),
+        ("origins = [1]", "origins must be"),
+        ("port = -1", "port='-1': must not be negative"),
+        ("stall_s = nan", "stall_s='nan'"),
+        ("[limits]\nport = 1", "no setting 'limits'"),
+        ("port = x", "line 1"),
+    ],
+)
+def test_files_that_cannot_be(tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=reason) as refused:
+        settings_from({"config": file}, {})
+    assert str(file) in str(refused.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="missing"):
+        settings_from({"config": tmp_path / "missing"}, {})
