@@ -16,12 +16,12 @@ from engine.kernel.goals import clear_stores, spread, spread_seen, spread_timele
 from engine.kernel.instants import run
 from engine.kernel.policies import RIGHT_TAG
 from engine.kernel.state import KEPT, Net, with_width
-from engine.planned import Planned, placed_alpha
+from engine.planned import Planned
 from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
 from engine.residents import Collecting, Residents
 from engine.strata import POLICIES
-from engine.tables import Ranges, by_predicate, ranges_around, scans_in, with_predicate
+from engine.tables import Ranges, by_predicate, ranges_around, with_predicate
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
@@ -75,12 +75,10 @@ class Network(Residents):
         """Background facts were added, which close no cycle: readers take them in at their next instant."""
         for planned in [p for p in self.planned.values() if p.turned and not self._planned_anew(p, known).turned]:
             self._straighten(planned)
-        self.known = known
-        fragments = self._replan(known)
+        self._know(known)
+        self._replan(known)
         self._rank(list(self.planned.values()))
-        for planned, fragment in zip(self.planned.values(), fragments, strict=True):
-            self._scans.remove(self.net, planned.number, (predicate for _, _, predicate in self.numbered[planned.number].scans))
-            self._hold(self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number)))
+        for planned in self.planned.values():
             self.numbered[planned.number] = planned
             if planned.writes is not None:
                 self.rules[planned.registered] = planned
@@ -177,6 +175,16 @@ class Network(Residents):
 
     def feed(self, columns: Ints) -> Ints:
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
+        if self._coming is None or not (columns[c.IN_END] > self._coming).any():
+            return self._feed(columns)
+        first = int(np.argmax(columns[c.IN_END] > self._coming))
+        closing = np.zeros((c.FEED_HEIGHT, 1), np.int64)  # what is found when the instant that has begun closes rests on what it entailed
+        closing[c.IN_KIND], closing[c.IN_END], closing[c.IN_ENTRY] = c.TICK, self._coming + 1, columns[c.IN_ENTRY, first]
+        found = self._feed(np.concatenate([columns[:, :first], closing], axis=1))
+        self._entail_anew()
+        return np.concatenate([found, self._feed(np.ascontiguousarray(columns[:, first:]))])
+
+    def _feed(self, columns: Ints) -> Ints:
         net = self.net
         net.at[c.EVENT], net.at[c.EVENTS] = 0, columns.shape[1]
         self._show(FEED, columns)
@@ -375,7 +383,7 @@ class Network(Residents):
         assert not net.at[c.DEPTH]
         assert not net.at[c.PARKED]
         assert not net.at[c.DEFERRED_N]
-        ends = {name: used.end for name, used in self._used.items()} | {"alpha": self._scans.ranges.end, "stores": c.SIDES * self._used["nodes"].end}
+        ends = {name: used.end for name, used in self._used.items()} | {"stores": c.SIDES * self._used["nodes"].end}
         filled = {name: getattr(net, name)[:end] for name, end in ends.items()} | {"timers": net.timers[: net.at[c.TIMER_NODES]]}
         pools = {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
         return {name: getattr(net, name) for name in KEPT} | filled | pools
@@ -391,7 +399,6 @@ class Network(Residents):
             self._enter(p)
             self._inquiries |= {p.at.ask + k: (inquiry, p.name) for k, inquiry in enumerate(p.inquiries)}
         self._used = self._rows_in_use()
-        self._scans = scans_in(self.net)
         timers = {node: k for k, node in enumerate(self.net.timers[:, c.T_NODE].tolist())}
         for p, fragment in fragments:
             self._collect_with(p, fragment, timers)

@@ -10,6 +10,7 @@ from engine.kernel import columns as c
 from engine.planning.queries import RANK
 from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry, Place, end_of
+from engine.scans import Want
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -29,7 +30,7 @@ class Planned:
     columns: dict[Variable, int]
     inquiries: tuple[Inquiry, ...]
     strict: frozenset[tuple[int, int]]
-    scans: tuple[tuple[int, int, int], ...]  # (node, side, predicate) of each, 0 for a predicate variable
+    scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
     graphs: bool  # whether a scan asks in which graph an occurrence came
     max_derivations: int
     last: int | None  # the node of the collector that may end the whole query
@@ -74,8 +75,8 @@ def planned_from(
     )  # fmt: skip
 
 
-def scans_of(fragment: Fragment) -> tuple[tuple[int, int, int], ...]:
-    return tuple((row[c.A_NODE], row[c.A_SIDE], row[-1]) for row in fragment.alpha)
+def scans_of(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
+    return tuple((row[c.A_NODE], row[c.A_SIDE], (row[-1], max(row[c.A_O], 0))) for row in fragment.alpha)
 
 
 def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
@@ -86,8 +87,8 @@ def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
 
 
 def is_plain(alpha: Ints) -> NDArray[np.bool_]:
-    """Whether a scan takes whatever occurrence its stream and predicate have, and puts subject and object, alone, into two columns."""
-    unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR, c.A_AS_P, c.A_AS_O]
+    """Whether a scan takes whatever triple its stream and predicate have, and puts subject and object, alone, into two columns."""
+    unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR]
     s, o = alpha[:, c.A_SVAR], alpha[:, c.A_OVAR]
-    plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (alpha[:, c.A_SWAPPED] == 0) & (s >= 0) & (o >= 0) & (s != o)
+    plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (s >= 0) & (o >= 0) & (s != o)
     return plain

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.collect import Collector, GroupCollector
+from engine.entailment import Entailment
 from engine.entries import UNRESTRICTED
 from engine.facts import FactIndex
 from engine.form import form_of
@@ -18,12 +19,14 @@ from engine.operators import OPERATORS
 from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
 from engine.planning.shapes import EVERYTHING, NO_RATES, Rates, predicates_of
+from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
+from engine.scans import AS_SENT, Scans, Want
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
-from engine.tables import Ranges, Scans, by_predicate, with_rows
+from engine.tables import Ranges, by_predicate, with_rows
 from engine.terms import Held, TermTable, numbers_in
 from epsparql import algebra as a
-from epsparql.terms import Variable
+from epsparql.terms import Term, Variable
 
 Ints = NDArray[np.int64]
 
@@ -58,11 +61,16 @@ class Residents:
     _readers: dict[str, int] = field(default_factory=dict)  # how many queries read a stream
     _used: dict[str, Ranges] = field(default_factory=dict)  # rows in use, by name of the table
     _scans: Scans = field(default_factory=Scans)
-    _swaps: bool = False  # whether a scan takes an occurrence's object for its subject
+    _entailment: Entailment = field(init=False)  # by the background as it stands
+    _postings: Postings = field(init=False)
+    _coming: int | None = None  # the instant after which occurrences entail what `_entailment` says, and no longer what `_postings` have
+    _swaps: bool = False  # whether an occurrence's object may become a subject
     _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
 
     def __post_init__(self) -> None:
         self._hold(new_net(4))
+        self._entailment = Entailment(self.known.schema)
+        self._postings = Postings(self.terms, self._entailment)
         self._used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}
         self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
         self.terms.holders.add(self)
@@ -106,7 +114,7 @@ class Residents:
                 solvers[:] = [Solver(self.terms, inner, self.known, policy)]
             return solvers[-1].solve(contents, now)
 
-        return Names(self.terms.intern, self.number_of, facts.matching, facts.schema, query, policy, rates, turns, once)
+        return Names(self.terms.intern, self.number_of, facts.matching, query, policy, rates, turns, once)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
@@ -132,7 +140,7 @@ class Residents:
 
         Raises Refusal, Cycle; whatever is raised, nothing has changed.
         """
-        self.known = facts
+        self._know(facts)
         rates = self.rates_for(query) if rates is None else rates
         fragment = plan(query, self.names(facts, name, policy, rates, turns=turns))
         number = self._used["queries"].take(1)
@@ -152,6 +160,23 @@ class Residents:
         self._inquiries |= {at.ask + k: (inquiry, name) for k, inquiry in enumerate(fragment.inquiries)}
         self._with_readers(planned, fragment)
         self._collect_with(planned, fragment, self._with_timers(fragment, at))
+
+    def _know(self, facts: FactIndex) -> None:
+        """Takes up a background. The occurrences of an instant that has begun go on to entail what they did."""
+        self.known, self._entailment = facts, self._entailment_by(facts)
+        if self._entailment is not self._postings.entailment:
+            self._coming = int(self.net.at[c.NOW])
+            if self._coming == -c.BIG:
+                self._entail_anew()
+
+    def _entailment_by(self, facts: FactIndex) -> Entailment:
+        return self._entailment if self._entailment.schema is facts.schema else Entailment(facts.schema, self._entailment)
+
+    def _entail_anew(self) -> None:
+        """What occurrences entail follows the background."""
+        self._coming = None
+        self._hold(self._postings.change(self.net, self._entailment))
+        self._note_scans()
 
     def _enter(self, planned: Planned) -> None:
         self.planned[planned.registered] = self.numbered[planned.number] = planned
@@ -246,14 +271,21 @@ class Residents:
         """The nodes of a query whose scans may read triples of a template."""
         written = [t.predicate for t in template]
         anything = any(isinstance(p, Variable) for p in written)
-        predicates = {0} | {self.terms.intern(str(p)) for p in written if not isinstance(p, Variable)}
-        for node, side, predicate in planned.scans:
-            if anything or predicate in predicates:
+        for node, side, want in planned.scans:
+            if anything or any(self._reaches(p, want) for p in written if not isinstance(p, Variable)):
                 yield planned.at.node + node, (node, side) in planned.strict
+
+    def _reaches(self, predicate: Term, want: Want) -> bool:
+        """Whether a rule's triples of a predicate, or what they entail, may be wanted."""
+        wanted, object_ = want
+        if wanted == AS_SENT:
+            return True
+        return self._entailment.reaches(predicate, (self.terms.term(wanted), self.terms.term(object_)))
 
     def _with_readers(self, planned: Planned, fragment: Fragment) -> None:
         """Scans, reads and facts of a query that has just been placed."""
-        self._hold(self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number)))
+        net, wanted = self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number))
+        self._hold(self._postings.add(net, {want: self._scans.wants[want] for want in wanted}))
         streams = [self.streams[name] for name in dict.fromkeys(planned.query.streams)]
         first = self._used["reads"].take(len(streams))
         self._hold(with_rows(self.net, {"reads": self._used["reads"].end}))
@@ -265,8 +297,10 @@ class Residents:
 
     def _without_readers(self, planned: Planned) -> None:
         """Takes out a query's scans, reads and facts."""
-        net, number = self.net, planned.number
-        self._scans.remove(net, number, (predicate for _, _, predicate in planned.scans))
+        number = planned.number
+        gone = self._scans.remove(self.net, number, (want for _, _, want in planned.scans))
+        self._hold(self._postings.remove(self.net, gone))
+        net = self.net
         pending = net.queries[number, c.Q_OPEN] == 0 or net.queries[number, c.Q_FACTS_N] > 0
         net.queries[number, c.Q_FACTS_N] = 0
         reads = net.reads[: self._used["reads"].end]
@@ -302,8 +336,8 @@ class Residents:
 
     def _note_scans(self) -> None:
         """What one step adds to a pool at most, and what scans do with an occurrence."""
-        self._swaps = bool(self.net.alpha[: self._scans.ranges.end, c.A_SWAPPED].any())
-        self.net.at[c.MARGIN] = margin(self.net, self._scans.widest)
+        self._swaps = self._postings.swaps(self.net)
+        self.net.at[c.MARGIN] = margin(self.net, self._scans.widest + self._postings.widest(self.net, self._scans.counts))
 
     def _gather_facts(self, more: int) -> None:
         """Leaves the facts that have been taken in behind, with room for as many again as there are then."""
@@ -320,11 +354,14 @@ class Residents:
     def try_to_learn(self, known: FactIndex) -> None:
         """Raises Cycle if the background `known` would close one; nothing has changed then."""
         planned, nodes, bounds = dict(self.planned), self.net.nodes.copy(), self.net.queries[:, c.Q_BOUND].copy()
+        entailment = self._entailment
         try:
+            self._entailment = self._entailment_by(known)
             self._replan(known)
             self._rank(list(self.planned.values()))
         finally:
             self.net.nodes[:], self.net.queries[:, c.Q_BOUND] = nodes, bounds
+            self._entailment = entailment
             self.planned = planned
 
     def _planned_anew(self, planned: Planned, facts: FactIndex) -> Fragment:
@@ -401,13 +438,14 @@ class Residents:
         for table in (
             net.at[[c.TRUE_TERM, c.FALSE_TERM]],
             net.alpha,
-            np.array(list(self._scans.counts), np.int64),
+            np.array(list(self._scans.wants), np.int64),
             net.code,
             net.templates,
             net.moves,
             net.facts,
         ):
             held.add(table)
+        self._postings.hold(net, held)
         held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
         held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
         for collecting in self.collecting.values():

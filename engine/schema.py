@@ -1,8 +1,9 @@
 """What the background's schema says of classes and properties, closed, and what it makes of a triple of a stream (semantics.md section 10)."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic
 
+from engine.hierarchy import EMPTY, Closed, Hierarchy, Node, differing, in_order, linked, relinked
 from engine.quads import Quad
 from epsparql.terms import RDF, Iri, Literal, Term
 
@@ -13,33 +14,49 @@ VOCABULARY = (
 TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY = range(6)
 
 Triple = tuple[Term, Term, Term]
-Node = TypeVar("Node", bound=Hashable)
-Closed = dict[Node, tuple[Node, ...]]
+Statement = tuple[Node, int, Node]
+"""Subject, relation (DOMAIN to SUBPROPERTY), object."""
 
 
 class Schema(Generic[Node]):
-    """What a schema says, closed: of each class its superclasses, of each property its superproperties and what it types its ends with."""
+    """What a schema says, closed: of each class its superclasses, of each property its superproperties and what it types its ends with.
 
-    def __init__(self, statements: Iterable[tuple[Node, int, Node]], is_property: Callable[[Node], bool]) -> None:
-        """`statements` are (subject, DOMAIN to SUBPROPERTY, object). Only a property can stand as a predicate: an IRI."""
-        stated: dict[int, dict[Node, set[Node]]] = {relation: {} for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY)}
-        for subject, relation, value in statements:
-            if subject != value or relation in (DOMAIN, RANGE):  # reflexive facts lead nowhere
-                stated[relation].setdefault(subject, set()).add(value)
-        self.classes: Closed[Node] = {node: _in_order(_reached(node, stated[SUBCLASS])) for node in stated[SUBCLASS]}
-        self.properties: Closed[Node] = {node: _in_order(_reached(node, stated[SUBPROPERTY])) for node in stated[SUBPROPERTY]}
-        self.predicates: Closed[Node] = {node: tuple(filter(is_property, found)) for node, found in self.properties.items()}
-        self.subjects = self._types(stated[DOMAIN])
-        self.objects = self._types(stated[RANGE])
+    Only what is stated is kept; the rest is found when it is asked for. It never changes: `changed` gives another one, which shares with it
+    what they have in common.
+    """
 
-    def _types(self, stated: dict[Node, set[Node]]) -> Closed[Node]:
-        """The types of a property's subjects (or objects): what it and its superproperties state, and superclasses of that."""
-        found: Closed[Node] = {}
-        for node in {*stated, *self.predicates}:
-            types = {kind for of in (node, *self.predicates.get(node, ())) for kind in stated.get(of, ())}
-            if types:
-                found[node] = _in_order(types.union(*(self.classes.get(kind, ()) for kind in types)))
+    def __init__(self, statements: Iterable[Statement[Node]], is_property: Callable[[Node], bool]) -> None:
+        """Only a property can stand as a predicate: an IRI."""
+        stated = _by_relation(statements)
+        self._is_property = is_property
+        self._hold(Hierarchy(stated[SUBCLASS]), Hierarchy(stated[SUBPROPERTY]), linked(stated[DOMAIN]), linked(stated[RANGE]))
+
+    def _hold(self, classes: Hierarchy[Node], properties: Hierarchy[Node], domains: Closed[Node], ranges: Closed[Node]) -> None:
+        self.classes, self.properties, self._domains, self._ranges = classes, properties, domains, ranges
+        self.predicates = Predicates(properties, self._is_property)
+        self.subjects = Types(domains, properties, self.predicates, classes)
+        self.objects = Types(ranges, properties, self.predicates, classes)
+
+    def changed(self, added: Iterable[Statement[Node]], removed: Iterable[Statement[Node]] = ()) -> "Schema[Node]":
+        """The schema with other statements, as a set: one that several graphs state is removed when the last of them has lost it."""
+        more, fewer = _by_relation(added), _by_relation(removed)
+        found: Schema[Node] = Schema((), self._is_property)
+        found._hold(
+            self.classes.changed(more[SUBCLASS], fewer[SUBCLASS]),
+            self.properties.changed(more[SUBPROPERTY], fewer[SUBPROPERTY]),
+            relinked(self._domains, more[DOMAIN], fewer[DOMAIN]),
+            relinked(self._ranges, more[RANGE], fewer[RANGE]),
+        )
         return found
+
+    def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
+        """Classes whose superclasses may be others there, and properties that may entail something else."""
+        classes = self.classes.differing(other.classes)
+        properties = self.properties.differing(other.properties)
+        for mine, others in ((self._domains, other._domains), (self._ranges, other._ranges)):
+            stated = {*differing(mine, others), *_of_classes(mine, classes), *_of_classes(others, classes)}
+            properties |= stated.union(*(schema.properties.all_below(node) for schema in (self, other) for node in stated))
+        return classes, properties
 
     def speaks_of(self, predicate: Node) -> bool:
         """Whether a triple entails something by its predicate."""
@@ -48,30 +65,71 @@ class Schema(Generic[Node]):
     def knows(self, subject: Node, relation: int, value: Node) -> bool:
         """Whether a statement of the schema's vocabulary adds nothing to it."""
         if relation in (SUBCLASS, SUBPROPERTY):
-            return subject == value or value in (self.classes if relation == SUBCLASS else self.properties).get(subject, ())
-        return value in (self.subjects if relation == DOMAIN else self.objects).get(subject, ())
+            return subject == value or value in (self.classes if relation == SUBCLASS else self.properties).get(subject)
+        return value in (self.subjects if relation == DOMAIN else self.objects).get(subject)
 
 
-def _reached(node: Node, edges: dict[Node, set[Node]]) -> set[Node]:
-    found: set[Node] = set()
-    pending = [node]
-    while pending:
-        following = edges.get(pending.pop(), set()) - found
-        found |= following
-        pending += following
+class Predicates(Generic[Node]):
+    """Of a property those above it that can stand as predicates."""
+
+    def __init__(self, properties: Hierarchy[Node], is_property: Callable[[Node], bool]) -> None:
+        self._properties, self._is_property = properties, is_property
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._properties
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._properties)
+
+    def get(self, node: Node, default: tuple[Node, ...] = EMPTY) -> tuple[Node, ...]:
+        return tuple(filter(self._is_property, self._properties.get(node))) if node in self._properties else default
+
+
+class Types(Generic[Node]):
+    """The types of a property's subjects (or objects): what it and its superproperties state, and superclasses of that."""
+
+    def __init__(self, stated: Closed[Node], properties: Hierarchy[Node], predicates: Predicates[Node], classes: Hierarchy[Node]) -> None:
+        self._stated, self._properties, self._predicates, self._classes = stated, properties, predicates, classes
+        self._found: Closed[Node] = {}
+
+    def __contains__(self, node: Node) -> bool:
+        return bool(self.get(node))
+
+    def __iter__(self) -> Iterator[Node]:
+        speaking = {*self._stated}.union(*(self._properties.all_below(node) for node in self._stated))
+        return (node for node in in_order(speaking) if self.get(node))
+
+    def get(self, node: Node, default: tuple[Node, ...] = EMPTY) -> tuple[Node, ...]:
+        found = self._found.get(node)
+        if found is None:
+            if node not in self._stated and node not in self._properties:
+                return default
+            types = {kind for of in (node, *self._predicates.get(node)) for kind in self._stated.get(of, ())}
+            found = self._found[node] = in_order(types.union(*(self._classes.get(kind) for kind in types)))
+        return found or default
+
+
+def _by_relation(statements: Iterable[Statement[Node]]) -> dict[int, list[tuple[Node, Node]]]:
+    found: dict[int, list[tuple[Node, Node]]] = {relation: [] for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY)}
+    for subject, relation, value in statements:
+        found[relation].append((subject, value))
     return found
 
 
-def _in_order(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """One order on every run, which hashes of strings do not give."""
-    return tuple(sorted(nodes, key=str))
+def _of_classes(stated: Closed[Node], classes: set[Node]) -> Iterator[Node]:
+    """Properties of which a type among `classes` is stated."""
+    return (node for node, types in stated.items() if not classes.isdisjoint(types))
+
+
+def statements_of(facts: Iterable[Quad]) -> Iterator[Statement[Term]]:
+    """What of facts is a schema's."""
+    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY)}
+    return ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
 
 
 def schema_of(facts: Iterable[Quad]) -> Schema[Term]:
     """The schema that facts hold."""
-    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY)}
-    statements = ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
-    return Schema(statements, lambda term: isinstance(term, Iri))
+    return Schema(statements_of(facts), lambda term: isinstance(term, Iri))
 
 
 def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
@@ -88,9 +146,9 @@ def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
 def _given(triple: Triple, schema: Schema[Term]) -> Iterator[Triple]:
     subject, predicate, object_ = triple
     kind = VOCABULARY[TYPE]
-    yield from ((subject, other, object_) for other in schema.predicates.get(predicate, ()))
-    yield from ((subject, kind, of) for of in schema.subjects.get(predicate, ()))
+    yield from ((subject, other, object_) for other in schema.predicates.get(predicate))
+    yield from ((subject, kind, of) for of in schema.subjects.get(predicate))
     if not isinstance(object_, Literal):
-        yield from ((object_, kind, of) for of in schema.objects.get(predicate, ()))
+        yield from ((object_, kind, of) for of in schema.objects.get(predicate))
     if predicate == kind:
-        yield from ((subject, kind, of) for of in schema.classes.get(object_, ()))
+        yield from ((subject, kind, of) for of in schema.classes.get(object_))

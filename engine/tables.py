@@ -72,67 +72,6 @@ def with_rows(net: Net, ends: Mapping[str, int]) -> Net:
     return net._replace(**grown) if grown else net
 
 
-@dataclass(slots=True)
-class Scans:
-    """Which rows of `alpha` each predicate has: side by side, in a range of the least power of two that holds them."""
-
-    ranges: Ranges = field(default_factory=Ranges)
-    counts: dict[int, int] = field(default_factory=dict)  # by predicate, 0 for those of a predicate variable
-
-    @property
-    def widest(self) -> int:
-        """Scans that one occurrence may concern at most."""
-        return self.counts.get(0, 0) + max((n for predicate, n in self.counts.items() if predicate), default=0)
-
-    def add(self, net: Net, rows: Ints) -> Net:
-        """The network with more scans: ALPHA_WIDTH columns and the predicate each."""
-        for predicate in np.unique(rows[:, -1]).tolist():
-            own = rows[rows[:, -1] == predicate, :-1]
-            net = with_predicate(net, predicate)
-            before = self.counts.get(predicate, 0)
-            n = before + len(own)
-            at = c.ALPHA_AT_WIDTH * predicate
-            first = int(net.alpha_at[at + c.ALPHA_FIRST])
-            if room_for(n) > room_for(before):
-                held = net.alpha[first : first + before].copy()
-                self.ranges.give(first, room_for(before))
-                first = self.ranges.take(room_for(n))
-                net = with_rows(net, {"alpha": self.ranges.end})
-                net.alpha[first : first + before] = held
-            net.alpha[first + before : first + n] = own
-            net.alpha_at[at + c.ALPHA_FIRST], net.alpha_at[at + c.ALPHA_N] = first, n
-            self.counts[predicate] = n
-        return net
-
-    def remove(self, net: Net, query: int, predicates: Iterable[int]) -> None:
-        """Takes a query's scans out."""
-        for predicate in set(predicates):
-            at = c.ALPHA_AT_WIDTH * predicate
-            first, before = net.alpha_at[[at + c.ALPHA_FIRST, at + c.ALPHA_N]].tolist()
-            rows = net.alpha[first : first + before]
-            kept = rows[rows[:, c.A_QUERY] != query]
-            n = len(kept)
-            net.alpha[first : first + n] = kept
-            net.alpha_at[at + c.ALPHA_FIRST], net.alpha_at[at + c.ALPHA_N] = (first, n) if n else (0, 0)
-            self.ranges.give(first + room_for(n), room_for(before) - room_for(n))
-            self.counts[predicate] = n
-            if not n:
-                del self.counts[predicate]
-
-
-def room_for(n: int) -> int:
-    """Rows that a predicate with n scans has room for."""
-    return 1 << (n - 1).bit_length() if n else 0
-
-
-def scans_in(net: Net) -> Scans:
-    """The scans of a network that was restored."""
-    predicates = by_predicate(net)
-    there = np.flatnonzero(predicates[:, c.ALPHA_N]).tolist()
-    used = ((int(predicates[p, c.ALPHA_FIRST]), room_for(int(predicates[p, c.ALPHA_N]))) for p in there)
-    return Scans(ranges_around(used), {p: int(predicates[p, c.ALPHA_N]) for p in there})
-
-
 def by_predicate(net: Net) -> Ints:
     """`alpha_at`, a row a predicate."""
     return net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)

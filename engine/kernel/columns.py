@@ -48,14 +48,20 @@ D_NOW, D_ENTRY, DEFERRED_WIDTH = range(FRAME_GOAL, FRAME_GOAL + 3)
 # reports: what deferred nodes give
 G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 
-# alpha: which occurrences a scan reads: S, O a term or NONE; columns of the row or NONE; and what an occurrence entails: its object as subject
-# (SWAPPED), another predicate or object (AS_P, AS_O, NONE for its own)
-(
-    A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, A_GRAPH, A_GVAR, A_SWAPPED, A_AS_P, A_AS_O, ALPHA_WIDTH,
-) = range(15)  # fmt: skip
-# alpha_at: for each predicate, which rows of alpha are its scans, and how many occurrences there were of it
-ALPHA_FIRST, ALPHA_N, ALPHA_SEEN, ALPHA_AT_WIDTH = range(4)
-A_PLAIN = ALPHA_WIDTH  # of a placed scan: any occurrence of its stream and predicate will do, and its terms go to columns of their own
+# alpha: which triples a scan reads: S, O a term or NONE; columns of the row or NONE. Scans of one predicate and object are a want
+A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, A_GRAPH, A_GVAR, ALPHA_WIDTH = range(12)
+A_PLAIN = ALPHA_WIDTH  # of a placed scan: any triple of its stream and predicate will do, and its terms go to columns of their own
+# alpha_at: for each predicate, which rows of alpha are its scans of any object, how many occurrences there were of it, the list of what these are
+# taken as (0 for none), and how many objects have lists
+ALPHA_FIRST, ALPHA_N, ALPHA_SEEN, ALPHA_LIST, ALPHA_KEYED, ALPHA_AT_WIDTH = range(6)
+# wants: which rows of alpha are its scans
+WANT_FIRST, WANT_N, WANT_WIDTH = range(3)
+# posted: a hash table from predicate (0 for any; NONE: the place is free) and object to a list; lists: which postings are its own; postings: a want and
+# the triple that it is given: the occurrence's own terms (NONE), its subject as object or object as subject (OTHER_END), or another term
+POSTED_P, POSTED_O, POSTED_LIST, POSTED_WIDTH = range(4)
+LIST_FIRST, LIST_N, LIST_WIDTH = range(3)
+P_WANT, P_AS_S, P_AS_P, P_AS_O, POSTING_WIDTH = range(5)
+OTHER_END = -2
 NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUND those in no graph
 
 # moves: what a MOVE node does with columns, one after the other: source and target column; -term as source, or as what the source must be

@@ -4,6 +4,7 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
 from engine.kernel.goals import first_time, first_time_of, is_timeless, key_hash, newest_timeless, push, release, store_goal, store_of, take
+from engine.kernel.postings import list_of
 from engine.kernel.relations import same_key, unite
 
 
@@ -307,14 +308,26 @@ def new_occurrence(net, stream, s, p, o, g, start, end):
 
 @inlined
 def occur(net, stream, s, p, o, g, start, end, since):
-    """Gives one occurrence to the scans that read it."""
+    """Gives one occurrence, and what it entails, to the scans that want them."""
     if net.streams[stream, S_PENDING] > 0:
         open_readers(net, stream, since)
-    net.alpha_at[ALPHA_SEEN] += 1
-    scan(net, 0, stream, s, p, o, g, start, end, since)
+    occur_as(net, 0, stream, s, p, o, g, start, end, since)
     if ALPHA_AT_WIDTH * p < len(net.alpha_at):
-        net.alpha_at[ALPHA_AT_WIDTH * p + ALPHA_SEEN] += 1
-        scan(net, p, stream, s, p, o, g, start, end, since)
+        occur_as(net, p, stream, s, p, o, g, start, end, since)
+
+
+@inlined
+def occur_as(net, which, stream, s, p, o, g, start, end, since):
+    """An occurrence as one of its own predicate, or of any (0)."""
+    alpha_at, at = net.alpha_at, ALPHA_AT_WIDTH * which
+    alpha_at[at + ALPHA_SEEN] += 1
+    scan(net, alpha_at[at + ALPHA_FIRST], alpha_at[at + ALPHA_N], stream, s, p, o, g, start, end, since)
+    if alpha_at[at + ALPHA_LIST] != 0:
+        scan_listed(net, alpha_at[at + ALPHA_LIST], stream, s, p, o, g, start, end, since)
+    if alpha_at[at + ALPHA_KEYED] != 0:
+        listed = list_of(net.posted, which, o)
+        if listed != 0:
+            scan_listed(net, listed, stream, s, p, o, g, start, end, since)
 
 
 @inlined
@@ -323,10 +336,10 @@ def in_graph(wanted, g):
 
 
 @inlined
-def scan(net, which, stream, s, p, o, g, start, end, since):
+def scan(net, first, n, stream, s, p, o, g, start, end, since):
+    """Gives a triple to the scans in `n` rows of alpha."""
     alpha, queries = net.alpha, net.queries
-    first = net.alpha_at[ALPHA_AT_WIDTH * which + ALPHA_FIRST]
-    for a in range(first, first + net.alpha_at[ALPHA_AT_WIDTH * which + ALPHA_N]):
+    for a in range(first, first + n):
         query = alpha[a, A_QUERY]
         if alpha[a, A_STREAM] != stream or queries[query, Q_OPEN] == 0 or since <= queries[query, Q_FROM]:
             continue
@@ -339,28 +352,38 @@ def scan(net, which, stream, s, p, o, g, start, end, since):
 
 
 @jit
+def scan_listed(net, listed, stream, s, p, o, g, start, end, since):
+    """Gives what an occurrence is taken as to the scans that want it. Nothing has a literal as its subject."""
+    postings, first = net.postings, net.lists[listed, LIST_FIRST]
+    for k in range(first, first + net.lists[listed, LIST_N]):
+        as_s, as_p, as_o = postings[k, P_AS_S], postings[k, P_AS_P], postings[k, P_AS_O]
+        if as_s == OTHER_END and net.kinds[o] >= LITERAL_KIND:
+            continue
+        subject = s if as_s == NONE else o if as_s == OTHER_END else as_s
+        verb = p if as_p == NONE else as_p
+        value = o if as_o == NONE else s if as_o == OTHER_END else as_o
+        want = postings[k, P_WANT]
+        scan(net, net.wants[want, WANT_FIRST], net.wants[want, WANT_N], stream, subject, verb, value, g, start, end, since)
+
+
+@jit
 def scan_closely(net, a, s, p, o, g, start, end):
-    """A scan that looks for certain terms, graphs or equal parts, or gives what the occurrence entails."""
+    """A scan that looks for certain terms, graphs or equal parts."""
     alpha, rows = net.alpha, net.rows
     if (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o) or not in_graph(alpha[a, A_GRAPH], g):
         return
-    if alpha[a, A_SWAPPED] != 0 and net.kinds[o] >= LITERAL_KIND:
-        return
     s_var, p_var, o_var = alpha[a, A_SVAR], alpha[a, A_PVAR], alpha[a, A_OVAR]
-    subject = s if alpha[a, A_SWAPPED] == 0 else o
-    verb = p if alpha[a, A_AS_P] == NONE else alpha[a, A_AS_P]
-    value = o if alpha[a, A_AS_O] == NONE else alpha[a, A_AS_O]
-    if s_var != NONE and ((s_var == o_var and subject != value) or (s_var == p_var and subject != verb)):
+    if s_var != NONE and ((s_var == o_var and s != o) or (s_var == p_var and s != p)):
         return
-    if p_var != NONE and p_var == o_var and verb != value:
+    if p_var != NONE and p_var == o_var and p != o:
         return
     row = bare(net, start, end)
     if s_var != NONE:
-        rows[row, s_var] = subject
+        rows[row, s_var] = s
     if p_var != NONE:
-        rows[row, p_var] = verb
+        rows[row, p_var] = p
     if o_var != NONE:
-        rows[row, o_var] = value
+        rows[row, o_var] = o
     if alpha[a, A_GVAR] != NONE:
         rows[row, alpha[a, A_GVAR]] = g
     push(net, alpha[a, A_NODE], alpha[a, A_SIDE], row)

@@ -18,8 +18,12 @@ class Net(NamedTuple):
     nodes: Ints
     edges: Ints  # (node, side) that reads a node's output
     slots: Ints  # row columns: keys, residuals, hidden columns, arguments of questions
-    alpha_at: Ints  # predicate -> ALPHA_FIRST, ALPHA_N, ALPHA_SEEN; 0 is for scans with a predicate variable
+    alpha_at: Ints  # a row a predicate, ALPHA_AT_WIDTH cells each; 0 is for scans with a predicate variable
     alpha: Ints
+    wants: Ints
+    posted: Ints
+    lists: Ints  # 0 is none
+    postings: Ints
     code: Ints  # (opcode, argument)
     consts: Floats  # (value, slack)
     asks: Ints
@@ -79,6 +83,10 @@ def empty_program() -> dict[str, NDArray[Any]]:
         "slots": np.zeros(0, np.int64),
         "alpha_at": np.zeros(c.ALPHA_AT_WIDTH, np.int64),
         "alpha": np.zeros((0, c.A_PLAIN + 1), np.int64),
+        "wants": np.zeros((0, c.WANT_WIDTH), np.int64),
+        "posted": np.full((1, c.POSTED_WIDTH), c.NONE, np.int64),
+        "lists": np.zeros((1, c.LIST_WIDTH), np.int64),
+        "postings": np.zeros((0, c.POSTING_WIDTH), np.int64),
         "code": np.zeros((0, 2), np.int64),
         "consts": np.zeros((0, 2), np.float64),
         "asks": np.zeros((0, c.ASK_WIDTH), np.int64),
@@ -129,10 +137,10 @@ def new_net(width: int) -> Net:
 
 
 KEPT = (
-    "nodes", "edges", "slots", "alpha_at", "alpha", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
+    "nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
     "queries", "streams", "at", "rows", "links", "free", "heads", "timeless", "stores", "seen_heads",
 )  # fmt: skip
-"""The program, and the state apart from pools."""
+"""The program apart from scans, and the state apart from pools."""
 
 POOLS = {
     "stack": c.DEPTH,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from engine.kernel import columns as c
 from engine.planning import triples
-from engine.planning.entailment import premises
 from engine.program import Fact
 from engine.rewrite.places import in_each_graph
 from engine.scope import ANY_TRIPLE
@@ -187,7 +186,7 @@ def _empty_everywhere(planner: "Planner", subject: Variable, other: Variable, pl
     here = planner.column(planner.fresh("node"))
     twice = planner.move(target, [(here, planner.column(subject)), (here, planner.column(other)), *_graph(planner, place)], once=True), c.LEFT
     for columns in ((here, c.NONE, c.NONE), (c.NONE, c.NONE, here)):
-        triples.read(planner, place, premises(planner.names.schema, (None, None, None)), columns, twice)
+        triples.read(planner, place, triples.parts_of(ANY_TRIPLE), columns, twice)
     nodes = {(term, fact[3]) for fact in planner.names.facts(ANY_TRIPLE, place) for term in (fact[0], fact[2])}
     for term, name in sorted(nodes, key=str):
         cells = {here: planner.names.term(str(term))}

@@ -22,11 +22,10 @@ from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry
 from engine.quads import Quad
 from engine.rewrite.hidden import variables_below
-from engine.schema import Schema
 from engine.scope import Matches, Scope, Variables, parts, scope
 from epsparql import algebra as a
 from epsparql.stack import deep_stack
-from epsparql.terms import Term, Variable
+from epsparql.terms import Variable
 
 Target = tuple[int, int]
 """The node and side that a pattern's solutions go to."""
@@ -41,7 +40,6 @@ class Names:
     term: Callable[[str], int]
     stream: Callable[[str], int]
     facts: Callable[[a.TriplePattern, a.Place], Iterable[Quad]]  # background triples that match a pattern at its place
-    schema: Schema[Term]  # what the background makes the streams' triples entail
     query: str = ""  # its name
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur

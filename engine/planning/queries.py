@@ -9,6 +9,7 @@ from engine.errors import Refusal
 from engine.kernel import columns as c
 from engine.planning import selections
 from engine.program import Inquiry
+from engine.scans import AS_SENT
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
@@ -98,8 +99,7 @@ def _report(planner: "Planner", target: "Target") -> None:
         cells.append((s, p, o, g))
         stream = planner.names.stream(window.stream)
         columns = [planner.column(v) for v in (s, p, o)]
-        anything = [0, c.NONE, c.NONE, 0]
-        planner.fragment.alpha.append([stream, c.NONE, c.NONE, *columns, 0, node, c.LEFT, c.NONE, planner.column(g), *anything])
+        planner.fragment.alpha.append([stream, c.NONE, c.NONE, *columns, 0, node, c.LEFT, c.NONE, planner.column(g), AS_SENT])
     assert planner.names.once is not None
     shown, number = _shown(planner.query), planner.fresh("report")
     for variable in (*shown, RANK):

@@ -1,22 +1,19 @@
 """Plans of triple patterns, VALUES and GRAPH: what starts rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.kernel import columns as c
 from engine.planning import joins, shapes
-from engine.planning.entailment import Premise, constants, premises
 from engine.program import Fact
 from engine.rewrite.places import BACKGROUND
+from engine.scans import AS_SENT
 from engine.scope import ANY_TRIPLE, of_place
 from epsparql import algebra as a
-from epsparql.terms import XSD, Iri, Literal, Term, Variable
+from epsparql.terms import XSD, Iri, Literal, TermOrVariable, Variable
 
 if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
-
-
-ANYTHING = (Premise(None, None, None),)
 
 
 def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
@@ -48,25 +45,28 @@ def graphs_of(planner: "Planner", place: a.Place) -> list[int]:
     return [planner.names.term(str(Iri(name))) if name else c.UNBOUND for name in dict.fromkeys(place.among)]
 
 
-def read(planner: "Planner", place: a.Place, sought: Iterable[Premise], columns: Sequence[int], target: "Target") -> None:
-    """Scans of all streams and graphs of a place for what is `sought`; `columns` are where subject, predicate and object go, or NONE."""
+def read(
+    planner: "Planner", place: a.Place, sought: Sequence[TermOrVariable], columns: Sequence[int], target: "Target", *, sent: bool = False
+) -> None:
+    """Scans of all streams and graphs of a place for the triple pattern `sought`, or only for what was `sent` there and not what that entails.
+
+    `columns` are where subject, predicate and object go, or NONE.
+    """
     graph = c.NONE if place.graph is None else planner.column(place.graph)
-    scans = [[_number(planner, part) for part in (x.subject, x.object, x.as_predicate, x.as_object, x.predicate)] + [x.swapped] for x in sought]
+    s, p, o = (c.NONE if isinstance(part, Variable) else planner.names.term(str(part)) for part in sought)
     for stream in streams_of(planner, place):
         number = planner.names.stream(stream)
         for wanted in graphs_of(planner, place):
-            for s, o, as_p, as_o, p, swapped in scans:
-                planner.fragment.alpha.append([number, s, o, *columns, 0, *target, wanted, graph, swapped, as_p, as_o, max(p, 0)])
+            planner.fragment.alpha.append([number, s, o, *columns, 0, *target, wanted, graph, AS_SENT if sent else max(p, 0)])
 
 
-def _number(planner: "Planner", term: Term | None) -> int:
-    return c.NONE if term is None else planner.names.term(str(term))
+def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, TermOrVariable]:
+    return triple.subject, triple.predicate, triple.object
 
 
 def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target") -> None:
-    parts = (triple.subject, triple.predicate, triple.object)
-    sought = premises(planner.names.schema, constants(parts))
-    read(planner, place, sought, [planner.column(t) if isinstance(t, Variable) else c.NONE for t in parts], target)
+    parts = parts_of(triple)
+    read(planner, place, parts, [planner.column(t) if isinstance(t, Variable) else c.NONE for t in parts], target)
     for fact in planner.names.facts(triple, place):
         cells = {planner.column(part): planner.names.term(str(term)) for part, term in zip(parts, fact, strict=False) if isinstance(part, Variable)}
         if place.graph is not None:
@@ -81,7 +81,7 @@ def empty(planner: "Planner", place: a.Place, target: "Target") -> None:
         return
     at, n = planner.slots([place.graph])
     first = planner.node(c.FIRST, target, KEY_AT=at, KEY_N=n, LIFE_LEFT=c.FOREVER)
-    read(planner, place, ANYTHING, (c.NONE,) * 3, (first, c.LEFT))
+    read(planner, place, parts_of(ANY_TRIPLE), (c.NONE,) * 3, (first, c.LEFT), sent=True)
     column = planner.column(place.graph)
     for name in sorted({str(fact[3]) for fact in planner.names.facts(ANY_TRIPLE, place)}):
         planner.fragment.facts.append(Fact(first, c.LEFT, True, {column: planner.names.term(name)}))
@@ -115,7 +115,7 @@ def graph(planner: "Planner", pattern: a.Graph, target: "Target", span: int) -> 
     planner.pattern(pattern.pattern, (split, c.LEFT), span)
     once = planner.move((ticks, c.RIGHT), [(hidden, hidden)], once=True)
     if planner.scope(pattern.pattern).timeless:
-        read(planner, place, ANYTHING, (c.NONE,) * 3, (once, c.LEFT))
+        read(planner, place, parts_of(ANY_TRIPLE), (c.NONE,) * 3, (once, c.LEFT), sent=True)
     else:
         planner.assign(split, EDGE_N=1)
 
