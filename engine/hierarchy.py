@@ -49,6 +49,11 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
             found = self._found[node] = in_order(reached(node, self._above))
         return found
 
+    @property
+    def links(self) -> Iterator[tuple[Node, Node]]:
+        """What is stated, without the reflexive links."""
+        return ((node, above) for node, found in self._above.items() for above in found)
+
     def all_below(self, node: Node) -> set[Node]:
         """All nodes below a node."""
         return reached(node, self._below)

@@ -4,7 +4,7 @@ A place is (query, node, side): the query by its place in the list, its node as 
 that were dropped among them, leave no trace, and neither do hashes, links and the order of columns.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from engine.collect import GroupCollector
 from engine.errors import SnapshotMismatch
+from engine.expressions import parse_term
 from engine.kernel import columns as c
 from engine.kernel.policies import RIGHT_TAG
 from engine.kernel.stores import enter_goals, enter_rows, meet_again, read_ages, read_goals, sweep_stores
 from engine.network import Network
 from engine.planned import Planned
 from engine.planning.shapes import Rates
+from engine.schema import DOMAIN, SUBPROPERTY, VOCABULARY, Schema, Statement, schema_stating
+from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 
@@ -62,6 +65,7 @@ def kept(network: Network) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "at": {name: int(net.at[cell]) for name, cell in AT.items()},
         "queries": [_query(network, planned) for planned in queries],
         "collectors": [_collector(network, places, node) for node in network.collecting],
+        "outgoing": _stated(network.outgoing),
     }
     stores, numbers, goals = _goals(network)
     place_of = np.full(len(net.rows), c.NONE, np.int64)
@@ -103,6 +107,9 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     net = network.net
     for name, cell in AT.items():
         net.at[cell] = meta["at"][name]
+    if meta.get("outgoing") is not None:
+        network.go_by(schema_stating(_statements(meta["outgoing"])))
+        net = network.net
     for planned, query in zip(queries, meta["queries"], strict=True):
         for name, column in QUERY.items():
             net.queries[planned.number, column] = query["stands"][name]
@@ -121,6 +128,16 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
             network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
         if completed:
             network.completed.add(at)
+
+
+def _stated(schema: Schema[Term] | None) -> list[list[str]] | None:
+    """A schema's statements as JSON."""
+    return None if schema is None else [[str(s), str(VOCABULARY[relation]), str(value)] for s, relation, value in schema.statements]
+
+
+def _statements(stated: Sequence[Sequence[str]]) -> Iterator[Statement[Term]]:
+    relations = {str(VOCABULARY[relation]): relation for relation in range(DOMAIN, SUBPROPERTY + 1)}
+    return ((parse_term(s), relations[relation], parse_term(value)) for s, relation, value in stated)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,7 @@ from engine.planning.shapes import EVERYTHING, NO_RATES, Rates, predicates_of
 from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
 from engine.scans import AS_SENT, Scans, Want
+from engine.schema import Schema
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
 from engine.tables import Ranges, by_predicate, with_rows
 from engine.terms import Held, TermTable, numbers_in
@@ -171,6 +172,17 @@ class Residents:
 
     def _entailment_by(self, facts: FactIndex) -> Entailment:
         return self._entailment if self._entailment.schema is facts.schema else Entailment(facts.schema, self._entailment)
+
+    @property
+    def outgoing(self) -> Schema[Term] | None:
+        """What the occurrences of the instant that has begun entail by, if later ones do not."""
+        return None if self._coming is None else self._postings.entailment.schema
+
+    def go_by(self, outgoing: Schema[Term]) -> None:
+        """Takes over what `outgoing` gave."""
+        self._hold(self._postings.change(self.net, Entailment(outgoing)))
+        self._note_scans()
+        self._coming = int(self.net.at[c.NOW])
 
     def _entail_anew(self) -> None:
         """What occurrences entail follows the background."""

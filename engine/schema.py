@@ -49,6 +49,14 @@ class Schema(Generic[Node]):
         )
         return found
 
+    @property
+    def statements(self) -> Iterator[Statement[Node]]:
+        """What it was made of, but for reflexive statements."""
+        yield from ((node, SUBCLASS, above) for node, above in self.classes.links)
+        yield from ((node, SUBPROPERTY, above) for node, above in self.properties.links)
+        for relation, stated in ((DOMAIN, self._domains), (RANGE, self._ranges)):
+            yield from ((node, relation, kind) for node, kinds in stated.items() for kind in kinds)
+
     def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
         """Classes whose superclasses may be others there, and properties that may entail something else."""
         classes = self.classes.differing(other.classes)
@@ -129,7 +137,11 @@ def statements_of(facts: Iterable[Quad]) -> Iterator[Statement[Term]]:
 
 def schema_of(facts: Iterable[Quad]) -> Schema[Term]:
     """The schema that facts hold."""
-    return Schema(statements_of(facts), lambda term: isinstance(term, Iri))
+    return schema_stating(statements_of(facts))
+
+
+def schema_stating(statements: Iterable[Statement[Term]]) -> Schema[Term]:
+    return Schema(statements, lambda term: isinstance(term, Iri))
 
 
 def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
