@@ -36,6 +36,11 @@ class Places:
     def last(self) -> Key | None:
         return (self.ends[-1], self.ordinals[-1]) if self.ends else None
 
+    def ahead_of(self, rank: int) -> tuple[Key | None, int]:
+        """The last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to it."""
+        at = bisect_left(self.counts, rank) - 1
+        return (None, 0) if at < 0 else ((self.ends[at], self.ordinals[at]), self.counts[at])
+
     def add(self, run: Run, segment: int, byte: int) -> None:
         self.counts.append(self.count + run.count)
         self.ends.append(run.end)

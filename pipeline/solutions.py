@@ -6,7 +6,7 @@ is never seen, and the next writer cuts it off.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +124,24 @@ class SolutionReader:
         with self._lock:
             places = self._places(registered)
             return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
+
+    def counts(self, registered: Iterable[int]) -> dict[int, int]:
+        """How many solutions each of these registrations has given."""
+        with self._lock:
+            self._index.follow(self._frames)
+            places = self._index.places
+            return {each: places[each].count if each in places else 0 for each in registered}
+
+    def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
+        """The id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
+        with self._lock:
+            places = self._places(registered)
+            rank = places.count - count
+            previous, passed = places.ahead_of(rank)
+        if rank <= 0:
+            return None, 0
+        found = self.read(registered, None if previous is None else solution_id(*previous), rank - passed)
+        return listed(found.slice(found.num_rows - 1))[0].id, rank
 
     def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
         """Up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""

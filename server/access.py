@@ -25,15 +25,19 @@ Sent = Annotated[Deliveries, Depends(_deliveries)]
 
 
 async def _admin(request: Request, service: Shared) -> None:
-    service.gate.check(request.headers, security.ADMIN)
+    request.state.who = service.gate.check(request.headers, security.ADMIN)
+
+
+async def _metrics(request: Request, service: Shared) -> None:
+    request.state.who = service.gate.check(request.headers, security.METRICS)
 
 
 async def _ingest(request: Request, service: Shared, name: Name) -> None:
-    service.gate.check(request.headers, security.ingest(name))
+    request.state.who = service.gate.check(request.headers, security.ingest(name))
 
 
 async def _read(request: Request, service: Shared, name: Name) -> None:
-    service.gate.check(request.headers, security.read(name))
+    request.state.who = service.gate.check(request.headers, security.read(name))
 
 
-ADMIN, INGEST, READ = Depends(_admin), Depends(_ingest), Depends(_read)
+ADMIN, METRICS, INGEST, READ = Depends(_admin), Depends(_metrics), Depends(_ingest), Depends(_read)

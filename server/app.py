@@ -1,5 +1,6 @@
 """The application: routes, faults, and its OpenAPI document."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
@@ -8,12 +9,15 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from server import health, plans, problems, queries, sockets, solutions, streams, webhooks
+from server import health, metrics, plans, problems, queries, sockets, solutions, streams, webhooks
 from server.deliveries import delivering
+from server.metrics import Requests
 from server.names import RawPath
+from server.paces import Watch
 from server.plans import PlanDocument
 from server.problems import LastResort, ProblemDocument
 from server.queries import QueryWish
+from server.requests import Attended
 from server.service import Service
 from server.streams import StreamSettings
 from server.webhooks import ObserverWish
@@ -33,8 +37,10 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with start() as service, delivering(service) as deliveries:
-            app.state.service, app.state.deliveries = service, deliveries
+            app.state.service, app.state.deliveries, app.state.watch = service, deliveries, Watch(service)
+            watching = asyncio.create_task(app.state.watch.run())
             yield
+            watching.cancel()
 
     app = FastAPI(
         title="epsparql",
@@ -46,11 +52,13 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (streams, queries, plans, solutions, webhooks, sockets, health):
+    for part in (streams, queries, plans, solutions, webhooks, sockets, health, metrics):
         app.include_router(part.router)
     problems.install(app)
     app.add_middleware(RawPath)
     app.add_middleware(LastResort)
+    app.state.requests = Requests()
+    app.add_middleware(Attended, requests=app.state.requests)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app
 

@@ -1,7 +1,10 @@
 """Request bodies: read within a limit, and JSON objects with places for faults."""
 
+import asyncio
 import json
+import re
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request
@@ -10,19 +13,34 @@ from engine.entries import Micros
 from engine.times import duration
 from server.encoding import undecodable
 from server.problems import Fault, Problem, bad_request, malformed_json, too_large
+from server.settings import Settings
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+MAX_DEPTH = 64
+"""Arrays and objects of a JSON body inside each other."""
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come."""
+    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come, 415 for an encoded body, 408 for one that does not come in time."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        detail = f"bodies with the Content-Encoding {encoding!r} are not taken"
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", detail, expected="no Content-Encoding"))
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > limit:
         raise Fault(too_large("body", limit))
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise Fault(too_large("body", limit))
-        parts.append(part)
+    settings: Settings = request.app.state.service.settings
+    parts, size, stream = [], 0, aiter(request.stream())
+    try:
+        async with asyncio.timeout(settings.body_total_s):
+            while (part := await asyncio.wait_for(anext(stream, None), settings.body_s)) is not None:
+                size += len(part)
+                if size > limit:
+                    raise Fault(too_large("body", limit))
+                parts.append(part)
+    except TimeoutError:
+        detail = f"the body did not come in time; {size} bytes did (body_s, body_total_s)"
+        raise Fault(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", detail, headers={"Connection": "close"})) from None
     return b"".join(parts)
 
 
@@ -48,7 +66,9 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
     if not body.strip():
         return {}
     try:
-        found = json.loads(text_of(body))
+        text = text_of(body)
+        _check_depth(text)
+        found = json.loads(text)
     except json.JSONDecodeError as error:
         raise malformed_json(error) from None
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits
@@ -60,6 +80,17 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
         if name not in allowed:
             raise bad_request("unknown-member", f"the member {name!r} is not known here", expected=", ".join(allowed))
     return found
+
+
+def _check_depth(text: str) -> None:
+    """Raises: Fault 400 before a parser goes deeper than anything here is."""
+    depth = 0
+    for token in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > MAX_DEPTH:
+            line, column = text.count("\n", 0, token.start()) + 1, token.start() - text.rfind("\n", 0, token.start())
+            detail = f"the body is nested deeper than {MAX_DEPTH}"
+            raise Fault(Problem(HTTPStatus.BAD_REQUEST, "too-deep", detail, line, column, "less deep JSON"))
 
 
 def text_member(found: dict[str, Any], name: str, default: str) -> str:

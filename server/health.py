@@ -35,13 +35,19 @@ async def livez() -> Live:
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     runner = service.runner
-    if not runner.ready:
+    if not runner.ready or service.stopping.is_set():
         problem = Problem(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "not-ready",
-            f"the {service.settings.runner} runner is {f'failed: {service.failure}' if service.failure else runner.state}",
+            f"the {service.settings.runner} runner is {_state(service)}",
             headers={"Retry-After": "1"},
         )
         raise Fault(problem)
     head, position = service.log.head(), service.solutions.position
     return Ready(status="ready", runner=service.settings.runner, state=runner.state, head=head, position=position, lag=max(head - position, 0))
+
+
+def _state(service: Service) -> str:
+    if service.stopping.is_set():
+        return "stopping with the server"
+    return f"failed: {service.failure}" if service.failure else service.runner.state

@@ -15,6 +15,8 @@ class Line:
 
     id: str
     text: str
+    message: str
+    """As a WebSocket's frame has it: made once for all."""
 
 
 Page = tuple[Line, ...]
@@ -30,7 +32,7 @@ class Pages:
     """Pages of one registration's solutions, by the id they follow.
 
     The solution log only grows, so a page with anything in it stays a right answer to "what follows this id", and subscribers who
-    keep up ask for the same one. An empty page answers only for the generation (of commits) in which its reading began.
+    keep up ask for the same one. An empty page answers only until something of the registration is newer than when its reading began.
     """
 
     def __init__(self, read: Callable[[str | None, int], Page]) -> None:
@@ -38,7 +40,7 @@ class Pages:
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
     async def after(self, last: str | None, generation: int) -> Page:
-        """Up to PAGE lines after the id `last`; empty only if there were none at `generation`. Raises: ValueError for what is no id."""
+        """Up to PAGE lines after the id `last`; empty only if there were none when something was last new, in `generation`. Raises: ValueError for what is no id."""
         kept = self._readings.get(last)
         if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
             kept = _Reading(generation, asyncio.create_task(asyncio.to_thread(self._read, last, PAGE)))

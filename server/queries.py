@@ -252,6 +252,8 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         warnings = await _checked(service, name, wish)
         known = service.log.catalogue.queries.get(name)
         same = known is not None and wish.met_by(known)
+        if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
+            raise Fault(_too_many(service.settings.max_queries))
         if known is not None and not same:
             if not replace:
                 detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
@@ -269,6 +271,10 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.headers["Location"] = f"/queries/{encoded(name)}"
     registration = service.query(name)
     return _document(service, registration, (*warnings, *_unfed(service, registration)))
+
+
+def _too_many(limit: int) -> Problem:
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-queries", f"{limit} queries are registered already; drop one, or raise max_queries")
 
 
 def _bounds(settings: Settings) -> tuple[int, int, int]:

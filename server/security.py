@@ -14,9 +14,10 @@ from starlette.datastructures import Headers
 from server.problems import Fault, Problem
 from server.settings import SettingsError, is_loopback
 
-ADMIN = "admin"
+ADMIN, METRICS = "admin", "metrics"
+NOBODY = "anybody on this machine"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_SCOPE = re.compile(r"admin|(ingest|read):\S+")
+_SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
@@ -45,15 +46,15 @@ class Gate:
     def __init__(self, grants: Sequence[Grant] | None, origins: Sequence[str] = ()) -> None:
         self._grants, self._origins = grants, frozenset(origins)
 
-    def check(self, headers: Headers, scope: str) -> None:
-        """Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
+    def check(self, headers: Headers, scope: str) -> str:
+        """Who asks: the beginning of the token's digest. Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
         if not self.same_origin(headers):
             raise Fault(
                 Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
             )
         if self._grants is None:
             self._check_host(headers.get("host", ""))
-            return
+            return NOBODY
         grant = self._grant(headers)
         if grant is None:
             challenge = {"WWW-Authenticate": "Bearer"}
@@ -62,6 +63,7 @@ class Gate:
             )
         if not grant.allows(scope):
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "not-allowed", f"the token lacks the scope {scope!r}"))
+        return f"token {grant.digest.hex()[:12]}"
 
     def _check_host(self, host: str) -> None:
         """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""
@@ -110,6 +112,6 @@ def _grant_of(path: Path, number: int, words: Sequence[str]) -> Grant:
     wrong = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
     if wrong or not scopes:
         raise SettingsError(
-            f"{path}:{number}: expected scopes out of admin, ingest:<stream>, read:<query>" + (f", found {wrong[0]!r}" if wrong else "")
+            f"{path}:{number}: expected scopes out of admin, metrics, ingest:<stream>, read:<query>" + (f", found {wrong[0]!r}" if wrong else "")
         )
     return Grant(bytes.fromhex(digest), frozenset(scopes))

@@ -1,10 +1,9 @@
 """Runs the app under uvicorn until a signal."""
 
 import asyncio
-import logging
+import resource
 import signal
 import socket
-import sys
 import threading
 import time
 
@@ -14,6 +13,8 @@ from fastapi import FastAPI
 from engine.entries import Micros
 from pipeline.log import LogWriter
 from server.app import create_app
+from server.connections import end_when_unanswered, timely
+from server.logs import log_to_stderr
 from server.security import Gate, load_grants
 from server.service import Service, running
 from server.settings import Settings, SettingsError
@@ -58,8 +59,9 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings) -> int:
     """Exit code 0 after an orderly stop. Raises: SettingsError for an address that cannot be had; Locked and Corrupt."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    log_to_stderr(settings.log_format)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     with listen(settings) as listener, LogWriter(settings.data, clock) as log:
         server = Server(settings, log, listener)
         server.run(sockets=[listener])
@@ -69,6 +71,7 @@ def serve(settings: Settings) -> int:
 def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=timely(settings.header_s),
         ws="websockets-sansio",
         ws_max_size=settings.max_frame * _LARGER,
         ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either
@@ -83,8 +86,10 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
 def listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
     except OSError as error:
         raise SettingsError(
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with --port, 0 for any"
         ) from None
+    end_when_unanswered(listener, settings.stall_s + _GRACE_S)
+    return listener

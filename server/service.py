@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -20,10 +20,12 @@ from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
+from server.audit import Audit
 from server.compiled import forget, shape
 from server.pages import Line, Page, Pages
 from server.problems import unknown
 from server.progress import Progress, Timeline
+from server.seats import Seats
 from server.security import Gate
 from server.settings import Settings
 
@@ -46,6 +48,21 @@ class Runner(Protocol):
     def on_commit(self, callback: Callable[[int], None]) -> None: ...
 
 
+@dataclass(slots=True)
+class _Bell:
+    """Of one registration that is followed: how many follow it, its solutions when it last rang, and the generation of then."""
+
+    followers: int = 0
+    count: int = 0
+    rung: int = 0
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def ring(self, generation: int) -> None:
+        self.rung = generation
+        self.event.set()
+        self.event = asyncio.Event()
+
+
 class Service:
     """One per app; lives on its event loop."""
 
@@ -55,20 +72,39 @@ class Service:
         self.late_lock = asyncio.Lock()  # a LogReader serves one thread at a time
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
+        self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
-        self.expecting = False  # whether the runner's thread has called for `notify`
+        self.expecting = False  # whether the runner's thread has called for `committed`
         self.failure = ""  # why the runner did not start
         self.generation = 0
         self._timeline = Timeline()
         self._resampling = False
         self._news = asyncio.Event()
         self._pages: dict[int, Pages] = {}
+        self._bells: dict[int, _Bell] = {}
+        self._changes = 0
+        self._known_progress: tuple[int, dict[int, Progress | None]] = (0, {})
 
     # ------------------------------------------------------------ news
     def notify(self) -> None:
         """Something may be new: wake all who wait. On the event loop only."""
+        self._advance()
+        for bell in self._bells.values():
+            bell.ring(self.generation)
+
+    def committed(self) -> None:
+        """The runner has published something: wake those who wait for anything, and the followers whom it concerns. On the event loop only."""
         self.expecting = False
+        self._advance()
+        counts, changes = self.solutions.counts(self._bells), len(self.solutions.changes)
+        for registered, bell in self._bells.items():
+            if counts[registered] != bell.count or changes != self._changes:
+                bell.count = counts[registered]
+                bell.ring(self.generation)
+        self._changes = changes
+
+    def _advance(self) -> None:
         self.generation += 1
         loop = asyncio.get_running_loop()
         if not self._timeline.sample(self.log.catalogue, loop.time()) and not self._resampling:
@@ -79,7 +115,7 @@ class Service:
 
     def _resample(self) -> None:
         self._resampling = False
-        self.notify()
+        self._advance()
 
     async def news(self, seen: int, within_s: float) -> bool:
         """Wait until `generation` is beyond `seen`; False after `within_s` seconds."""
@@ -91,6 +127,30 @@ class Service:
         except TimeoutError:
             return False
         return True
+
+    @contextlib.contextmanager
+    def following(self, registration: Registration) -> Iterator[None]:
+        """Of this registration `news_of` is asked meanwhile."""
+        bell = self._bells.setdefault(registration.registered, _Bell(rung=self.generation))
+        bell.followers += 1
+        try:
+            yield
+        finally:
+            bell.followers -= 1
+            if not bell.followers:
+                del self._bells[registration.registered]
+
+    def rung(self, registration: Registration) -> int:
+        """The generation in which something of it was last new: what was read since then still holds."""
+        return self._bells[registration.registered].rung
+
+    async def news_of(self, registration: Registration, rung: int, within_s: float) -> None:
+        """Wait until something of it is newer than `rung` says; `within_s` seconds at most."""
+        bell = self._bells[registration.registered]
+        if bell.rung == rung:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await bell.event.wait()
 
     # ------------------------------------------------------------ what there is
     def stream(self, name: str) -> Stream:
@@ -131,7 +191,8 @@ class Service:
     def _page(self, registration: Registration, form: Form, after: str | None, limit: int) -> Page:
         found = self.solutions.read(registration.registered, after, limit)
         ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
-        return tuple(map(Line, ids, ndjson(found, {registration.name: form}).each()))
+        texts = ndjson(found, {registration.name: form}).each()
+        return tuple(Line(id_, text, f'{{"solution":{text}}}') for id_, text in zip(ids, texts, strict=True))
 
     def forget(self, registration: Registration) -> None:
         """What is kept of a query that was dropped."""
@@ -142,8 +203,24 @@ class Service:
         """What the engine keeps, as its runner last told."""
         return read_report(self.settings.data)
 
+    @property
+    def lag(self) -> int:
+        """Entries of the log whose solutions are not published yet."""
+        return max(self.log.head() - self.solutions.position, 0)
+
+    @property
+    def overtaxed(self) -> bool:
+        """Whether events have to wait for the runner."""
+        return 0 < self.settings.max_lag < self.lag
+
     def progress(self, registration: Registration) -> Progress | None:
-        return self._timeline.progress(self.solutions.position, registration, self.queries())
+        """Found once for all who follow the query."""
+        if self._known_progress[0] != self.generation:
+            self._known_progress = (self.generation, {})
+        known = self._known_progress[1]
+        if registration.registered not in known:
+            known[registration.registered] = self._timeline.progress(self.solutions.position, registration, self.queries())
+        return known[registration.registered]
 
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
@@ -187,7 +264,7 @@ async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, l
             return
         service.expecting = True
         with contextlib.suppress(RuntimeError):  # the loop may be closed when the runner's last commit comes
-            loop.call_soon_threadsafe(service.notify)
+            loop.call_soon_threadsafe(service.committed)
 
     service.runner.on_commit(on_commit)
     begun = asyncio.create_task(asyncio.to_thread(_begin, service))

@@ -69,7 +69,6 @@ class Settings:
     max_body: int = _setting(64 << 20, _count, "bytes of a body of events")
     max_frame: int = _setting(16 << 20, _count, "bytes of a WebSocket frame")
     max_query: int = _setting(256 << 10, _count, "bytes of a query, or of a JSON body")
-    max_depth: int = _setting(64, _count, "arrays and objects of a JSON body inside each other")
     max_queries: int = _setting(10_000, _count, "registered queries")
     max_observers: int = _setting(1_000, _count, "webhooks, of all queries together")
     max_subscribers: int = _setting(10_000, _count, "WebSocket and event-stream subscribers of all queries together")

@@ -20,6 +20,7 @@ from server.names import Name, encoded
 from server.negotiation import choose
 from server.problems import bad_request, described
 from server.progress import Progress
+from server.seats import EVENT_STREAM
 from server.service import Service
 from server.subscriptions import End, Idle, follow
 
@@ -112,6 +113,7 @@ async def _pull(service: Service, registration: Registration, after: str | None,
     responses=described(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
+        HTTPStatus.TOO_MANY_REQUESTS,
         success={200: {"description": "Events whose id is the solution's", "content": {_EVENT_STREAM: {"schema": {"type": "string"}}}}},
     ),
     response_class=Response,
@@ -128,6 +130,7 @@ async def get_events(
         await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
     except ValueError as error:
         raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=name) from None
+    service.seats.check(registration.registered)
     return StreamingResponse(
         _events(service, registration, last), media_type=_EVENT_STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
@@ -135,14 +138,16 @@ async def get_events(
 
 async def _events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
     yield _RETRY
-    async for word in follow(service, registration, after, service.settings.comment_s):
-        match word:
-            case Idle():
-                yield ": \n\n"
-            case Progress():
-                pass  # an event without an id would be taken for a solution
-            case End():
-                yield f": {word.value}\n\n"
-                return
-            case page:
-                yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)
+    with service.seats.follower(EVENT_STREAM, registration.registered):
+        async for word in follow(service, registration, after, service.settings.comment_s):
+            match word:
+                case Idle():
+                    yield ": \n\n"
+                case Progress():
+                    pass  # an event without an id would be taken for a solution
+                case End():
+                    yield f": {word.value}\n\n"
+                    return
+                case page:
+                    service.seats.sent[EVENT_STREAM] += len(page)
+                    yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)

@@ -173,14 +173,19 @@ async def post_events(
     end: str | None = None,
     idempotency_key: Annotated[str | None, Header(description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", "encoded bodies are not taken", expected="no Content-Encoding"))
+    if service.overtaxed:
+        raise Fault(_behind(service))
     if not media_type(request):
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(at, start, end)
     body = await read_body(request, service.settings.max_body)
     ack = await _append(service, name, body, request.headers["content-type"], default, idempotency_key)
     return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late)
+
+
+def _behind(service: Service) -> Problem:
+    detail = f"the runner is {service.lag} entries behind, more than max_lag={service.settings.max_lag}; send the body again later"
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
 
 
 async def _append(service: Service, stream: str, body: bytes, media: str, default: Interval | None, key: str | None) -> Ack:

@@ -34,29 +34,35 @@ async def follow(service: Service, registration: Registration, after: str | None
 
     Raises: ValueError for an `after` that is no id.
     """
+    with service.following(registration):
+        async for word in _words(service, registration, after, idle_s):
+            yield word
+
+
+async def _words(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
     pages, loop, every_s = service.pages(registration), asyncio.get_running_loop(), service.settings.progress_s
-    last, said, said_s, caught_up = after, None, -every_s, False
+    last, said, caught_up = after, None, False
+    told_s = loop.time()
+    said_s = told_s - every_s
     while True:
-        seen = service.generation  # this and what follows come before the page is read: they hold if it turns out empty
+        rung = service.rung(registration)  # this and what follows come before the page is read: they hold if it turns out empty
         end = _end(service, registration)
-        wait_s = said_s + every_s - loop.time()
-        progress = service.progress(registration) if end is None and wait_s <= 0 else said
-        page = await pages.after(last, seen)
+        progress = service.progress(registration) if end is None and loop.time() >= said_s + every_s else said
+        page = await pages.after(last, rung)
         if page:
-            last = page[-1].id
+            last, told_s = page[-1].id, loop.time()
             yield page
             continue
         if end is not None:
             yield end
             return
-        if not caught_up:
-            caught_up = True
+        if not caught_up or loop.time() >= told_s + idle_s:
+            caught_up, told_s = True, loop.time()
             yield Idle()
         if progress is not None and progress != said:
             said, said_s = progress, loop.time()
             yield progress
-        elif not await service.news(seen, wait_s if wait_s > 0 else idle_s) and wait_s <= 0:
-            yield Idle()
+        await service.news_of(registration, rung, min(every_s, idle_s))
 
 
 def _end(service: Service, registration: Registration) -> End | None:

@@ -66,7 +66,7 @@ class TestSettings:
             pytest.param('{"description": 1}', "invalid-member", id="no string"),
             pytest.param(r'{"description": "half \ud800"}', "invalid-member", id="half of a surrogate pair"),
             pytest.param("[]", "malformed-json", id="no object"),
-            pytest.param("[" * 9_000, "malformed-json", id="nested too deeply"),
+            pytest.param("[" * 9_000, "too-deep", id="nested too deeply"),
             pytest.param('{"max_delay": ' + "1" * 5_000 + "}", "malformed-json", id="too many digits"),
             pytest.param(b"\xff", "bad-encoding", id="no UTF-8"),
         ],

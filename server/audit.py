@@ -1,0 +1,30 @@
+"""The audit: who changed what, when and from where, one JSON object a line in `audit.ndjson` of the data directory."""
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.entries import Micros
+from pipeline.times import iso
+
+_log = logging.getLogger("epsparql.audit")
+
+
+class Audit:
+    """Of more than `limit` bytes the file becomes `audit.1.ndjson`, in place of an older one."""
+
+    def __init__(self, data: Path, limit: int) -> None:
+        self._path, self._older, self._limit = data / "audit.ndjson", data / "audit.1.ndjson", limit
+
+    def tell(self, at: Micros, about: Mapping[str, object]) -> None:
+        """Append a line. What cannot be written is logged: the change was made."""
+        line = json.dumps({"time": iso(at)} | dict(about), ensure_ascii=False) + "\n"
+        try:
+            with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(line)
+                full = file.tell() >= self._limit
+            if full:
+                self._path.replace(self._older)
+        except OSError:
+            _log.exception("the audit cannot be written; it lacks %s", line)
