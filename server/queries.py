@@ -29,7 +29,7 @@ from server.settings import Settings
 router = APIRouter(tags=["queries"])
 SPARQL = "application/sparql-query"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
-_DEFAULT_GRAPHS = ("all", "unnamed")
+DEFAULT_GRAPHS = ("all", "unnamed")
 _NO_QUERY = described(HTTPStatus.NOT_FOUND)
 
 
@@ -180,7 +180,7 @@ async def put_query(
     response: Response,
     service: Shared,
     policy: str = UNRESTRICTED,
-    default_graph: str = _DEFAULT_GRAPHS[0],
+    default_graph: str = DEFAULT_GRAPHS[0],
     from_: Annotated[str, Query(alias="from")] = "now",
     replace: Annotated[bool, Query(description="Drop a different query of this name and start a new solution log")] = False,
 ) -> QueryDocument:
@@ -204,7 +204,7 @@ async def post_query(
     service: Shared,
     name: str | None = None,
     policy: str = UNRESTRICTED,
-    default_graph: str = _DEFAULT_GRAPHS[0],
+    default_graph: str = DEFAULT_GRAPHS[0],
     from_: Annotated[str, Query(alias="from")] = "now",
 ) -> QueryDocument:
     wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
@@ -233,7 +233,7 @@ async def _wish(request: Request, service: Service, options: dict[str, str], nam
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
     policy = _one_of("policy", text_member(found, "policy", options["policy"]), POLICIES, name)
-    default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), _DEFAULT_GRAPHS, name)
+    default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), DEFAULT_GRAPHS, name)
     start = found.get("from", options["from"])
     if start != "now":
         raise unsupported(f"from {start!r} is not offered by this version: a query reads from 'now'", query=name)

@@ -1,0 +1,172 @@
+/** The server's HTTP interface, as openapi.yaml describes it; only what the console calls. */
+
+export interface Problem {
+  status: number;
+  code: string;
+  detail: string;
+  line?: number;
+  column?: number;
+  expected?: string;
+}
+
+/** What the server refused, or `code` "unreachable" where it did not answer. */
+export class Refused extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail);
+  }
+}
+
+export interface Memory {
+  goals: number;
+  state_bytes: number;
+}
+
+export interface QuerySummary {
+  name: string;
+  query: string;
+  policy: string;
+  default_graph: string;
+  state: "running" | "paused" | "completed" | "failed";
+  reason: string | null;
+  registered: number;
+  solutions: number;
+  last: string | null;
+  lag: number;
+  memory: Memory | null;
+}
+
+export interface StreamDocument {
+  name: string;
+  description: string;
+  max_delay: string;
+  idle_timeout: string | null;
+  max_ahead: string | null;
+  latest: string | null;
+  watermark: string | null;
+  finished: boolean;
+  accepted: number;
+  late: number;
+}
+
+export interface Mark {
+  code: string;
+  message: string;
+  line: number | null;
+  column: number | null;
+  end_line: number | null;
+  end_column: number | null;
+  expected: string | null;
+}
+
+export interface PlanStep {
+  operator: string;
+  detail: string;
+  on: string[];
+  checks: string[];
+  within: { duration: string; pushed_down: boolean } | null;
+  filters: { condition: string; by: "kernel" | "host"; pushed_down: boolean }[];
+  keeps: { side: string; time: string }[];
+  inputs: number[];
+}
+
+export interface PlanDocument {
+  query: string;
+  plan: PlanStep[];
+  partition: { key: string | null; reason: string };
+  unbounded: string[];
+}
+
+export interface CheckDocument {
+  errors: Mark[];
+  warnings: Mark[];
+  plan: PlanDocument | null;
+}
+
+export interface GoalsDocument {
+  offset: number;
+  goals: number;
+  state_bytes: number;
+  operators: { operator: string; on: string[]; sides: { side: string; goals: number; oldest: string | null }[]; state_bytes: number }[];
+}
+
+export interface Term {
+  type: "uri" | "literal" | "bnode";
+  value: string;
+  datatype?: string;
+  "xml:lang"?: string;
+}
+
+export interface Wish {
+  query: string;
+  policy: string;
+  default_graph: string;
+}
+
+const TOKEN = "epsparql.token";
+
+export const token = {
+  get: () => sessionStorage.getItem(TOKEN) ?? "",
+  set: (text: string) => (text ? sessionStorage.setItem(TOKEN, text) : sessionStorage.removeItem(TOKEN)),
+};
+
+/** Paths are relative, so the console also works below a proxy's prefix. Throws: Refused. */
+export async function request(method: string, path: string, options: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(options.headers);
+  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
+  let response: Response;
+  try {
+    response = await fetch(path, { ...options, method, headers, cache: "no-store" });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Refused({ status: 0, code: "unreachable", detail: "the server does not answer" });
+  }
+  if (!response.ok) throw new Refused(await problemOf(response));
+  return response;
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const body: unknown = await response.json().catch(() => null);
+  if (body !== null && typeof body === "object" && "detail" in body) return body as Problem;
+  return { status: response.status, code: "http", detail: `the server answered ${response.status} ${response.statusText}` };
+}
+
+async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const options: RequestInit = signal ? { signal } : {};
+  if (body !== undefined) Object.assign(options, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+  return (await request(method, path, options)).json() as Promise<T>;
+}
+
+const query = (name: string) => `queries/${encodeURIComponent(name)}`;
+const stream = (name: string) => `streams/${encodeURIComponent(name)}`;
+const ontology = (name: string) => `ontologies/${encodeURIComponent(name)}`;
+
+export const api = {
+  ready: () => json<{ runner: string; lag: number }>("GET", "readyz"),
+  queries: () => json<{ queries: QuerySummary[] }>("GET", "queries"),
+  query: (name: string) => json<QuerySummary & { warnings: Mark[] }>("GET", query(name)),
+  register: (name: string, wish: Wish, replace: boolean) => json<QuerySummary>("PUT", query(name) + (replace ? "?replace=true" : ""), wish),
+  drop: (name: string) => request("DELETE", query(name)),
+  pause: (name: string) => request("POST", `${query(name)}/pause`),
+  resume: (name: string) => request("POST", `${query(name)}/resume`),
+  check: (wish: Wish & { name: string }, signal: AbortSignal) => json<CheckDocument>("POST", "check", wish, signal),
+  plan: (name: string) => json<PlanDocument>("GET", `${query(name)}/plan`),
+  goals: (name: string) => json<GoalsDocument>("GET", `${query(name)}/goals`),
+  first: async (name: string) => (await request("GET", `${query(name)}/solutions?limit=1`, { headers: { Accept: "application/x-ndjson" } })).text(),
+  events: (name: string, after: string | null, signal: AbortSignal) =>
+    request("GET", `${query(name)}/events${after ? `?after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
+  why: (name: string, id: string) => json<unknown>("GET", `${query(name)}/solutions/${encodeURIComponent(id)}/why`),
+  streams: () => json<{ streams: StreamDocument[] }>("GET", "streams"),
+  putStream: (name: string, settings: object) => json<StreamDocument>("PUT", stream(name), settings),
+  finish: (name: string) => request("POST", `${stream(name)}/finish`),
+  dropStream: (name: string) => request("DELETE", stream(name)),
+  late: async (name: string) => (await request("GET", `${stream(name)}/late?limit=200`)).text(),
+  send: async (name: string, body: string, mediaType: string, key?: string) => {
+    const headers = { "Content-Type": mediaType, ...(key ? { "Idempotency-Key": key } : {}) };
+    return (await request("POST", `${stream(name)}/events`, { body, headers })).json() as Promise<{ accepted: number; late: number }>;
+  },
+  ontologies: () => json<unknown>("GET", "ontologies"),
+  readOntology: async (name: string) => (await request("GET", ontology(name), { headers: { Accept: "application/n-triples" } })).text(),
+  loadOntology: (name: string, body: Blob | string, mediaType: string, add: boolean) =>
+    request(add ? "POST" : "PUT", ontology(name), { body, headers: { "Content-Type": mediaType } }),
+  dropOntology: (name: string) => request("DELETE", ontology(name)),
+};

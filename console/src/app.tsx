@@ -1,0 +1,105 @@
+/** The page. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { KeysDialog, TokenDialog } from "./dialogs";
+import { Editor, type EditorHost } from "./editor";
+import { blank, Gallery } from "./gallery";
+import { Ontologies } from "./ontologies";
+import { PlayBar } from "./playbar";
+import { Rail } from "./rail";
+import { Divider, pane, Results, useSplit } from "./results";
+import { notice, overlay, trouble, view } from "./state";
+import { Stream } from "./stream";
+import { open, tab, tabs } from "./tabs";
+import { theme, turn } from "./theme";
+import { run, Tabs, Toolbar, Verdict } from "./toolbar";
+
+const SPLIT = "epsparql.editor";
+
+export function App() {
+  useEffect(() => shortcuts(), []);
+  const shown = view.value;
+  return (
+    <div class="frame">
+      <Rail />
+      <main>
+        <div class="masthead">
+          <button type="button" class="plain burger" aria-label="Queries and streams" onClick={() => (overlay.value = overlay.value === "rail" ? "" : "rail")}>
+            ☰
+          </button>
+          <Tabs />
+          <button type="button" class="plain theme" onClick={turn} title="Light, dark, or as the system has it" aria-label={`Theme: ${theme.value}`}>
+            {{ system: "◐", light: "○", dark: "●" }[theme.value]}
+          </button>
+        </div>
+        {trouble.value && <Trouble />}
+        {shown.kind === "stream" && <Stream name={shown.name} />}
+        {shown.kind === "ontologies" && <Ontologies />}
+        {(shown.kind === "examples" || (shown.kind === "query" && !tab.value)) && <Gallery />}
+        {shown.kind === "query" && tab.value && <Work />}
+        <PlayBar />
+      </main>
+      {notice.value && (
+        <div class={`notice ${notice.value.kind}`} role={notice.value.kind === "fault" ? "alert" : "status"}>
+          {notice.value.text}
+          <button type="button" class="plain" aria-label="Dismiss" onClick={() => (notice.value = null)}>
+            ×
+          </button>
+        </div>
+      )}
+      {overlay.value === "token" && <TokenDialog />}
+      {overlay.value === "keys" && <KeysDialog />}
+    </div>
+  );
+}
+
+function Work() {
+  const box = useRef<HTMLDivElement>(null);
+  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.36);
+  const drag = useSplit(box, setShare, SPLIT);
+  return (
+    <>
+      <Toolbar />
+      <div class="work" ref={box} style={{ gridTemplateRows: `minmax(80px, ${share}fr) auto 7px minmax(160px, ${1 - share}fr)` }}>
+        <Editor run={() => void run()} />
+        <Verdict />
+        <Divider label="Editor above, results below" share={share} set={setShare} drag={drag} />
+        <Results />
+      </div>
+    </>
+  );
+}
+
+function Trouble() {
+  const now = trouble.value!;
+  return (
+    <p class={`trouble ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
+      {now.detail}
+      {(now.code === "no-token" || now.code === "not-allowed") && (
+        <button type="button" onClick={() => (overlay.value = "token")}>
+          Enter a token
+        </button>
+      )}
+    </p>
+  );
+}
+
+/** With Alt, so that they also work while somebody writes. */
+function shortcuts(): () => void {
+  const on = (event: KeyboardEvent) => {
+    const writing = event.target instanceof HTMLElement && (event.target.closest("input, textarea, select, .editor") !== null || event.target.isContentEditable);
+    if (event.key === "?" && !writing) overlay.value = "keys";
+    else if (event.altKey && /^Digit[1-9]$/.test(event.code)) {
+      open.value = tabs.value[Number(event.code[5]) - 1]?.key ?? open.value;
+      view.value = { kind: "query" };
+    } else if (event.altKey && event.code === "KeyN") blank();
+    else if (event.altKey && event.code === "KeyS") pane.value = "solutions";
+    else if (event.altKey && event.code === "KeyP") pane.value = "plan";
+    else if (event.altKey && event.code === "KeyE") document.querySelector<EditorHost>(".editor")?.editor?.focus();
+    else if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && !event.defaultPrevented) void run();
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", on);
+  return () => removeEventListener("keydown", on);
+}

@@ -1,0 +1,65 @@
+/** The server's word on the text in the editor, asked for when the writer pauses. */
+
+import { effect, signal } from "@preact/signals";
+import { api, type CheckDocument, type Mark, Refused } from "./api";
+import { tab } from "./tabs";
+
+const PAUSE_MS = 250;
+
+export interface Checked extends CheckDocument {
+  /** What was looked at; the marks hold for this text alone. */
+  text: string;
+}
+
+export const checked = signal<Checked | null>(null);
+
+let control = new AbortController();
+let waiting = 0;
+let seen = "";
+
+effect(() => {
+  const now = tab.value;
+  const key = now ? JSON.stringify([now.key, now.query, now.policy, now.default_graph, now.name]) : "";
+  if (key === seen) return;
+  seen = key;
+  clearTimeout(waiting);
+  control.abort();
+  if (!now?.query.trim()) {
+    checked.value = null;
+    return;
+  }
+  waiting = window.setTimeout(() => void look(now.query, now.policy, now.default_graph, now.name), PAUSE_MS);
+});
+
+/** Look again though the text is the same, as after the token changed. */
+export function lookAgain(): void {
+  const now = tab.peek();
+  if (now?.query.trim()) void look(now.query, now.policy, now.default_graph, now.name);
+}
+
+async function look(query: string, policy: string, default_graph: string, name: string): Promise<void> {
+  control = new AbortController();
+  try {
+    const found = await api.check({ query, policy, default_graph, name }, control.signal);
+    checked.value = { ...found, text: query };
+  } catch (error) {
+    if (error instanceof Refused) checked.value = null;
+  }
+}
+
+/** Where a mark lies in the text, in UTF-16 units as editors count; the server counts code points. */
+export function range(mark: Mark, text: string): [from: number, to: number] {
+  if (mark.line === null || mark.column === null) return [0, 0];
+  const from = offset(text, mark.line, mark.column);
+  const to = mark.end_line === null || mark.end_column === null ? from : offset(text, mark.end_line, mark.end_column);
+  if (to > from) return [from, to];
+  const word = /^[\w:?.-]+|^\S/u.exec(text.slice(from));
+  return word ? [from, from + word[0].length] : [Math.max(0, text.slice(0, from).trimEnd().length - 1), from];
+}
+
+function offset(text: string, line: number, column: number): number {
+  const lines = text.split("\n");
+  const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  const points = [...(lines[line - 1] ?? "")].slice(0, column - 1);
+  return before + points.join("").length;
+}

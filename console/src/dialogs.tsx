@@ -1,0 +1,109 @@
+/** The two dialogs: the token, and the keys. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { token } from "./api";
+import { lookAgain } from "./checks";
+import { overlay, trouble, useToken } from "./state";
+
+function Dialog({ title, children }: { title: string; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current!.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label={title} onClose={() => (overlay.value = "")} onClick={(event) => event.target === dialog.current && dialog.current?.close()}>
+      <h2>{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+export function TokenDialog() {
+  const [text, setText] = useState(token.get());
+  const enter = (event: Event) => {
+    event.preventDefault();
+    useToken(text);
+    lookAgain();
+    overlay.value = "";
+  };
+  return (
+    <Dialog title="Token">
+      <form onSubmit={enter}>
+        <p class="quiet">
+          {trouble.value?.code === "no-token" ? "This server asks for a bearer token." : "Sent with every request, and forgotten when this tab is closed."} The console needs the scope{" "}
+          <code>admin</code>.
+        </p>
+        <input type="password" aria-label="Bearer token" autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <div class="buttons">
+          <button type="submit" class="primary">
+            Use it
+          </button>
+          <button type="button" onClick={() => (overlay.value = "")}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+const KEYS: [string, [string, string][]][] = [
+  [
+    "Everywhere",
+    [
+      ["Ctrl Enter", "run the query of the open tab"],
+      ["Alt N", "new query"],
+      ["Alt 1 … 9", "the tab of this number"],
+      ["Alt S / Alt P", "solutions / plan"],
+      ["Alt E", "into the editor (Escape, then Tab, leaves it)"],
+      ["?", "these keys"],
+    ],
+  ],
+  [
+    "Timeline",
+    [
+      ["wheel, + −", "zoom"],
+      ["drag, ← →", "move"],
+      ["0", "everything"],
+      ["F", "follow the newest"],
+      ["N / P", "next / previous solution"],
+    ],
+  ],
+  [
+    "Editor",
+    [
+      ["Ctrl Space", "complete"],
+      ["F8", "to the next fault"],
+      ["Ctrl F", "find"],
+      ["Ctrl /", "comment"],
+    ],
+  ],
+];
+
+export function KeysDialog() {
+  return (
+    <Dialog title="Keys">
+      <div class="keys">
+        {KEYS.map(([where, pairs]) => (
+          <section key={where}>
+            <h3>{where}</h3>
+            <dl>
+              {pairs.map(([keys, does]) => (
+                <div key={keys}>
+                  <dt>
+                    <kbd>{keys}</kbd>
+                  </dt>
+                  <dd>{does}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </Dialog>
+  );
+}

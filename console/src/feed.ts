@@ -1,0 +1,66 @@
+/** A query's solutions by server-sent events, read with fetch: an EventSource could not send the token. */
+
+import { api, Refused } from "./api";
+
+const SLOWEST_MS = 5000;
+
+export interface Event {
+  id: string;
+  data: string;
+}
+
+export type Standing = "connecting" | "live" | "waiting" | "ended" | "gone";
+
+/** Follows until `signal` aborts; each time the connection breaks it goes on after the last id. */
+export async function follow(
+  name: string,
+  after: string | null,
+  take: (events: Event[]) => void,
+  tell: (standing: Standing, why?: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let last = after;
+  let pause = 250;
+  while (!signal.aborted) {
+    tell("connecting");
+    try {
+      const response = await api.events(name, last, signal);
+      tell("live");
+      pause = 250;
+      const end = await read(response, (events) => {
+        last = events[events.length - 1]!.id;
+        take(events);
+      });
+      if (end === "the query is completed" || end === "the query failed") return tell("ended", end);
+      if (end === "the query was dropped") return tell("gone", end);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Refused && error.problem.status >= 400 && error.problem.status < 500) return tell("gone", error.message);
+    }
+    tell("waiting", "the connection broke; it goes on after the last solution seen");
+    await new Promise((done) => setTimeout(done, pause));
+    pause = Math.min(pause * 2, SLOWEST_MS);
+  }
+}
+
+/** Up to the end of the response; returns its last comment, by which the server says why it ended. */
+async function read(response: Response, take: (events: Event[]) => void): Promise<string> {
+  let rest = "";
+  let comment = "";
+  const decoder = new TextDecoder();
+  const reader = response.body!.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return comment;
+    const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
+    rest = blocks.pop() ?? "";
+    const events: Event[] = [];
+    for (const block of blocks) {
+      if (block.startsWith(":")) comment = block.slice(1).trim() || comment;
+      const id = /^id: (.*)$/m.exec(block);
+      const data = /^data: (.*)$/m.exec(block);
+      if (id && data) events.push({ id: id[1]!, data: data[1]! });
+    }
+    if (events.length) take(events);
+  }
+}

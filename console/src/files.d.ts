@@ -1,0 +1,1 @@
+declare module "*.csv?url" { const url: string; export default url; }

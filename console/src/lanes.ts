@@ -1,0 +1,74 @@
+/** Where intervals go: groups by the value of a variable, and in each group as few lanes as keep them apart. */
+
+import type { Term } from "./api";
+import type { Row } from "./solutions";
+
+const MOST_GROUPS = 24;
+
+export interface Placed {
+  row: Row;
+  group: number;
+  lane: number;
+}
+
+export interface Lanes {
+  groups: { key: string; term: Term | undefined; lanes: number }[];
+  placed: Placed[];
+}
+
+/** `apart`: the least gap, in milliseconds, between two intervals of one lane. More groups than can be told apart are one, named "others". */
+export function pack(rows: readonly Row[], by: string | null, apart: number, mostLanes: number): Lanes {
+  const groups: { key: string; term: Term | undefined; lanes: number; ends: number[] }[] = [];
+  const numbers = new Map<string, number>();
+  const placed: Placed[] = [];
+  for (const row of [...rows].sort((a, b) => a.start - b.start)) {
+    if (Number.isNaN(row.end)) continue;
+    const term = by === null ? undefined : row.binding[by];
+    const key = by === null ? "" : (term?.value ?? "");
+    let number = numbers.get(key);
+    if (number === undefined) {
+      const full = groups.length >= MOST_GROUPS;
+      number = full ? MOST_GROUPS : groups.length;
+      numbers.set(key, number);
+      if (!groups[number]) groups[number] = { key: full ? "others" : key, term: full ? undefined : term, lanes: 0, ends: [] };
+    }
+    const group = groups[number]!;
+    const free = group.ends.findIndex((end) => end + apart < row.start);
+    const lane = free >= 0 ? free : Math.min(group.ends.length, mostLanes - 1);
+    group.ends[lane] = Math.max(group.ends[lane] ?? -Infinity, row.end);
+    group.lanes = group.ends.length;
+    placed.push({ row, group: number, lane });
+  }
+  return sorted(groups, placed);
+}
+
+/** Groups in order of their names, so that they keep their places and colours from one drawing to the next. */
+function sorted(groups: Lanes["groups"], placed: Placed[]): Lanes {
+  const order = groups.map((_, k) => k).sort((a, b) => groups[a]!.key.localeCompare(groups[b]!.key, "en", { numeric: true }));
+  const place = new Map(order.map((was, now) => [was, now]));
+  return {
+    groups: order.map((was) => groups[was]!),
+    placed: placed.map((each) => ({ ...each, group: place.get(each.group)! })),
+  };
+}
+
+/** The variables of the rows in order of appearance. */
+export function variables(rows: readonly Row[]): string[] {
+  const found = new Set<string>();
+  for (const row of rows.length > 400 ? [...rows.slice(0, 200), ...rows.slice(-200)] : rows) for (const name of Object.keys(row.binding)) found.add(name);
+  return [...found];
+}
+
+/** The variable that parts the rows best: few values but more than one, names rather than numbers. */
+export function natural(rows: readonly Row[]): string | null {
+  const sample = rows.slice(-500);
+  let best: { name: string; score: number } | null = null;
+  for (const name of variables(sample)) {
+    const values = new Set(sample.map((row) => row.binding[name]?.value ?? ""));
+    if (values.size > MOST_GROUPS) continue;
+    const named = sample.some((row) => row.binding[name]?.type === "uri") ? 2 : 0;
+    const score = named + (values.size > 1 ? 1 : 0);
+    if (!best || score > best.score) best = { name, score };
+  }
+  return best && best.score > 0 ? best.name : null;
+}

@@ -1,0 +1,86 @@
+/** Where the steps of a plan stand: scans at the left, the query at the right, each step beside the middle of what feeds it. */
+
+import type { PlanDocument, PlanStep } from "./api";
+
+export const WIDTH = 216;
+const [ACROSS, DOWN] = [44, 14];
+const LINE = 16;
+const LONG = 34;
+
+export interface Node {
+  step: PlanStep;
+  lines: string[];
+  x: number;
+  y: number;
+  h: number;
+}
+
+export interface Graph {
+  nodes: Node[];
+  /** Pairs of places in `nodes`: what feeds, what is fed, and whether it goes round. */
+  edges: { from: number; to: number; back: boolean }[];
+  width: number;
+  height: number;
+}
+
+/** What a box tells, each line cut to the box's width. */
+function lines(step: PlanStep): string[] {
+  const found = [
+    step.detail,
+    step.on.length ? `on ${step.on.join(" ")}` : "",
+    step.checks.length ? `compatible in ${step.checks.join(" ")}` : "",
+    step.within ? `within ${step.within.duration}` : "",
+    ...step.filters.map((filter) => `${filter.by === "host" ? "exactly " : ""}${filter.condition}`),
+    ...step.keeps.map((kept) => `${kept.side}: ${kept.time}`),
+  ].filter(Boolean);
+  return found.flatMap((line) => (line.length > LONG ? [line.slice(0, LONG), cut(line.slice(LONG))] : [line]));
+}
+
+const cut = (text: string) => (text.length > LONG ? `${text.slice(0, LONG - 1)}…` : text);
+
+export function arranged(plan: PlanDocument): Graph {
+  const steps = plan.plan;
+  const depth = depths(steps);
+  const deepest = Math.max(0, ...depth);
+  const nodes: Node[] = steps.map((step, k) => {
+    const told = lines(step);
+    return { step, lines: told, x: (deepest - depth[k]!) * (WIDTH + ACROSS), y: 0, h: 34 + told.length * LINE + (told.length ? 6 : 0) };
+  });
+  const edges = steps.flatMap((step, to) => step.inputs.map((from) => ({ from, to, back: depth[from]! <= depth[to]! })));
+  const bottoms = new Array<number>(deepest + 1).fill(-DOWN);
+  const done = new Set<number>();
+  place(0);
+  return { nodes, edges, width: (deepest + 1) * (WIDTH + ACROSS) - ACROSS, height: Math.max(0, ...nodes.map((node) => node.y + node.h)) };
+
+  /** Below all that stands in its column; what feeds a step is placed before it, without recursion, for plans are deep. */
+  function place(root: number): void {
+    const pending = [root];
+    while (pending.length) {
+      const at = pending[pending.length - 1]!;
+      const below = steps[at]!.inputs.filter((input) => depth[input]! > depth[at]!);
+      const missing = below.filter((input) => !done.has(input));
+      if (missing.length) {
+        pending.push(...missing.reverse());
+        continue;
+      }
+      pending.pop();
+      if (done.has(at)) continue;
+      done.add(at);
+      const node = nodes[at]!;
+      const column = depth[at]!;
+      const ends = below.map((input) => nodes[input]!);
+      const middle = ends.length ? (Math.min(...ends.map((n) => n.y)) + Math.max(...ends.map((n) => n.y + n.h))) / 2 : Math.max(...bottoms.slice(column)) + DOWN;
+      node.y = Math.max(ends.length ? middle - node.h / 2 : middle, bottoms[column]! + DOWN);
+      bottoms[column] = node.y + node.h;
+    }
+  }
+}
+
+/** The longest way from the query's own step to each; steps are listed before what feeds them, unless a plan goes round. */
+function depths(steps: readonly PlanStep[]): number[] {
+  const found = new Array<number>(steps.length).fill(0);
+  steps.forEach((step, k) => {
+    for (const input of step.inputs) if (input > k) found[input] = Math.max(found[input]!, found[k]! + 1);
+  });
+  return found;
+}

@@ -1,0 +1,160 @@
+/** What the open query has found, and how it works. */
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { bytes, count, rate } from "./format";
+import { Plan } from "./plan";
+import { selected } from "./selection";
+import { fromBeginning, rows, standing, truncated, watch, WINDOW } from "./solutions";
+import { queries, rateOf, registered, streams } from "./state";
+import { Table } from "./table";
+import { tab } from "./tabs";
+import { Timeline } from "./timeline";
+import { streamsOf } from "./watermark";
+import { Why } from "./why";
+
+export const pane = signal<"solutions" | "plan">("solutions");
+
+export function Results() {
+  const query = registered.value;
+  useEffect(() => {
+    selected.value = null;
+    watch(query);
+  }, [query?.registered, query?.name]);
+  return (
+    <section class="results" aria-label="Results">
+      <div class="bar top">
+        <div class="switch" role="tablist" aria-label="Results">
+          <button type="button" role="tab" aria-selected={pane.value === "solutions"} onClick={() => (pane.value = "solutions")}>
+            Solutions
+          </button>
+          <button type="button" role="tab" aria-selected={pane.value === "plan"} onClick={() => (pane.value = "plan")}>
+            Plan
+          </button>
+        </div>
+        <span class="grow" />
+        {query && <Counts />}
+      </div>
+      <div class="pane">
+        {pane.value === "plan" ? <Plan /> : rows.value.length ? <Found /> : <Nothing />}
+        {selected.value && pane.value === "solutions" && <Why />}
+      </div>
+    </section>
+  );
+}
+
+function Counts() {
+  const query = registered.value!;
+  const { state, why } = standing.value;
+  return (
+    <span class="counts figures">
+      <span class={`state ${query.state}`}>{query.state}</span>
+      <span>
+        <b>{count(query.solutions)}</b> solutions
+      </span>
+      <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
+      {query.memory && (
+        <span class="quiet">
+          {count(query.memory.goals)} partial · {bytes(query.memory.state_bytes)}
+        </span>
+      )}
+      {query.lag > 0 && <span class="quiet">{count(query.lag)} behind</span>}
+      {truncated.value && (
+        <button type="button" class="plain" title={`The newest ${count(WINDOW)} are kept here`} onClick={() => fromBeginning(query)}>
+          read from the first
+        </button>
+      )}
+      <span class={`wire ${state}`} title={why} role="status">
+        {state === "live" ? "live" : state}
+      </span>
+    </span>
+  );
+}
+
+const SPLIT = "epsparql.split";
+
+function Found() {
+  const box = useRef<HTMLDivElement>(null);
+  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.5);
+  const drag = useSplit(box, setShare, SPLIT);
+  return (
+    <div class="found" ref={box} style={{ gridTemplateRows: `minmax(110px, ${share}fr) 7px minmax(80px, ${1 - share}fr)` }}>
+      <Timeline />
+      <Divider label="Timeline above, table below" share={share} set={setShare} drag={drag} />
+      <Table />
+    </div>
+  );
+}
+
+/** A divider that is dragged, or moved with the arrow keys. */
+export function Divider({ label, share, set, drag }: { label: string; share: number; set: (share: number) => void; drag: (event: PointerEvent) => void }) {
+  const move = (event: KeyboardEvent) => {
+    const by = { ArrowUp: -0.05, ArrowDown: 0.05 }[event.key];
+    if (by) set(Math.min(0.85, Math.max(0.15, share + by)));
+  };
+  return (
+    <div
+      class="divider"
+      role="separator"
+      tabIndex={0}
+      aria-orientation="horizontal"
+      aria-label={label}
+      aria-valuenow={Math.round(share * 100)}
+      aria-valuemin={15}
+      aria-valuemax={85}
+      onPointerDown={drag}
+      onKeyDown={move}
+    />
+  );
+}
+
+export function useSplit(box: { current: HTMLElement | null }, set: (share: number) => void, key: string) {
+  return (event: PointerEvent) => {
+    const handle = event.currentTarget as HTMLElement;
+    const { top, height } = box.current!.getBoundingClientRect();
+    const moved = (move: PointerEvent) => {
+      const share = Math.min(0.85, Math.max(0.15, (move.clientY - top) / height));
+      set(share);
+      localStorage.setItem(key, String(share));
+    };
+    handle.setPointerCapture(event.pointerId);
+    handle.addEventListener("pointermove", moved);
+    handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", moved), { once: true });
+  };
+}
+
+/** Why there is nothing yet, and what to do. */
+function Nothing() {
+  const query = registered.value;
+  const text = tab.value?.query ?? "";
+  if (!query)
+    return (
+      <p class="empty">
+        {text.trim() ? (
+          <>
+            Press <kbd>Ctrl</kbd> <kbd>Enter</kbd> to run the query; what it finds appears here with its intervals.
+          </>
+        ) : (
+          <>Solutions appear here once a query runs.</>
+        )}
+      </p>
+    );
+  const read = streamsOf(text);
+  const unfed = read.filter((name) => !streams.value.some((stream) => stream.name === name && stream.accepted > 0));
+  if (unfed.length)
+    return (
+      <div class="empty">
+        <p>
+          {query.name} waits for events on {unfed.map((name) => `<${name}>`).join(", ")}. Send one, or play an example:
+        </p>
+        <pre>{`curl -X POST ${location.origin}/streams/${encodeURIComponent(unfed[0]!)}/events -H 'Content-Type: application/x-ndjson' -d '{"s":"<http://example.org/s>", …}'`}</pre>
+      </div>
+    );
+  const rules = queries.value.some((each) => /\bCONSTRUCT\b/i.test(each.query) && each.name !== query.name);
+  return (
+    <p class="empty">
+      {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${read.map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
+      {rules ? "" : "A query sees what comes after it was registered. "}The plan shows how far its partial solutions are.
+    </p>
+  );
+}

@@ -1,0 +1,119 @@
+/** What the server tells of itself, asked for once a second while somebody looks. */
+
+import { computed, signal } from "@preact/signals";
+import { api, Refused, token, type QuerySummary, type StreamDocument } from "./api";
+import { tab } from "./tabs";
+
+const EVERY_MS = 1000;
+const SAMPLES = 60;
+
+export const queries = signal<readonly QuerySummary[]>([]);
+export const streams = signal<readonly StreamDocument[]>([]);
+/** What stands in the way, if anything: shown until it is gone. */
+export const trouble = signal<{ code: string; detail: string } | null>(null);
+export const asked = signal(false);
+export const runner = signal("");
+export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
+/** What the middle of the page shows: the open tab, the gallery, a stream, or the ontologies. */
+export const view = signal<{ kind: "query" } | { kind: "examples" } | { kind: "stream"; name: string } | { kind: "ontologies" }>({ kind: "query" });
+export const overlay = signal<"" | "token" | "keys" | "rail">("");
+
+/** The registration behind the open tab. */
+export const registered = computed(() => queries.value.find((query) => query.name === tab.value?.name) ?? null);
+
+// ---------------------------------------------------------------- rates
+interface Counter {
+  at: number;
+  count: number;
+  rates: readonly number[];
+}
+export const rates = signal<ReadonlyMap<string, Counter>>(new Map());
+
+function counted(counts: Iterable<[string, number]>, now: number): Map<string, Counter> {
+  const found = new Map<string, Counter>();
+  for (const [key, count] of counts) {
+    const before = rates.value.get(key);
+    const perSecond = before ? (Math.max(0, count - before.count) * 1000) / Math.max(1, now - before.at) : 0;
+    found.set(key, { at: now, count, rates: [...(before?.rates ?? []), perSecond].slice(-SAMPLES) });
+  }
+  return found;
+}
+
+/** Of the last three seconds, so that bodies which come once a second do not flicker. */
+export function rateOf(key: string): number {
+  const latest = rates.value.get(key)?.rates.slice(-3) ?? [];
+  return latest.reduce((sum, each) => sum + each, 0) / Math.max(1, latest.length);
+}
+
+// ---------------------------------------------------------------- asking
+let asking: Promise<void> | null = null;
+
+/** Ask now; shared by all who ask meanwhile. */
+export function refresh(): Promise<void> {
+  asking ??= ask().finally(() => (asking = null));
+  return asking;
+}
+
+async function ask(): Promise<void> {
+  try {
+    const [ready, found, fed] = await Promise.all([api.ready().catch(notReady), api.queries(), api.streams()]);
+    queries.value = found.queries;
+    streams.value = fed.streams;
+    runner.value = ready?.runner ?? "";
+    const now = performance.now();
+    rates.value = counted(
+      [
+        ...found.queries.map((query): [string, number] => [`query ${query.registered}`, query.solutions]),
+        ...fed.streams.map((stream): [string, number] => [`stream ${stream.name}`, stream.accepted]),
+      ],
+      now,
+    );
+    if (ready) trouble.value = null;
+  } catch (error) {
+    const problem = error instanceof Refused ? error.problem : { code: "console", detail: String(error), status: 0 };
+    trouble.value = problem;
+    if (problem.status === 401 && !asked.value) overlay.value = "token";
+  }
+  asked.value = true;
+}
+
+function notReady(error: unknown): null {
+  if (!(error instanceof Refused) || error.problem.status !== 503) throw error;
+  trouble.value = { code: error.problem.code, detail: `${error.problem.detail}; a first start compiles for about two minutes` };
+  return null;
+}
+
+export function poll(): void {
+  const again = async () => {
+    if (!document.hidden) await refresh();
+    setTimeout(again, EVERY_MS);
+  };
+  void again();
+}
+
+export function useToken(text: string): void {
+  token.set(text.trim());
+  asked.value = false;
+  void refresh();
+}
+
+// ---------------------------------------------------------------- doing
+let fading = 0;
+export function say(kind: "done" | "fault", text: string): void {
+  notice.value = { kind, text };
+  clearTimeout(fading);
+  if (kind === "done") fading = window.setTimeout(() => (notice.value = null), 4000);
+}
+
+/** Run what a button does; a refusal is told. */
+export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+  try {
+    await work();
+    if (done) say("done", done);
+    await refresh();
+    return true;
+  } catch (error) {
+    say("fault", error instanceof Error ? error.message : String(error));
+    return false;
+  }
+}

@@ -1,0 +1,135 @@
+/** Solutions as rows, the newest first; only those on view are in the page, however many there are. */
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { clock, day, duration, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
+import { variables } from "./lanes";
+import { hovered, selected } from "./selection";
+import { type Row, rows } from "./solutions";
+import { tab } from "./tabs";
+
+const HEIGHT = 26;
+const SPARE = 12;
+
+export function Table() {
+  const box = useRef<HTMLDivElement>(null);
+  const [at, setAt] = useState({ top: 0, height: 400 });
+  const shown = rows.value;
+  const newest = shown[shown.length - 1]?.id;
+  const before = useRef<{ newest: string | undefined; length: number }>({ newest, length: 0 });
+
+  useEffect(() => {
+    const observer = new ResizeObserver(() => setAt({ top: box.current!.scrollTop, height: box.current!.clientHeight }));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const last = before.current.newest;
+    const grown = last === undefined || newest === last ? 0 : shown.length - 1 - shown.findLastIndex((row) => row.id === last);
+    if (box.current!.scrollTop > HEIGHT) box.current!.scrollTop += grown * HEIGHT; // who reads further down stays there
+    before.current = { newest, length: shown.length };
+  }, [newest]);
+
+  const chosen = selected.value?.id;
+  useEffect(() => reveal(box.current!, shown, chosen), [chosen]);
+
+  const prefixes = prefixesOf(tab.value?.query ?? "");
+  const names = variables(shown);
+  const triples = shown.some((row) => row.triples !== null);
+  const first = Math.max(0, Math.floor(at.top / HEIGHT) - SPARE);
+  const last = Math.min(shown.length, first + Math.ceil(at.height / HEIGHT) + 2 * SPARE);
+  const visible = shown.slice(shown.length - last, shown.length - first).reverse();
+  const move = (event: KeyboardEvent) => {
+    const by = event.key === "ArrowDown" ? -1 : event.key === "ArrowUp" ? 1 : 0;
+    if (!by) return;
+    event.preventDefault();
+    const here = shown.findIndex((row) => row.id === chosen);
+    selected.value = shown[here < 0 ? shown.length - 1 : here + by] ?? selected.value;
+  };
+
+  return (
+    <div
+      class="table"
+      ref={box}
+      tabIndex={0}
+      role="region"
+      aria-label="Solutions, the newest first; up and down choose one"
+      onKeyDown={move}
+      onScroll={(event) => setAt({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
+    >
+      <table aria-rowcount={shown.length}>
+        <thead>
+          <tr>
+            <th scope="col">start</th>
+            <th scope="col">end</th>
+            <th scope="col" class="right">
+              lasts
+            </th>
+            {names.map((name) => (
+              <th key={name} scope="col" class={numeric(shown, name) ? "right" : ""}>
+                ?{name}
+              </th>
+            ))}
+            {triples && <th scope="col">triples</th>}
+            <th class="rest" aria-hidden="true" />
+          </tr>
+        </thead>
+        <tbody>
+          <Space rows={first} />
+          {visible.map((row) => (
+            <tr
+              key={row.id}
+              data-id={row.id}
+              class={row.id === chosen ? "chosen" : row.id === hovered.value ? "near" : ""}
+              onClick={() => (selected.value = row)}
+              onMouseEnter={() => (hovered.value = row.id)}
+              onMouseLeave={() => (hovered.value = null)}
+            >
+              <td class="figures">{time(row.start)}</td>
+              <td class="figures">{row.end === row.start ? <span class="faint">=</span> : time(row.end)}</td>
+              <td class="figures right quiet">{duration(row.end - row.start)}</td>
+              {names.map((name) => {
+                const term = row.binding[name];
+                return (
+                  <td key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)}>
+                    {shortTerm(term, prefixes)}
+                  </td>
+                );
+              })}
+              {triples && (
+                <td class="mono" title={row.triples ?? ""}>
+                  {row.triples}
+                </td>
+              )}
+              <td class="rest" />
+            </tr>
+          ))}
+          <Space rows={shown.length - last} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Stands for rows that are not in the page. */
+const Space = ({ rows: n }: { rows: number }) => (n > 0 ? <tr class="space" aria-hidden="true" style={{ height: `${n * HEIGHT}px` }} /> : null);
+
+const time = (ms: number) =>
+  Number.isNaN(ms) ? (
+    <span class="faint">always</span>
+  ) : (
+    <>
+      <span class="quiet">{day(ms)}</span> {clock(ms)}
+    </>
+  );
+
+const numeric = (shown: readonly Row[], name: string) => {
+  const term = shown[shown.length - 1]?.binding[name];
+  return term !== undefined && isNumber(term);
+};
+
+function reveal(box: HTMLElement, shown: readonly Row[], id: string | undefined): void {
+  const at = shown.findLastIndex((row) => row.id === id);
+  if (at < 0) return;
+  const top = (shown.length - 1 - at) * HEIGHT;
+  if (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * HEIGHT) box.scrollTop = Math.max(0, top - box.clientHeight / 2);
+}

@@ -1,0 +1,258 @@
+/** The timeline of a query's solutions: wheel and keys zoom, dragging pans, and the newest stays on view until somebody looks elsewhere. */
+
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { AXIS, type Box, boxes, draw, type Extent, palette, type Picture, STRIP } from "./drawing";
+import { count, duration, interval, prefixesOf, shortTerm } from "./format";
+import { natural, pack, variables } from "./lanes";
+import { hovered, selected } from "./selection";
+import { type Row, rows } from "./solutions";
+import { certainUpTo } from "./watermark";
+import { tab } from "./tabs";
+
+const LEAST_MS = 1;
+const MARGIN = 0.03;
+const MOST_LANES = 40;
+const ZOOM = 1.25;
+
+/** `all`: everything there is; `follow`: the newest, at this zoom; `free`: where somebody looks. */
+type Mode = "all" | "follow" | "free";
+const mode = signal<Mode>("all");
+const seen = signal<Extent>({ from: 0, to: 1 });
+
+export function showAll(): void {
+  mode.value = "all";
+}
+
+export function Timeline() {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const room = useSize(canvas);
+  const [by, setBy] = useState<string | null | undefined>(undefined);
+  const [tip, setTip] = useState<{ box: Box; x: number } | null>(null);
+  const key = tab.value?.name;
+  useEffect(() => (setBy(undefined), showAll()), [key]);
+
+  const shown = rows.value;
+  const whole = useMemo(() => extent(shown), [shown]);
+  const view = viewed(whole);
+  const lanesBy = by === undefined ? natural(shown) : by;
+  const left = lanesBy === null ? 12 : 92;
+  const span = whole.to - whole.from;
+  const zoom = 2 ** Math.round(Math.log2((view.to - view.from) / span));
+  const lanes = useMemo(() => pack(shown, lanesBy, (zoom * span) / 300, MOST_LANES), [shown, lanesBy, zoom, span]);
+  const prefixes = prefixesOf(tab.value?.query ?? "");
+  const labels = lanes.groups.map((group) => shortTerm(group.term, prefixes) || group.key);
+  const picture: Picture = {
+    ...room,
+    left,
+    view,
+    whole,
+    lanes,
+    rows: shown,
+    labels,
+    hovered: hovered.value,
+    selected: selected.value?.id ?? null,
+    certain: certainUpTo.value,
+  };
+  useEffect(() => {
+    const frame = requestAnimationFrame(() => canvas.current && room.width && draw(canvas.current, picture, palette(canvas.current.parentElement!)));
+    return () => cancelAnimationFrame(frame);
+  });
+  const act = actions(picture, setTip);
+  useEffect(() => wheel(canvas.current!, act));
+
+  return (
+    <section class="timeline" aria-label="Timeline of intervals">
+      <div class="bar">
+        <label class="pick">
+          lanes by
+          <select value={lanesBy ?? ""} onChange={(event) => setBy(event.currentTarget.value || null)}>
+            <option value="">nothing</option>
+            {variables(shown).map((name) => (
+              <option key={name} value={name}>
+                ?{name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <span class="grow" />
+        <span class="quiet figures">
+          {count(shown.length)} intervals · {duration(Math.round(view.to - view.from))} on view
+        </span>
+        <span class="buttons" role="group" aria-label="What the timeline shows">
+          <button type="button" title="Zoom out (−)" aria-label="Zoom out" onClick={() => act.zoom(ZOOM)}>
+            −
+          </button>
+          <button type="button" title="Zoom in (+)" aria-label="Zoom in" onClick={() => act.zoom(1 / ZOOM)}>
+            +
+          </button>
+          <button type="button" title="Everything (0)" aria-pressed={mode.value === "all"} onClick={showAll}>
+            All
+          </button>
+          <button type="button" title="Keep the newest on view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
+            Follow
+          </button>
+        </span>
+      </div>
+      <div class="canvas">
+        <canvas
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-label={`${shown.length} solutions as intervals over time. Arrow keys move, plus and minus zoom, 0 shows everything, F follows the newest, N and P go from one solution to the next. The table below has the same rows.`}
+          onKeyDown={act.key}
+          onPointerDown={act.down}
+          onPointerMove={act.move}
+          onPointerLeave={() => (setTip(null), (hovered.value = null))}
+          onClick={act.click}
+        />
+        {tip && <Tip box={tip.box} x={tip.x} width={room.width} labels={prefixes} />}
+      </div>
+    </section>
+  );
+}
+
+function Tip({ box, x, width, labels }: { box: Box; x: number; width: number; labels: Map<string, string> }) {
+  const { row } = box.placed;
+  const style = { left: `${Math.max(4, Math.min(x + 12, width - 290))}px`, top: `${box.y + box.h + 8}px` };
+  return (
+    <div class="tip" style={style} role="tooltip">
+      <b class="figures">{interval(row.start, row.end)}</b>
+      <span class="quiet"> {duration(row.end - row.start)}</span>
+      {Object.entries(row.binding).map(([name, term]) => (
+        <div key={name} class="pair">
+          <span class="quiet">?{name}</span>
+          <span>{shortTerm(term, labels)}</span>
+        </div>
+      ))}
+      {row.triples && <pre>{row.triples}</pre>}
+      <div class="quiet hint">click for the occurrences behind it</div>
+    </div>
+  );
+}
+
+// ---------------------------------------------------------------- what is on view
+function extent(of: readonly Row[]): Extent {
+  let [from, to] = [Infinity, -Infinity];
+  for (const row of of) {
+    if (row.start < from) from = row.start;
+    if (row.end > to) to = row.end;
+  }
+  if (!(to >= from)) return { from: 0, to: 1 };
+  const margin = Math.max((to - from) * MARGIN, 500);
+  return { from: from - margin, to: to + margin };
+}
+
+function viewed(whole: Extent): Extent {
+  if (mode.value === "all") return whole;
+  const { from, to } = seen.value;
+  return mode.value === "free" ? { from, to } : { from: whole.to - (to - from), to: whole.to };
+}
+
+function useSize(canvas: { current: HTMLCanvasElement | null }): { width: number; height: number } {
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useEffect(() => {
+    const box = canvas.current!.parentElement!;
+    const observer = new ResizeObserver(() => setSize({ width: box.clientWidth, height: box.clientHeight }));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
+
+// ---------------------------------------------------------------- what people do
+function wheel(canvas: HTMLCanvasElement, act: { zoom: (factor: number, at?: number) => void; slide: (pixels: number) => void }): () => void {
+  const on = (event: WheelEvent) => {
+    event.preventDefault();
+    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (sideways) act.slide(event.deltaX || event.deltaY);
+    else act.zoom(Math.exp(Math.max(-240, Math.min(240, event.deltaY)) / 480), event.offsetX);
+  };
+  canvas.addEventListener("wheel", on, { passive: false });
+  return () => canvas.removeEventListener("wheel", on);
+}
+
+function actions(picture: Picture, setTip: (tip: { box: Box; x: number } | null) => void) {
+  const width = picture.width - picture.left;
+  const { from, to } = picture.view;
+  const span = to - from;
+
+  const go = (next: Extent) => {
+    mode.value = "free";
+    seen.value = next;
+  };
+  const pan = (by: number) => go({ from: from + by, to: to + by });
+  const zoom = (factor: number, at?: number) => {
+    const next = Math.min(Math.max(span * factor, LEAST_MS), (picture.whole.to - picture.whole.from) * 4);
+    if (mode.value === "follow") {
+      seen.value = { from: to - next, to };
+      return;
+    }
+    const share = at === undefined ? 0.5 : (at - picture.left) / width;
+    const pivot = from + share * span;
+    go({ from: pivot - share * next, to: pivot + (1 - share) * next });
+  };
+  const follow = () => {
+    seen.value = mode.value === "all" ? { from: to - span / 4, to } : { from, to };
+    mode.value = "follow";
+  };
+  const hit = (event: PointerEvent | MouseEvent): Box | undefined => {
+    const near = boxes(picture).filter((box) => event.offsetY >= box.y - 2 && event.offsetY <= box.y + box.h + 2);
+    return near.findLast((box) => event.offsetX >= box.x - 3 && event.offsetX <= box.x + box.w + 3);
+  };
+  const drag = (event: PointerEvent) => {
+    const canvas = event.currentTarget as HTMLCanvasElement;
+    const overview = event.offsetY > picture.height - STRIP;
+    const [start, at] = [event.clientX, picture.view];
+    const whole = picture.whole.to - picture.whole.from;
+    if (overview) pan(picture.whole.from + ((event.offsetX - picture.left) / width) * whole - (from + to) / 2);
+    const base = overview ? seen.value : at;
+    const moved = (move: PointerEvent) => {
+      const by = ((move.clientX - start) / width) * (overview ? whole : -span);
+      if (overview || Math.abs(move.clientX - start) > 3) go({ from: base.from + by, to: base.to + by });
+    };
+    canvas.setPointerCapture(event.pointerId);
+    canvas.addEventListener("pointermove", moved);
+    canvas.addEventListener("pointerup", () => canvas.removeEventListener("pointermove", moved), { once: true });
+  };
+  const step = (by: 1 | -1) => {
+    const at = picture.rows.findIndex((row) => row.id === picture.selected);
+    const next = picture.rows[at < 0 ? picture.rows.length - 1 : at + by];
+    if (!next) return;
+    selected.value = next;
+    if (next.end < from || next.start > to) pan((next.start + next.end) / 2 - (from + to) / 2);
+  };
+  const keys: Record<string, () => void> = {
+    ArrowLeft: () => pan(-span / 8),
+    ArrowRight: () => pan(span / 8),
+    "+": () => zoom(1 / ZOOM),
+    "=": () => zoom(1 / ZOOM),
+    "-": () => zoom(ZOOM),
+    "0": showAll,
+    f: follow,
+    n: () => step(1),
+    p: () => step(-1),
+    Escape: () => (selected.value = null),
+  };
+  return {
+    zoom,
+    follow,
+    slide: (pixels: number) => pan((pixels / width) * span),
+    key: (event: KeyboardEvent) => {
+      const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : keys[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    },
+    down: (event: PointerEvent) => event.offsetY > AXIS - 20 && drag(event),
+    move: (event: PointerEvent) => {
+      const box = event.buttons ? undefined : hit(event);
+      hovered.value = box?.placed.row.id ?? null;
+      setTip(box ? { box, x: event.offsetX } : null);
+    },
+    click: (event: MouseEvent) => {
+      const box = hit(event);
+      if (box) selected.value = box.placed.row;
+    },
+  };
+}

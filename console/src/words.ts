@@ -1,0 +1,55 @@
+/** The words of EP-SPARQL, for highlighting and completion; each operator over time with what it says. */
+
+export const TEMPORAL: Record<string, string> = {
+  SEQ: "the left one ends before the right one starts",
+  AND: "both, in any order",
+  EQUALS: "both on the same interval",
+  OPTIONALSEQ: "the right one afterwards, if there is one",
+  EQUALSOPTIONAL: "the right one on the same interval, if there is one",
+  MEETS: "the right one starts where the left one ends",
+  DURING: "the left one within the right one",
+  STARTS: "both start together, the left one ends first",
+  FINISHES: "both end together, the left one starts later",
+  OVERLAPS: "the left one starts first and ends within the right one",
+  PAR: "both at some time together",
+  WITHIN: 'no longer than: WITHIN "PT1H"^^xsd:duration',
+  WITHOUT: "none of these in between",
+  FOR: 'WITHOUT { } FOR "PT10M"^^xsd:duration: none of these for so long afterwards',
+  WINDOW: "[RANGE d STEP d] over time, or [ROWS n]",
+  RANGE: "how much time a window holds",
+  STEP: "how often a window reports",
+  ROWS: "how many rows a window holds",
+  STREAM: "FROM STREAM <name> reads, INTO STREAM <name> writes",
+  INTO: "the stream that a CONSTRUCT writes",
+  REGISTER: "of RSP-QL",
+  RSTREAM: "of RSP-QL: all of the window at each report",
+  ISTREAM: "of RSP-QL: what is new in the window",
+  DSTREAM: "of RSP-QL: what left the window",
+  ON: "of RSP-QL: FROM NAMED WINDOW <w> ON <stream>",
+};
+
+export const SPARQL = (
+  "BASE PREFIX SELECT CONSTRUCT ASK DESCRIBE DISTINCT REDUCED WHERE FROM NAMED GRAPH OPTIONAL UNION MINUS FILTER EXISTS NOT IN BIND AS VALUES UNDEF " +
+  "GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET SEPARATOR"
+).split(" ");
+
+export const TIMES: Record<string, string> = {
+  getDURATION: "how long the solution lasts: end minus start",
+  getSTARTTIME: "when the solution starts",
+  getENDTIME: "when the solution ends",
+};
+
+export const FUNCTIONS = (
+  "COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT STR LANG LANGMATCHES DATATYPE BOUND IRI URI BNODE RAND ABS CEIL FLOOR ROUND CONCAT STRLEN UCASE LCASE " +
+  "ENCODE_FOR_URI CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW UUID STRUUID MD5 SHA1 SHA256 SHA384 " +
+  "SHA512 COALESCE IF STRLANG STRDT sameTerm isIRI isURI isBLANK isLITERAL isNUMERIC REGEX SUBSTR REPLACE"
+).split(" ");
+
+export const PREFIXES: Record<string, string> = {
+  xsd: "http://www.w3.org/2001/XMLSchema#",
+  rdf: "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+  rdfs: "http://www.w3.org/2000/01/rdf-schema#",
+  owl: "http://www.w3.org/2002/07/owl#",
+  sosa: "http://www.w3.org/ns/sosa/",
+  prov: "http://www.w3.org/ns/prov#",
+};
