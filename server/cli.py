@@ -25,6 +25,7 @@ _COUNTS = {
     "threads": 1_000_000,
     "end-to-end": 1_000_000,
     "windows": 200_000,
+    "reasoning": 100_000,
     "latency": 200,
     "fuzz": 100_000,
 }
@@ -341,6 +342,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import windows
 
             return windows.measure(n)
+        case "reasoning":
+            from bench import reasoning
+
+            return reasoning.measure(n)
         case "latency":
             from bench import latency
 

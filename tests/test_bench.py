@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import calls, end_to_end, engine, goals, growth, queries, threads
+from bench import calls, end_to_end, engine, goals, growth, queries, reasoning, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -15,7 +15,7 @@ from server.cli import BROKEN, main
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests that come after share this process."""
-    for module in (engine, calls, queries, growth, end_to_end):
+    for module in (engine, calls, queries, growth, end_to_end, reasoning):
         monkeypatch.setattr(module, "one_core", lambda: None)
 
 
@@ -66,6 +66,11 @@ LINES = [
     pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
     pytest.param(lambda: growth.measure("W2", 8_000, 800), {"slope", "kernel_slope", "late_over_early"}, id="growth"),
     pytest.param(lambda: threads.measure("W3", 4_000, 400), {"ratio", "cores"}, id="threads"),
+    pytest.param(
+        lambda: reasoning.measure(2_000, 300, 400),
+        {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},
+        id="reasoning",
+    ),
     pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
 
