@@ -12,6 +12,7 @@ from engine.kernel import columns as c
 from engine.knowledge import closure
 from engine.network import Network
 from engine.quads import Quad
+from engine.rewrite import rewritten
 from engine.schema import RDFS
 from engine.tables import by_predicate
 from engine.terms import TermTable
@@ -40,7 +41,7 @@ def network_of(bodies: dict[int, str], known: FactIndex) -> Network:
 
 
 def parsed(body: str) -> epsparql.algebra.Query:
-    return epsparql.parse(f"{PROLOGUE}SELECT * {{ {body} }}").query
+    return rewritten(epsparql.parse(f"{PROLOGUE}SELECT * {{ {body} }}").query, "all")
 
 
 @dataclass(frozen=True)
