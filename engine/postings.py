@@ -257,15 +257,12 @@ class Postings:
                 self._ranges.give(first, n)
 
     # ------------------------------------------------------------ about it
-    def widest(self, net: Net, counts: Mapping[int, int]) -> int:
-        """Scans that one occurrence may concern at most by lists, of which it finds up to four; `counts` says how many each want has."""
-        if not self._numbers:
-            return 0
-        scans = np.zeros(max(counts) + 1, np.int64)
-        scans[list(counts)] = list(counts.values())
-        lists = net.lists[list(self._numbers.values())]
-        before = np.concatenate([[0], np.cumsum(scans[net.postings[: self._ranges.end, c.P_WANT] % len(scans)])])
-        return 4 * int((before[lists.sum(axis=1)] - before[lists[:, c.LIST_FIRST]]).max())
+    def widest(self, net: Net) -> int:
+        """Scans that one occurrence may concern at most by lists, of which it finds up to four."""
+        scans = net.wants[net.postings[: self._ranges.end, c.P_WANT], c.WANT_N]
+        before = np.concatenate([[0], np.cumsum(scans)])
+        first, n = net.lists[: self._lists.end].T
+        return 4 * int((before[first + n] - before[first]).max())
 
     def swaps(self, net: Net) -> bool:
         """Whether an occurrence's object may become a subject."""

@@ -21,7 +21,7 @@ from engine.planning import Names, plan
 from engine.planning.shapes import EVERYTHING, NO_RATES, Rates, predicates_of
 from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
-from engine.scans import AS_SENT, Scans, Want
+from engine.scans import AS_SENT, Scans, Want, widest
 from engine.schema import Schema
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
 from engine.tables import Ranges, by_predicate, with_rows
@@ -349,7 +349,7 @@ class Residents:
     def _note_scans(self) -> None:
         """What one step adds to a pool at most, and what scans do with an occurrence."""
         self._swaps = self._postings.swaps(self.net)
-        self.net.at[c.MARGIN] = margin(self.net, self._scans.widest + self._postings.widest(self.net, self._scans.counts))
+        self.net.at[c.MARGIN] = margin(self.net, widest(self.net) + self._postings.widest(self.net))
 
     def _gather_facts(self, more: int) -> None:
         """Leaves the facts that have been taken in behind, with room for as many again as there are then."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from engine.kernel import columns as c
 from engine.kernel.state import Net
-from engine.tables import Ranges, with_predicate, with_rows
+from engine.tables import Ranges, by_predicate, with_predicate, with_rows
 
 Ints = NDArray[np.int64]
 Want = tuple[int, int]
@@ -26,12 +26,6 @@ class Scans:
     """The rows of `wants`."""
     counts: dict[int, int] = field(default_factory=dict)  # scans, by want
     _numbers: Ranges = field(default_factory=Ranges)
-
-    @property
-    def widest(self) -> int:
-        """Scans that one occurrence may concern at most by its predicate alone."""
-        by_predicate = {p: self.counts[number] for (p, o), number in self.wants.items() if o == 0 and p >= 0}
-        return by_predicate.pop(0, 0) + max(by_predicate.values(), default=0)
 
     def add(self, net: Net, rows: Ints) -> tuple[Net, list[Want]]:
         """The network with more scans, ALPHA_WIDTH columns and whether it is plain and the predicate each; and what was not wanted before."""
@@ -88,6 +82,12 @@ class Scans:
                 del self.counts[number]
                 self._numbers.give(number, 1)
         return gone
+
+
+def widest(net: Net) -> int:
+    """Scans that one occurrence may concern at most by its predicate alone."""
+    scans = by_predicate(net)[:, c.ALPHA_N]
+    return int(scans[0] + scans[1:].max(initial=0))
 
 
 def room_for(n: int) -> int:
