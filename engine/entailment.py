@@ -60,12 +60,6 @@ class Entailment:
         predicate, object_ = pattern
         return any(predicate in (None, p) and (object_ is None or o in (_CLASS, object_)) for _, p, o in self.of_class)
 
-    def by_class(self, predicate: Term | None, kind: Term) -> Iterator[Triple]:
-        """What a triple entails because its object has superclasses."""
-        if predicate in self.typing:
-            for above in self.schema.classes.get(kind):
-                yield from self.of_class_above(above)
-
     def of_class_above(self, above: Term) -> Iterator[Triple]:
         """What a triple entails because this class is above its object."""
         for s, p, o in self.of_class:

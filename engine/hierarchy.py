@@ -46,7 +46,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
                 return default
             if len(self._found) >= _REMEMBERED:
                 self._found.clear()
-            found = self._found[node] = in_order(reached(node, self._above))
+            found = self._found[node] = in_order(reached([node], self._above))
         return found
 
     @property
@@ -54,9 +54,9 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
         """What is stated, without the reflexive links."""
         return ((node, above) for node, found in self._above.items() for above in found)
 
-    def all_below(self, node: Node) -> set[Node]:
-        """All nodes below a node."""
-        return reached(node, self._below)
+    def all_below(self, nodes: Iterable[Node]) -> set[Node]:
+        """All nodes below any of these."""
+        return reached(nodes, self._below)
 
     def changed(self, added: Links[Node], removed: Links[Node]) -> "Hierarchy[Node]":
         """The hierarchy with other links. What is not changed is shared."""
@@ -75,7 +75,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
             return set()
         origin = other._origin
         starts = origin[1] if origin is not None and origin[0]() is self else differing(self._above, other._above)
-        return {*starts}.union(*(hierarchy.all_below(node) for hierarchy in (self, other) for node in starts))
+        return {*starts, *self.all_below(starts), *other.all_below(starts)}
 
 
 def linked(links: Links[Node]) -> Closed[Node]:
@@ -121,10 +121,10 @@ def differing(links: Mapping[Node, tuple[Node, ...]], others: Mapping[Node, tupl
     return found
 
 
-def reached(node: Node, links: Closed[Node]) -> set[Node]:
+def reached(nodes: Iterable[Node], links: Closed[Node]) -> set[Node]:
     """The nodes that links lead to."""
     found: set[Node] = set()
-    pending = [node]
+    pending = [*nodes]
     while pending:
         following = [other for other in links.get(pending.pop(), ()) if other not in found]
         found.update(following)

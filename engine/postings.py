@@ -96,7 +96,7 @@ class Postings:
         if not entailment.concludes_by_class(pattern):
             return []
         classes = entailment.schema.classes
-        below = classes.all_below(object_) if object_ is not None and entailment.only_types(pattern) else classes
+        below = classes.all_below([object_]) if object_ is not None and entailment.only_types(pattern) else classes
         return [(p, kind) for p in entailment.typing for kind in below]
 
     # ------------------------------------------------------------ the schema
@@ -146,8 +146,18 @@ class Postings:
         for triple in self.entailment.of_predicate.get(predicate, ()):
             if triple[2] == OBJECT:
                 found |= {(want, *numbers.of(triple)) for want in self._wanting(triple[1], (object_,))}
-        for triple in self.entailment.by_class(predicate, object_):
-            found |= {(want, *numbers.of(triple)) for want in self._wanting(triple[1], (None, triple[2]))}
+        if predicate in self.entailment.typing:
+            found.update(*(self._by_class(above, numbers) for above in self.entailment.schema.classes.get(object_)))
+        return found
+
+    def _by_class(self, above: Term, numbers: "_Numbers") -> set[Posting]:
+        """What triples are taken as because this class is above their object."""
+        found = numbers.by_class.get(above)
+        if found is None:
+            triples = self.entailment.of_class_above(above)
+            found = numbers.by_class[above] = {
+                (want, *numbers.of(triple)) for triple in triples for want in self._wanting(triple[1], (None, triple[2]))
+            }
         return found
 
     def _wanting(self, predicate: Term, objects: Iterable[Term | None]) -> list[int]:
@@ -280,6 +290,7 @@ class _Numbers(dict[Term, int]):
 
     def __init__(self, terms: TermTable) -> None:
         self._terms = terms
+        self.by_class: dict[Term, set[Posting]] = {}  # what has been made of classes meanwhile
 
     def __missing__(self, term: Term) -> int:
         number = self[term] = self._terms.intern(str(term))

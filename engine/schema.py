@@ -63,7 +63,7 @@ class Schema(Generic[Node]):
         properties = self.properties.differing(other.properties)
         for mine, others in ((self._domains, other._domains), (self._ranges, other._ranges)):
             stated = {*differing(mine, others), *_of_classes(mine, classes), *_of_classes(others, classes)}
-            properties |= stated.union(*(schema.properties.all_below(node) for schema in (self, other) for node in stated))
+            properties |= stated | self.properties.all_below(stated) | other.properties.all_below(stated)
         return classes, properties
 
     def speaks_of(self, predicate: Node) -> bool:
@@ -104,7 +104,7 @@ class Types(Generic[Node]):
         return bool(self.get(node))
 
     def __iter__(self) -> Iterator[Node]:
-        speaking = {*self._stated}.union(*(self._properties.all_below(node) for node in self._stated))
+        speaking = {*self._stated} | self._properties.all_below(self._stated)
         return (node for node in in_order(speaking) if self.get(node))
 
     def get(self, node: Node, default: tuple[Node, ...] = EMPTY) -> tuple[Node, ...]:
