@@ -17,10 +17,11 @@ from engine.facts import FactIndex
 from engine.functions import arguments_of
 from engine.literals import TRUE
 from engine.planning.selections import MOST_STEPS
-from engine.quads import Quad
-from engine.run import Engine
+from engine.quads import Quad, quads_of
+from engine.run import Engine, known_from
 from engine.strata import Cycle
 from epsparql import algebra as a
+from epsparql import parse
 from epsparql.check import nodes
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
 from epsparql.terms import XSD
@@ -57,6 +58,14 @@ def check(
         expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
         raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
     return doubts(parsed, lambda triple, place: any(True for _ in known.matching(triple, place)), policy)
+
+
+def check_background(nquads: str, entailment: str, rules: Iterable[tuple[str, str, str]]) -> None:
+    """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle."""
+    engine = Engine()
+    engine.known = known_from(quads_of(nquads), entailment)
+    for k, (text, policy, default_graph) in enumerate(rules):
+        engine.admit(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
 
 
 def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:

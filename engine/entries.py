@@ -115,7 +115,19 @@ class Facts:
     change: str = ADD
 
 
-Entry = Events | Tick | Finish | SetStream | DropStream | Register | Drop | Facts
+ENTAILMENTS = RDFS, OWL_RL = ("rdfs", "owl-rl")
+"""What the background's schema entails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entail:
+    """From the next instant on, the background and streams entail what this regime says; before the first of these it is `rdfs`."""
+
+    offset: int
+    regime: str
+
+
+Entry = Events | Tick | Finish | SetStream | DropStream | Register | Drop | Facts | Entail
 
 
 @dataclass(frozen=True, slots=True, eq=False)

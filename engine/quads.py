@@ -1,5 +1,10 @@
 """Triples of the background in their graphs, and how graphs are named."""
 
+from collections.abc import Iterator
+
+import pyoxigraph
+
+from engine.literals import parse_term
 from epsparql.terms import BlankNode, Iri, Term
 
 GraphName = Iri | BlankNode
@@ -17,3 +22,10 @@ def graph_named(text: str) -> GraphName | None:
 def name_of(graph: GraphName | None) -> str:
     """What `graph_named` takes."""
     return "" if graph is None else graph.value if isinstance(graph, Iri) else str(graph)
+
+
+def quads_of(nquads: str) -> Iterator[Quad]:
+    """The quads of an N-Quads text."""
+    for quad in pyoxigraph.parse(nquads.encode(), format=pyoxigraph.RdfFormat.N_QUADS):
+        graph = None if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else graph_named(quad.graph_name.value)
+        yield parse_term(str(quad.subject)), parse_term(str(quad.predicate)), parse_term(str(quad.object)), graph

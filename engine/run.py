@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
-from engine.entries import ADD, DROP, Block, Drop, DropStream, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
+from engine.entries import ADD, DROP, RDFS, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
 from engine.errors import LogGap, Refusal, SnapshotMismatch
 from engine.expressions import parse_term
 from engine.facts import FactIndex
@@ -20,6 +20,7 @@ from engine.knowledge import closure
 from engine.layout import Layout, Listener, laid_out, sources_of
 from engine.member import Member, reached
 from engine.network import Network
+from engine.owl import with_owl
 from engine.planned import Planned
 from engine.planning.shapes import Rates
 from engine.progress import Operator, progress
@@ -49,6 +50,7 @@ class Engine:
         self.streams: dict[str, Stream] = {}
         self.facts: dict[Quad, None] = {}
         """The background as it was given; `known` is what follows from it."""
+        self.entailment = RDFS
         self.known = FactIndex()
         self.registered: dict[int, Register] = {}
         """Queries that run, by the offset of their registration."""
@@ -68,7 +70,7 @@ class Engine:
         arrived = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
-            if isinstance(entry, Register | Drop | Facts | DropStream):
+            if isinstance(entry, Register | Drop | Facts | Entail | DropStream):
                 self._pass(span, arrived, found, changes)
                 span = []
                 self._control(entry, changes)
@@ -114,7 +116,7 @@ class Engine:
             return 0
         return TERMS if self._layout is None or self._layout.graphs else TERMS - 1
 
-    def _control(self, entry: Register | Drop | Facts | DropStream, changes: list[StateChange]) -> None:
+    def _control(self, entry: Register | Drop | Facts | Entail | DropStream, changes: list[StateChange]) -> None:
         self._layout = None
         match entry:
             case Register():
@@ -127,7 +129,9 @@ class Engine:
                         member.network.drop(entry.registered)
                 self.members = [member for member in self.members if member.network.planned]
             case Facts():
-                self._learn(entry)
+                self._learn(changed(self.facts, entry), self.entailment)
+            case Entail():
+                self._learn(self.facts, entry.regime)
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
@@ -195,9 +199,8 @@ class Engine:
         """The time that a new network finds: a query registered into one that is there finds the same."""
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
-    def _learn(self, entry: Facts) -> None:
-        facts = changed(self.facts, entry)
-        known = known_from(facts)
+    def _learn(self, facts: dict[Quad, None], entailment: str) -> None:
+        known = known_from(facts, entailment)
         try:
             for member in self.members:
                 member.network.try_to_learn(known)
@@ -205,7 +208,7 @@ class Engine:
             return  # refused: the log is read again at every start, so it may not stop the queries
         before = set(self.known)
         added = FactIndex(quad for quad in known if quad not in before)
-        self.facts, self.known = facts, known
+        self.facts, self.known, self.entailment = facts, known, entailment
         for member in self.members:
             member.network.learn(added, known)
 
@@ -341,6 +344,7 @@ class Engine:
             "position": self.position,
             "streams": {name: asdict(stream) for name, stream in self.streams.items()},
             "facts": [[" ".join(map(str, fact[:3])) + " .", name_of(fact[3])] for fact in self.facts],
+            "entailment": self.entailment,
             "registered": [asdict(entry) for entry in self.registered.values()],
             "fallen": [asdict(entry) for entry in self.fallen.values()],
             "members": members,
@@ -367,7 +371,8 @@ class Engine:
         engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
         triples = triples_of("\n".join(text for text, _ in meta["facts"]))
         engine.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}
-        engine.known = known_from(engine.facts)
+        engine.entailment = meta.get("entailment", RDFS)
+        engine.known = known_from(engine.facts, engine.entailment)
         engine.registered = {entry.offset: entry for entry in (Register(**values) for values in meta["registered"])}
         engine.fallen = {entry.offset: entry for entry in (Register(**values) for values in meta["fallen"])}
         for k, member in enumerate(meta["members"]):
@@ -396,9 +401,9 @@ def changed(facts: dict[Quad, None], entry: Facts) -> dict[Quad, None]:
     return kept if entry.change == DROP else kept | dict.fromkeys((*triple, graph) for triple in triples_of(entry.triples))
 
 
-def known_from(facts: Iterable[Quad]) -> FactIndex:
+def known_from(facts: Iterable[Quad], entailment: str = RDFS) -> FactIndex:
     """The background and what follows from it."""
-    return FactIndex(closure(facts))
+    return FactIndex(closure(facts if entailment == RDFS else with_owl(facts)))
 
 
 def triples_of(ntriples: str) -> list[tuple[Term, Term, Term]]:

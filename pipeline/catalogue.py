@@ -4,7 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from engine.entries import END_OF_TIME, Drop, DropStream, Events, Facts, Finish, Micros, Register, SetStream, StateChange, Tick
+from engine.entries import (
+    DROP,
+    END_OF_TIME,
+    RDFS,
+    REPLACE,
+    Drop,
+    DropStream,
+    Entail,
+    Events,
+    Facts,
+    Finish,
+    Micros,
+    Register,
+    SetStream,
+    StateChange,
+    Tick,
+)
 from pipeline.records import Record
 
 _LEAST_STEP: Micros = 1_000_000
@@ -67,6 +83,20 @@ class Registration:
         return self.state != "failed"
 
 
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A background graph: the entries whose triples it has, which are in the log. `size` is that of their texts, in characters."""
+
+    name: str  # "" for no graph
+    entries: tuple[int, ...] = ()
+    size: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Of its latest change."""
+        return self.entries[-1]
+
+
 @dataclass(slots=True)
 class Catalogue:
     """The fold of a log's entries. One thread applies; values are frozen and replaced, so any thread may look meanwhile."""
@@ -74,7 +104,8 @@ class Catalogue:
     position: int = 0
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
-    graphs: dict[str, int] = field(default_factory=dict)  # background graphs: triples' texts loaded so far
+    graphs: dict[str, Graph] = field(default_factory=dict)  # of the background
+    entailment: str = RDFS
 
     def stream(self, name: str) -> Stream:
         """The stream, or what feeding it now would create."""
@@ -102,7 +133,9 @@ class Catalogue:
                 if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
                     del self.queries[entry.name]
             case Facts():
-                self.graphs[entry.graph] = self.graphs.get(entry.graph, 0) + 1
+                self._learn(entry)
+            case Entail():
+                self.entailment = entry.regime
             case _:
                 assert_never(entry)
         self.position = entry.offset + 1
@@ -127,6 +160,13 @@ class Catalogue:
             description=entry.description,
         )
         self.streams[entry.stream] = changed
+
+    def _learn(self, entry: Facts) -> None:
+        known = self.graphs.pop(entry.graph, None)
+        if entry.change == REPLACE or known is None:
+            known = Graph(entry.graph)
+        if entry.change != DROP:
+            self.graphs[entry.graph] = Graph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
 
     def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
         """The queries, with what the runner found out about them."""

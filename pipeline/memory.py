@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from engine.entries import Events, Micros
-from pipeline.catalogue import Catalogue, Registration, Stream
+from pipeline.catalogue import Catalogue, Graph, Registration, Stream
 from pipeline.errors import Overloaded
 from pipeline.records import Record
 
@@ -65,13 +65,15 @@ class _State:
     position: int
     streams: list[Stream]
     queries: list[Registration]
-    graphs: dict[str, int]
+    graphs: list[Graph]
+    entailment: str
     keys: list[tuple[str, str, Micros, Ack]]
 
 
 def save(data_dir: Path, catalogue: Catalogue, keys: Keys) -> None:
     """Replace the state file in one step."""
-    state = _State(catalogue.position, list(catalogue.streams.values()), list(catalogue.queries.values()), dict(catalogue.graphs), keys.listed())
+    values = (list(part.values()) for part in (catalogue.streams, catalogue.queries, catalogue.graphs))
+    state = _State(catalogue.position, *values, catalogue.entailment, keys.listed())
     path = data_dir / "catalogue.json"
     temporary = path.with_suffix(".tmp")
     with temporary.open("wb") as file:
@@ -93,4 +95,4 @@ def load(data_dir: Path, head: int) -> tuple[Catalogue, Keys]:
     keys = Keys()
     for stream, key, at, ack in state.keys:
         keys.remember(stream, key, at, ack)
-    return Catalogue(state.position, streams, queries, state.graphs), keys
+    return Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment), keys

@@ -52,9 +52,10 @@ def parse_message(text: bytes, fmt: ox.RdfFormat, default: Interval | None, scop
     ]
 
 
-def parse_quads(text: bytes, fmt: ox.RdfFormat) -> list[ox.Quad]:
+def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None) -> list[ox.Quad]:
+    """The statements as they stand; relative IRIs are refused where there is no `base`. Raises: FormatError."""
     try:
-        return list(ox.parse(text, fmt))
+        return list(ox.parse(text, fmt, base_iri=base))
     except SyntaxError as fault:
         message = re.sub(r"^Parser error .*?: ", "", fault.msg)
         raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message), fault.lineno, fault.offset) from None

@@ -84,6 +84,10 @@ class LogReader:
         if parts:
             yield merge(parts)
 
+    def entry(self, offset: int) -> Entry:
+        """The entry at an offset before the head."""
+        return next(self.blocks(offset, 1, offset + 1)).entries[0]
+
     def advance(self, position: int, max_rows: int) -> int:
         """The position after whole frames with about `max_rows` rows (at least one frame), at most the head; no payload is read."""
         rows = 0

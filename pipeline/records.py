@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from engine.entries import OCCURRENCES, Drop, DropStream, Entry, Events, Facts, Finish, Micros, Register, SetStream, Tick
+from engine.entries import OCCURRENCES, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Micros, Register, SetStream, Tick
 
 HAS_LATE = 1
 """Frame flag: some of its rows are late."""
 
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
+    "entail": Entail,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
+_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise
 _COUNTS = {
     "engine": 1_000_000,
     "calls": 40_000,
@@ -84,25 +85,33 @@ def _fail(message: object) -> int:
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    from server.settings import CONFIG, RUNNERS, Settings
+    from server.settings import CONFIG, ENTAILMENTS, RUNNERS, Settings
 
     about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file; docs/configuration.md has their defaults."
     parser = _command(commands, "serve", _serve, about)
     parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="settings in TOML; flags and variables go before")
     for setting in fields(Settings):
-        choices = RUNNERS if setting.name == "runner" else None
-        flag = f"--{setting.name.replace('_', '-')}"
-        parser.add_argument(flag, type=setting.metadata["read"], choices=choices, help=setting.metadata["about"].replace("%", "%%"))
+        choices = {"runner": RUNNERS, "entailment": ENTAILMENTS}.get(setting.name)
+        flag, about = f"--{setting.name.replace('_', '-')}", setting.metadata["about"].replace("%", "%%")
+        if setting.name == "background":
+            parser.add_argument(flag, action="extend", nargs="+", metavar="[GRAPH=]FILE", help=about.partition(": ")[2])
+        else:
+            parser.add_argument(flag, type=setting.metadata["read"], choices=choices, help=about)
+
+
+def _add_entailment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--entailment", choices=_ENTAILMENTS, help="what the background's schema entails; default rdfs")
 
 
 def _serve(arguments: argparse.Namespace) -> int:
     from pipeline.errors import PipelineError
     from server.serve import serve
     from server.settings import SettingsError, settings_from
+    from server.sources import SourceFault
 
     try:
         return serve(settings_from(vars(arguments), os.environ))
-    except (SettingsError, PipelineError) as error:
+    except (SettingsError, SourceFault, PipelineError) as error:
         return _fail(error)
 
 
@@ -114,6 +123,7 @@ def _add_replay(commands: Commands) -> None:
         "--stream", action="extend", nargs="+", default=[], metavar="[NAME=]FILE", help="repeatable; files of one stream are merged by end"
     )
     parser.add_argument("--background", action="extend", nargs="+", default=[], metavar="[GRAPH=]FILE", help="facts that always hold; repeatable")
+    _add_entailment(parser)
     parser.add_argument(
         "--policy",
         action="append",
@@ -142,7 +152,16 @@ def _replay(arguments: argparse.Namespace) -> int:
         queries = [read_query(path) for path in arguments.query]
         streams, background = [named_file(each) for each in arguments.stream], [named_file(each) for each in arguments.background]
         policies = policies_of(arguments.policy, queries)
-        replay = Replay(queries, streams, background, arguments.runner, arguments.master, arguments.default_graph, policies)
+        replay = Replay(
+            queries,
+            streams,
+            background,
+            arguments.runner,
+            arguments.master,
+            arguments.default_graph,
+            policies,
+            arguments.entailment or _ENTAILMENTS[0],
+        )
         with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout, clock, tell)
     except PolicyFault as fault:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import epsparql
-from engine.entries import POLICIES, UNRESTRICTED, Facts, Finish, Micros, Register, SetStream
+from engine.entries import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
 from pipeline.results import Triples, ndjson
@@ -47,6 +47,7 @@ class Replay:
     master: str = "local[*,4]"
     default_graph: str = "all"
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
+    entailment: str = RDFS
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,8 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
     """Background, queries, events, and the end of every stream that is given or read and not derived. Raises: SourceFault, before anything is written."""
     facts = [fact for file in replay.background for fact in facts_of(file)]
     fed = list(messages(_streams(replay.streams)))
+    if replay.entailment != RDFS:
+        log.submit_entry(lambda offset: Entail(offset, replay.entailment), timeout=None)
     for graph, triples in facts:
         log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), timeout=None)  # type: ignore[misc]
     for query in replay.queries:

@@ -14,6 +14,7 @@ from engine.entries import Micros
 from pipeline.log import LogWriter
 from server.app import create_app
 from server.connections import end_when_unanswered, timely
+from server.loading import load
 from server.logs import log_to_stderr
 from server.security import Gate, load_grants
 from server.service import Service, running
@@ -58,11 +59,15 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings) -> int:
-    """Exit code 0 after an orderly stop. Raises: SettingsError for an address that cannot be had; Locked and Corrupt."""
+    """Exit code 0 after an orderly stop.
+
+    Raises: SettingsError for an address that cannot be had or a background that cannot be; SourceFault for one that cannot be read; Locked and Corrupt.
+    """
     log_to_stderr(settings.log_format)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     with listen(settings) as listener, LogWriter(settings.data, clock) as log:
+        load(settings, log)
         server = Server(settings, log, listener)
         server.run(sockets=[listener])
     return 0 if server.started else 1

@@ -20,8 +20,10 @@ from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
+from server.asking import Endpoint
 from server.audit import Audit
 from server.compiled import forget, shape
+from server.knowledge import Knowledge
 from server.pages import Line, Page, Pages
 from server.problems import unknown
 from server.progress import Progress, Timeline
@@ -70,6 +72,8 @@ class Service:
         self.settings, self.clock, self.gate, self.log = settings, clock, gate, log
         self.late_reader: LogReader = log.reader()
         self.late_lock = asyncio.Lock()  # a LogReader serves one thread at a time
+        self.knowledge = Knowledge(log)
+        self.endpoint = Endpoint(settings, log)
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
         self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
@@ -169,6 +173,10 @@ class Service:
 
     def queries(self) -> list[Registration]:
         return list(self.log.catalogue.with_changes(self.solutions.changes).values())
+
+    def rules(self) -> list[Registration]:
+        """The CONSTRUCT queries that have not failed."""
+        return [query for query in self.queries() if query.stands and shape(query.text).into is not None]
 
     def with_state(self, registration: Registration) -> Registration:
         for change in self.solutions.changes:
@@ -277,5 +285,7 @@ async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, l
         chores.cancel()
         await begun
         await asyncio.to_thread(service.runner.stop)
+        await service.endpoint.close()
+        service.knowledge.close()
         service.solutions.close()
         service.late_reader.close()

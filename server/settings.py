@@ -10,6 +10,7 @@ from typing import Any
 
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")
+ENTAILMENTS = ("rdfs", "owl-rl")  # engine.entries has them too, but loads pyarrow
 ENVIRONMENT_PREFIX = "EPSPARQL_"
 CONFIG = "config"
 """The flag, and as EPSPARQL_CONFIG the variable, that names the file."""
@@ -69,6 +70,13 @@ class Settings:
     max_body: int = _setting(64 << 20, _count, "bytes of a body of events")
     max_frame: int = _setting(16 << 20, _count, "bytes of a WebSocket frame")
     max_query: int = _setting(256 << 10, _count, "bytes of a query, or of a JSON body")
+    max_ontology: int = _setting(256 << 20, _count, "bytes of a body that loads background")
+    entailment: str = _setting("rdfs", _one_of(*ENTAILMENTS), "what the background's schema entails: rdfs or owl-rl")
+    background: tuple[str, ...] = _setting((), _words, "[GRAPH=]FILE: graphs of the background, which are what their files say at each start")
+    askers: int = _setting(4, _count, "queries of /sparql that run at a time")
+    asking_s: float = _setting(30.0, _seconds, "time that one of them may take")
+    max_asking: int = _setting(2 << 30, _count, "bytes of memory that one of them may take")
+    max_answer: int = _setting(64 << 20, _count, "bytes of its answer")
     max_queries: int = _setting(10_000, _count, "registered queries")
     max_observers: int = _setting(1_000, _count, "webhooks, of all queries together")
     max_subscribers: int = _setting(10_000, _count, "WebSocket and event-stream subscribers of all queries together")
@@ -119,7 +127,8 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> S
     for setting in fields(Settings):
         variable, read = ENVIRONMENT_PREFIX + setting.name.upper(), setting.metadata["read"]
         if flags.get(setting.name) is not None:
-            chosen[setting.name] = flags[setting.name]
+            given = flags[setting.name]
+            chosen[setting.name] = tuple(given) if isinstance(given, list) else given
         elif variable in environment:
             chosen[setting.name] = _read(variable, environment[variable], read)
         elif setting.name in written:

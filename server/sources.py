@@ -1,25 +1,21 @@
 """Files that the command line reads: queries, streams, background. A fault names file, line and column."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyoxigraph as ox
 
 import epsparql
 from engine.entries import Micros
 from pipeline.errors import FormatError
 from pipeline.formats import NDJSON, media_type_of, parse_body
-from pipeline.occurrences import Interval
-from pipeline.rdf import parse_message
+from pipeline.ontology import checked_name, read_graphs, syntax_of
 from server.encoding import undecodable
 
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
-_RDF_SUFFIXES = {".nt": ox.RdfFormat.N_TRIPLES, ".ttl": ox.RdfFormat.TURTLE, ".trig": ox.RdfFormat.TRIG, ".nq": ox.RdfFormat.N_QUADS}
 
 
 class SourceFault(Exception):
@@ -108,18 +104,10 @@ def _untimed_line(body: bytes) -> int:
 
 def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
     """Graphs ("" for none) with their triples as N-Triples text; the file's name as given is the graph of those in none. Raises: SourceFault."""
-    suffix = file.path.suffix.lower()
-    if suffix not in _RDF_SUFFIXES:
-        raise SourceFault(file.path, f"no format of background is known by the suffix {suffix!r}", expected=", ".join(_RDF_SUFFIXES))
     try:
-        statements = parse_message(_read(file.path), _RDF_SUFFIXES[suffix], Interval(0, 0))
+        yield from read_graphs(_read(file.path), syntax_of(file.path), checked_name(file.name)).items()
     except FormatError as error:
         raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
-    graphs: defaultdict[str, list[str]] = defaultdict(list)
-    for statement in statements:
-        graphs[file.name if statement.g is None else statement.g.strip("<>")].append(f"{statement.s} {statement.p} {statement.o} .")
-    for graph, triples in graphs.items():
-        yield graph, "\n".join(triples) + "\n"
 
 
 def _read(path: Path) -> bytes:

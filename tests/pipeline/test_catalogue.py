@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from engine.entries import Drop as DropQuery
-from engine.entries import DropStream, Entry, Events, Facts, Finish, Register, SetStream, StateChange, Tick
-from pipeline.catalogue import Catalogue, Registration, Stream
+from engine.entries import DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, StateChange, Tick
+from pipeline.catalogue import Catalogue, Graph, Registration, Stream
 from pipeline.records import Record
 
 
@@ -45,8 +45,11 @@ def test_states_come_from_the_runner_and_hold_for_their_registration_alone() -> 
     assert (shown["r"].state, shown["r"].reason) == ("running", "")
 
 
-def test_background_graphs_are_counted() -> None:
-    assert fold(Facts(0, "", ""), Facts(1, "g", ""), Facts(2, "g", "")).graphs == {"": 1, "g": 2}
+def test_background_graphs_name_the_entries_that_they_are_made_of() -> None:
+    catalogue = fold(Facts(0, "", "ab"), Facts(1, "g", "a"), Facts(2, "g", "bc"), Facts(3, "h", "a"), Facts(4, "h", "", "drop"))
+    assert catalogue.graphs == {"": Graph("", (0,), 2), "g": Graph("g", (1, 2), 3)}
+    catalogue = fold(Facts(0, "g", "a"), Facts(1, "g", "bc", "replace"), Facts(2, "g", "d"), Entail(3, "owl-rl"))
+    assert (catalogue.graphs, catalogue.entailment) == ({"g": Graph("g", (1, 2), 3)}, "owl-rl")
 
 
 def test_silence_is_judged_by_timeout_and_delay() -> None:

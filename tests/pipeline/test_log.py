@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entry, Events, Facts, Finish, Register, SetStream, Tick
+from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
 from pipeline import reader as reader_module
 from pipeline import writer as writer_module
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
@@ -30,6 +30,7 @@ CONTROLS: list[Callable[[int], Entry]] = [
     lambda offset: Facts(offset, "", "<http://e/s> <http://e/p> <http://e/o> .\n"),
     lambda offset: Facts(offset, "http://e/g", "<http://e/s> <http://e/p> <http://e/o> .\n", "replace"),
     lambda offset: Facts(offset, "http://e/g", "", "drop"),
+    lambda offset: Entail(offset, "owl-rl"),
     lambda offset: Tick(offset, None, None),
     lambda offset: Finish(offset, "s"),
     lambda offset: DropStream(offset, "s"),

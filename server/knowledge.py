@@ -1,0 +1,104 @@
+"""The background as the server keeps it: changes are checked before they are written, and what is served is read from the log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from threading import Lock
+
+from engine import entries
+from engine.entries import ADD, DROP, Entail, Facts
+from pipeline.catalogue import Catalogue, Graph, Registration
+from pipeline.graphs import Lines, graph_lines, lines_of, nquads, quads_of
+from pipeline.log import LogWriter
+from server.problems import Fault, Problem
+
+_COUNTED = 4096
+"""Graphs whose triples are not counted again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of a graph ("" for none): ADD, REPLACE or DROP."""
+
+    graph: str
+    triples: str
+    kind: str
+
+
+class Knowledge:
+    """The background of a log. Any thread may ask; changes come one after another."""
+
+    def __init__(self, log: LogWriter) -> None:
+        self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
+        self._counts: dict[Graph, int] = {}
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self._log.catalogue
+
+    def change(self, change: Change, rules: Sequence[Registration]) -> None:
+        """Writes the change, unless nothing is changed by it. Raises: Fault 409 where a rule would feed itself through a negative part."""
+        known = self.catalogue.graphs.get(change.graph)
+        before = {} if known is None else self.lines(known)
+        after = _changed(before, change)
+        if known is not None and change.kind != DROP and after == before:
+            return
+        self._check(change.graph, after, self.catalogue.entailment, rules)
+        self._log.append(lambda offset: Facts(offset, change.graph, "".join(f"{line}\n" for line in _brought(change, before)), change.kind))
+
+    def entail(self, regime: str, rules: Sequence[Registration]) -> None:
+        """Writes the regime, unless it holds already. Raises: Fault 409, as above."""
+        if regime != self.catalogue.entailment:
+            self._check("", None, regime, rules)
+            self._log.append(lambda offset: Entail(offset, regime))
+
+    def lines(self, graph: Graph) -> Lines:
+        with self._lock:
+            return graph_lines(self._reader, graph)
+
+    def ntriples(self, graph: Graph) -> str:
+        return "".join(f"{line}\n" for line in self.lines(graph))
+
+    def count(self, graph: Graph) -> int:
+        """Its triples."""
+        if graph not in self._counts:
+            while len(self._counts) >= _COUNTED:
+                del self._counts[next(iter(self._counts))]
+            self._counts[graph] = len(self.lines(graph))
+        return self._counts[graph]
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _check(self, graph: str, lines: Lines | None, regime: str, rules: Sequence[Registration]) -> None:
+        """Whether the rules would stand if `graph` had these triples; None leaves all graphs as they are. Only rules can be refused."""
+        if not rules:
+            return
+        from engine.check import check_background  # loads the kernel, so only where a query is planned
+        from engine.strata import Cycle
+
+        others = [known for known in self.catalogue.graphs.values() if lines is None or known.name != graph]
+        with self._lock:
+            text = nquads(self._reader, others) + quads_of(lines or (), graph)
+        try:
+            check_background(text, regime, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
+        except Cycle as cycle:
+            detail = f"with this background a rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+            expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
+
+
+def _changed(before: Lines, change: Change) -> Lines:
+    match change.kind:
+        case entries.ADD:
+            return before | lines_of(change.triples)
+        case entries.REPLACE:
+            return lines_of(change.triples)
+        case _:
+            return {}
+
+
+def _brought(change: Change, before: Lines) -> Lines:
+    """The triples that the entry needs."""
+    lines = lines_of(change.triples)
+    return {line: None for line in lines if line not in before} if change.kind == ADD else lines

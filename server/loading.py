@@ -1,0 +1,42 @@
+"""What the operator says of the background at a start: brought into the log where it is not what the log has."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from engine.entries import REPLACE
+from pipeline.catalogue import Registration
+from pipeline.log import LogWriter
+from pipeline.solutions import SolutionReader
+from server.compiled import shape
+from server.knowledge import Change, Knowledge
+from server.problems import Fault
+from server.settings import Settings, SettingsError
+from server.sources import NamedFile, facts_of, named_file
+
+
+def load(settings: Settings, log: LogWriter) -> None:
+    """The regime, and graphs that are what their files say. Raises: SettingsError, SourceFault; nothing of the background is changed by a file's fault."""
+    graphs = graphs_of([named_file(each) for each in settings.background])
+    rules = _rules(settings, log)
+    with closing(Knowledge(log)) as knowledge:
+        try:
+            knowledge.entail(settings.entailment, rules)
+            for graph, triples in graphs.items():
+                knowledge.change(Change(graph, triples, REPLACE), rules)
+        except Fault as fault:
+            raise SettingsError(f"the background cannot be changed: {fault.problem.detail}") from None
+
+
+def graphs_of(files: Sequence[NamedFile]) -> dict[str, str]:
+    """By graph ("" for none) what all files bring of it, as N-Triples text. Raises: SourceFault."""
+    graphs: dict[str, str] = {}
+    for file in files:
+        for graph, triples in facts_of(file):
+            graphs[graph] = graphs.get(graph, "") + triples
+    return graphs
+
+
+def _rules(settings: Settings, log: LogWriter) -> list[Registration]:
+    with closing(SolutionReader(settings.data)) as solutions:
+        queries = log.catalogue.with_changes(solutions.changes).values()
+    return [query for query in queries if query.stands and shape(query.text).into is not None]

@@ -1,0 +1,202 @@
+"""SPARQL 1.1 Protocol over the background: forms of requests and of answers, datasets, bounds, refusals."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from pipeline.ontology import RDF_XML
+from tests.server.conftest import EX, serving
+
+PREFIX = f"PREFIX : <{EX}> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
+JSON = {"Accept": "application/sparql-results+json"}
+FORM = "application/x-www-form-urlencoded"
+ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n1 ?o . ?p ?q ?r . ?s ?t ?u FILTER(?a != ?u) }"
+
+
+def put(base: str, graph: str, turtle: str) -> None:
+    text = f"@prefix : <{EX}> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . {turtle}"
+    httpx.put(f"{base}/ontologies/{quote(graph, safe='')}", content=text, headers={"Content-Type": "text/turtle"}).raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A server of its own: what is in the background is known to the last triple, and its bounds are narrow."""
+    with serving(tmp_path_factory.mktemp("data"), asking_s=2.0, max_answer=20_000, max_asking=256 << 20, max_query=2000) as url:
+        put(url, f"{EX}classes", ":Dog rdfs:subClassOf :Animal .")
+        put(url, f"{EX}pets", ":rex a :Dog ; :near :mia . :mia :name 'Mia'@de .")
+        put(url, "default", ":tom :name 'Tom' .")
+        with httpx.Client(base_url=url, timeout=60) as client:
+            yield client
+
+
+def rows(answer: httpx.Response) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return sorted(" ".join(term["value"].removeprefix(EX) for term in row.values()) for row in answer.json()["results"]["bindings"])
+
+
+def ask(client: httpx.Client, query: str, **parameters: str | list[str]) -> httpx.Response:
+    return client.get("/sparql", params={"query": PREFIX + query, **parameters}, headers=JSON)
+
+
+class TestRequests:
+    def test_a_query_comes_in_three_ways(self, asked: httpx.Client) -> None:
+        query = PREFIX + "SELECT ?s { ?s :name ?n }"
+        for answer in (
+            asked.get("/sparql", params={"query": query}),
+            asked.post("/sparql", data={"query": query}),
+            asked.post("/sparql", content=query, headers={"Content-Type": "application/sparql-query"}),
+        ):
+            assert rows(answer) == ["mia", "tom"]
+
+    def test_a_dataset_of_the_request(self, asked: httpx.Client) -> None:
+        names, graphs = "SELECT ?s { ?s :name ?n }", "SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }"
+        pets, classes = f"{EX}pets", f"{EX}classes"
+        assert rows(ask(asked, names, **{"default-graph-uri": pets})) == ["mia"]
+        assert rows(ask(asked, names, **{"named-graph-uri": pets})) == []
+        assert rows(ask(asked, graphs, **{"named-graph-uri": [pets, classes]})) == ["classes", "pets"]
+        assert rows(ask(asked, graphs, **{"default-graph-uri": pets})) == []
+        assert rows(asked.post("/sparql", data={"query": PREFIX + names, "default-graph-uri": pets})) == ["mia"]
+        body = {"content": PREFIX + names, "headers": {"Content-Type": "application/sparql-query"}}
+        assert rows(asked.post("/sparql", params={"default-graph-uri": pets}, **body)) == ["mia"]  # type: ignore[arg-type]  # the two of them
+
+    def test_a_dataset_of_the_query(self, asked: httpx.Client) -> None:
+        assert rows(ask(asked, "SELECT ?s FROM :pets { ?s :name ?n }")) == ["mia"]
+        assert rows(ask(asked, "SELECT ?g FROM NAMED :pets { GRAPH ?g { ?s :name ?n } }")) == ["pets"]
+
+    def test_without_one_it_looks_through_all_graphs_and_sees_what_is_entailed(self, asked: httpx.Client) -> None:
+        assert rows(ask(asked, "SELECT ?s { ?s a :Animal }")) == ["rex"]
+        assert rows(ask(asked, "SELECT ?g { GRAPH ?g { :rex a :Animal } }")) == ["pets"]
+
+    def test_functions_are_those_of_queries_over_streams(self, asked: httpx.Client) -> None:
+        query = "PREFIX ep: <urn:epsparql:function:> SELECT (ep:distance(0, 0, 0, 180) AS ?d) (ep:distance('x', 0, 0, 0) AS ?none) {}"
+        assert rows(ask(asked, query)) == ["20037508.342789244"]
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("query", "accept", "media_type", "text"),
+        [
+            ("SELECT ?n { :mia :name ?n }", "application/sparql-results+json", "application/sparql-results+json", '"xml:lang":"de"'),
+            ("SELECT ?n { :mia :name ?n }", "*/*", "application/sparql-results+json", '"Mia"'),
+            (
+                "SELECT ?n { :mia :name ?n }",
+                "application/sparql-results+xml",
+                "application/sparql-results+xml",
+                '<literal xml:lang="de">Mia</literal>',
+            ),
+            ("SELECT ?n { :mia :name ?n }", "text/csv", "text/csv; charset=utf-8", "n\r\nMia"),
+            ("SELECT ?n { :mia :name ?n }", "text/tab-separated-values", "text/tab-separated-values; charset=utf-8", '?n\n"Mia"@de'),
+            ("ASK { :mia :name ?n }", "application/sparql-results+json", "application/sparql-results+json", "true"),
+            ("ASK { :mia :none ?n }", "application/sparql-results+xml", "application/sparql-results+xml", "false"),
+            ("CONSTRUCT WHERE { :rex :near ?n }", "text/turtle", "text/turtle", f"<{EX}rex> <{EX}near> <{EX}mia> ."),
+            ("CONSTRUCT WHERE { :rex :near ?n }", "application/n-triples", "application/n-triples", f"<{EX}rex> <{EX}near> <{EX}mia> ."),
+            ("CONSTRUCT WHERE { :rex :near ?n }", "application/rdf+xml", "application/rdf+xml", f'rdf:resource="{EX}mia"'),
+            ("DESCRIBE :mia", "*/*", "text/turtle", f'<{EX}mia> <{EX}name> "Mia"@de .'),
+        ],
+    )
+    def test_they_come_in_the_form_that_is_asked_for(self, asked: httpx.Client, query: str, accept: str, media_type: str, text: str) -> None:
+        answer = asked.get("/sparql", params={"query": PREFIX + query}, headers={"Accept": accept})
+        assert answer.headers["Content-Type"].removesuffix("; charset=utf-8") == media_type.removesuffix("; charset=utf-8")
+        assert text in answer.text
+
+    def test_they_follow_the_background(self, asked: httpx.Client) -> None:
+        base, query = str(asked.base_url), "SELECT ?s { ?s a :Animal }"
+        for turtle, found in ((":tim a :Dog .", ["rex", "tim"]), (":tim a :Stone .", ["rex"])):
+            put(base, f"{EX}more", turtle)
+            assert rows(ask(asked, query)) == found
+        asked.delete(f"/ontologies/{quote(EX + 'more', safe='')}")
+        assert rows(ask(asked, "SELECT ?s { ?s a :Stone }")) == []
+
+
+class TestBounds:
+    def test_a_query_that_takes_too_long_ends_and_holds_up_nobody(self, asked: httpx.Client) -> None:
+        ask(asked, "ASK {}")  # the process is there
+        with ThreadPoolExecutor(4) as threads:
+            began = time.monotonic()
+            long = [threads.submit(ask, asked, ENDLESS) for _ in range(3)]
+            others = [(asked.get("/livez").status_code, rows(ask(asked, "SELECT ?s { ?s :name 'Tom' }"))) for _ in range(3)]
+            assert others == [(200, ["tom"])] * 3
+            assert not any(each.done() for each in long), "the others were answered meanwhile"
+            problems = [each.result() for each in long]
+            assert time.monotonic() - began < 30
+        assert [(each.status_code, each.json()["code"]) for each in problems] == [(422, "beyond-time")] * 3
+        assert "longer than 2 s" in problems[0].json()["detail"]
+
+    def test_an_answer_that_is_too_large(self, asked: httpx.Client) -> None:
+        problem = ask(asked, f"SELECT * {{ {' '.join(f'?a{k} ?b{k} ?c{k} .' for k in range(4))} }}")
+        assert (problem.status_code, problem.json()["code"]) == (422, "beyond-answer")
+
+    def test_a_query_that_needs_too_much_memory(self, asked: httpx.Client) -> None:
+        triples = " ".join(f"?a{k} ?b{k} ?c{k} ." for k in range(6))
+        problem = ask(asked, f"SELECT (GROUP_CONCAT(REPLACE('{'x' * 500}', 'x', '{'y' * 500}')) AS ?all) {{ {triples} }}")
+        assert problem.status_code == 422
+        assert problem.json()["code"] in ("beyond-memory", "beyond-time")
+        assert rows(ask(asked, "SELECT ?s { ?s :name 'Tom' }")) == ["tom"]
+
+    def test_a_query_that_is_too_long(self, asked: httpx.Client) -> None:
+        text = "ASK {} #" + "x" * 2000
+        for problem in (
+            asked.get("/sparql", params={"query": text}),
+            asked.post("/sparql", content=text, headers={"Content-Type": "application/sparql-query"}),
+        ):
+            assert (problem.status_code, problem.json()["code"]) == (413, "too-large")
+
+
+REFUSED = [
+    pytest.param("SELECT * {\n ?s ?p }", "syntax", 2, id="syntax"),
+    pytest.param("SELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "unsupported", 1, id="SERVICE"),
+    pytest.param("SELECT * { SERVICE SILENT ?x { ?s ?p ?o } }", "unsupported", 1, id="SERVICE of a variable"),
+    pytest.param("INSERT DATA { :a :b :c }", "unsupported", 1, id="an update as a query"),
+    pytest.param("SELECT * {\n { ?s :a ?o } SEQ { ?s :b ?o } }", "syntax", 2, id="SEQ is asked of streams"),
+    pytest.param("SELECT * { ?s ?p ?o FILTER(<urn:f>(?o)) }", "syntax", None, id="an unknown function"),
+]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("query", "code", "line"), REFUSED)
+    def test_a_query(self, asked: httpx.Client, query: str, code: str, line: int | None) -> None:
+        problem = ask(asked, query)
+        assert problem.status_code == 400, problem.text
+        assert (problem.json()["code"], problem.json().get("line")) == (code, line), problem.text
+
+    def test_a_request(self, asked: httpx.Client) -> None:
+        update, form = "INSERT DATA { <urn:a> <urn:b> <urn:c> }", {"Content-Type": FORM}
+        for answer, status, code in (
+            (asked.get("/sparql"), 400, "no-query"),
+            (asked.get("/sparql?query=ASK%7B%7D&query=ASK%7B%7D"), 400, "no-query"),
+            (asked.get("/sparql", params={"update": update}), 422, "unsupported"),
+            (asked.post("/sparql", data={"update": update}), 422, "unsupported"),
+            (asked.post("/sparql", content=update, headers={"Content-Type": "application/sparql-update"}), 422, "unsupported"),
+            (asked.post("/sparql", content="ASK {}"), 415, "media-type"),
+            (asked.post("/sparql", content="nothing=1", headers=form), 400, "no-query"),
+            (asked.post("/sparql", content="query=%ff", headers=form), 400, "bad-form"),
+            (asked.get("/sparql?query=ASK%7B%7D", headers={"Accept": "image/png"}), 406, "not-acceptable"),
+            (asked.get("/sparql?query=CONSTRUCT%7B%3Curn:a%3E%3Curn:1%3E%3Curn:b%3E%7D%7B%7D", headers={"Accept": RDF_XML}), 406, "not-acceptable"),
+            (ask(asked, "ASK {}", **{"default-graph-uri": "no iri"}), 400, "graph-name"),
+        ):
+            assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+
+
+def hosts() -> set[int]:
+    """The processes of this one's servers that hold a background."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {int(row.split()[0]) for row in listed if row.split()[1] == str(os.getpid()) and "server.answering" in row}
+
+
+def test_a_process_that_was_killed_is_followed_by_another_and_the_last_one_goes_with_its_server(tmp_path: Path) -> None:
+    before = hosts()
+    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
+        assert ask(client, "ASK {}").json() == {"head": {}, "boolean": True}
+        (own,) = hosts() - before
+        os.kill(own, signal.SIGKILL)
+        assert ask(client, "ASK {}").status_code == 200
+        assert hosts() - before - {own}
+    assert hosts() <= before
