@@ -19,6 +19,7 @@ from server.settings import Settings
 _WAITING = 64
 """Queries that may wait for their turn."""
 _GRACE_S = 5.0
+_SETTLE_S = 0.3
 
 
 @dataclass(slots=True, eq=False)
@@ -151,7 +152,12 @@ class Endpoint:
         except (TimeoutError, OSError):
             said, answer = b"", b""
         if not said.endswith(b"\n"):
-            raise _ended("time" if loop.time() - began >= settings.asking_s else NO_MEMORY, settings)
+            if loop.time() - began >= settings.asking_s:
+                raise _ended("time", settings)
+            with suppress(TimeoutError):  # was it the query's own process that ended, or the one before it?
+                await asyncio.wait_for(host.process.wait(), _SETTLE_S)
+                raise _Gone
+            raise _ended(NO_MEMORY, settings)
         verdict, detail = json.loads(said)
         if verdict == DONE:
             return answer
