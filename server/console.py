@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import re
-from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 
@@ -51,7 +50,6 @@ async def _answer(request: Request, file: str, kept: str) -> Response:
     return Response(body, media_type=_TYPES[path.suffix], headers=headers)
 
 
-@cache
 def _read(path: Path) -> tuple[bytes, str]:
     body = path.read_bytes()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'

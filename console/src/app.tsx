@@ -55,7 +55,7 @@ export function App() {
 
 function Work() {
   const box = useRef<HTMLDivElement>(null);
-  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.36);
+  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.3);
   const drag = useSplit(box, setShare, SPLIT);
   return (
     <>

@@ -16,7 +16,7 @@ import {
   lineNumbers,
   placeholder,
 } from "@codemirror/view";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Mark } from "./api";
 import { checked, range } from "./checks";
 import { completions } from "./completion";
@@ -55,9 +55,9 @@ const look = EditorView.theme({
   },
   ".cm-diagnostic": { padding: "6px 10px", borderLeft: "3px solid var(--bad)", maxWidth: "60ch", whiteSpace: "normal" },
   ".cm-diagnostic-warning": { borderLeftColor: "var(--warn)" },
-  ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "260px" },
-  ".cm-tooltip-autocomplete > ul > li": { padding: "3px 10px" },
-  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "260px" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "3px 10px" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
   ".cm-completionDetail": { fontFamily: "var(--sans)", fontStyle: "normal", opacity: "0.75" },
   ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "600" },
   ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)", borderTop: "1px solid var(--edge)" },
@@ -68,18 +68,20 @@ export function Editor({ run }: { run: () => void }) {
   const editor = useRef<EditorView | null>(null);
   const key = tab.value?.key;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: "open" });
     const view = new EditorView({ root, parent: root as unknown as HTMLElement, state: fresh(tab.peek()?.query ?? "", run) });
     editor.current = view;
     (host.current as EditorHost).editor = view;
+    if (!view.state.doc.length) view.focus();
     return () => view.destroy();
   }, [key]);
 
-  const text = tab.value?.query ?? "";
+  const text = tab.value?.query;
   useEffect(() => {
     const view = editor.current;
-    if (view && view.state.doc.toString() !== text) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+    const now = tab.peek()?.query ?? ""; // not `text`, which may be older than what was typed since
+    if (view && view.state.doc.toString() !== now) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: now } });
   }, [text]);
 
   const found = checked.value;
@@ -95,6 +97,19 @@ export function Editor({ run }: { run: () => void }) {
 export interface EditorHost extends HTMLDivElement {
   editor?: EditorView;
 }
+
+/** What is typed over a selection: left to Chromium, it would come with inline styles, which the page's policy forbids. */
+const overSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { from, to, empty } = view.state.selection.main;
+    const typed = event.data;
+    if (event.inputType !== "insertText" || empty || typed === null || view.composing) return false;
+    const insert = () => view.state.update(view.state.replaceSelection(typed), { userEvent: "input.type", scrollIntoView: true });
+    if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, typed, insert))) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  },
+});
 
 function fresh(text: string, run: () => void): EditorState {
   return EditorState.create({
@@ -118,6 +133,7 @@ function fresh(text: string, run: () => void): EditorState {
       look,
       placeholder("SELECT * WHERE { { ?s :temp ?a } SEQ { ?s :temp ?b } WITHIN \"PT1H\"^^xsd:duration }"),
       EditorView.lineWrapping,
+      overSelection,
       EditorView.contentAttributes.of({ "aria-label": "Query text" }),
       keymap.of([
         { key: "Mod-Enter", run: () => (run(), true) },

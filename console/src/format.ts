@@ -37,8 +37,8 @@ export function shortTerm(term: Term | undefined, prefixes: ReadonlyMap<string, 
 
 export const isNumber = (term: Term) => term.type === "literal" && NUMBER.test(term.datatype ?? "");
 
-/** A decimal of more than six places is cut for the eye; the whole of it is in the row's details. */
-const trimmed = (value: string) => value.replace(/^(-?\d+\.\d{6})\d+$/, "$1…");
+/** A decimal of more than four places is cut for the eye; the whole of it is in the row's details. */
+const trimmed = (value: string) => value.replace(/^(-?\d+\.\d{4})\d+$/, "$1…");
 
 export function fullTerm(term: Term): string {
   if (term.type === "uri") return `<${term.value}>`;

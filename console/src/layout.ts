@@ -1,6 +1,7 @@
 /** Where the steps of a plan stand: scans at the left, the query at the right, each step beside the middle of what feeds it. */
 
 import type { PlanDocument, PlanStep } from "./api";
+import { shortIri } from "./format";
 
 export const WIDTH = 216;
 const [ACROSS, DOWN] = [44, 14];
@@ -23,8 +24,8 @@ export interface Graph {
   height: number;
 }
 
-/** What a box tells, each line cut to the box's width. */
-function lines(step: PlanStep): string[] {
+/** What a box tells, in lines of the box's width, with IRIs as the query abbreviates them. */
+function lines(step: PlanStep, prefixes: ReadonlyMap<string, string>): string[] {
   const found = [
     step.detail,
     step.on.length ? `on ${step.on.join(" ")}` : "",
@@ -33,17 +34,24 @@ function lines(step: PlanStep): string[] {
     ...step.filters.map((filter) => `${filter.by === "host" ? "exactly " : ""}${filter.condition}`),
     ...step.keeps.map((kept) => `${kept.side}: ${kept.time}`),
   ].filter(Boolean);
-  return found.flatMap((line) => (line.length > LONG ? [line.slice(0, LONG), cut(line.slice(LONG))] : [line]));
+  return found.map((line) => line.replace(/<([^>\s]*)>/g, (_, iri: string) => shortIri(iri, prefixes))).flatMap(folded);
+}
+
+/** Two lines at most, broken at a space if there is one. */
+function folded(line: string): string[] {
+  if (line.length <= LONG) return [line];
+  const at = line.lastIndexOf(" ", LONG);
+  return at > LONG / 2 ? [line.slice(0, at), cut(line.slice(at + 1))] : [line.slice(0, LONG), cut(line.slice(LONG))];
 }
 
 const cut = (text: string) => (text.length > LONG ? `${text.slice(0, LONG - 1)}…` : text);
 
-export function arranged(plan: PlanDocument): Graph {
+export function arranged(plan: PlanDocument, prefixes: ReadonlyMap<string, string>): Graph {
   const steps = plan.plan;
   const depth = depths(steps);
   const deepest = Math.max(0, ...depth);
   const nodes: Node[] = steps.map((step, k) => {
-    const told = lines(step);
+    const told = lines(step, prefixes);
     return { step, lines: told, x: (deepest - depth[k]!) * (WIDTH + ACROSS), y: 0, h: 34 + told.length * LINE + (told.length ? 6 : 0) };
   });
   const edges = steps.flatMap((step, to) => step.inputs.map((from) => ({ from, to, back: depth[from]! <= depth[to]! })));

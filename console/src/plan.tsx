@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, type GoalsDocument, type PlanDocument, type PlanStep, Refused } from "./api";
 import { checked } from "./checks";
-import { bytes, count } from "./format";
+import { bytes, count, prefixesOf } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
 import { registered } from "./state";
 import { tab } from "./tabs";
@@ -20,7 +20,7 @@ export function Plan() {
   }, [running, query?.registered]);
 
   const plan = running && known?.registered === query.registered ? known.plan : (checked.value?.plan ?? null);
-  const graph = useMemo(() => (plan ? arranged(plan) : null), [plan]);
+  const graph = useMemo(() => (plan ? arranged(plan, prefixesOf(tab.peek()?.query ?? "")) : null), [plan]);
   if (!plan || !graph) return <p class="empty">A plan appears here as soon as the text above has no fault.</p>;
   const kept = running && goals ? matched(plan.plan, goals) : new Map<number, Kept>();
   return (
@@ -30,12 +30,6 @@ export function Plan() {
         <span class="quiet">
           {plan.partition.key ? `can be spread by ?${plan.partition.key.replace(/^\?/, "")}` : `runs in one place: ${plan.partition.reason}`}
         </span>
-        <span class="grow" />
-        {running && goals && (
-          <span class="quiet figures">
-            {count(goals.goals)} partial solutions · {bytes(goals.state_bytes)}
-          </span>
-        )}
       </div>
       {plan.unbounded.length > 0 && <p class="doubt">Nothing bounds the state of this query: {plan.unbounded.join("; ")}</p>}
       <div class="graph" tabIndex={0} role="region" aria-label="Operators, from the streams at the left to the solutions at the right">
@@ -117,7 +111,7 @@ function Step({ node, kept }: { node: Node; kept: Kept | undefined }) {
         <b>{step.operator}</b>
         {kept && (
           <span class="live figures" title={kept.sides.map((side) => `${side.side}: ${side.goals}${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
-            {kept.sides.map((side) => `${side.side[0]} ${count(side.goals)}`).join(" · ")}
+            {kept.sides.map((side) => `${count(side.goals)} ${side.side}`).join(" · ")}
             {kept.bytes > 0 && ` ${bytes(kept.bytes)}`}
           </span>
         )}

@@ -75,7 +75,7 @@ const SPLIT = "epsparql.split";
 
 function Found() {
   const box = useRef<HTMLDivElement>(null);
-  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.5);
+  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.56);
   const drag = useSplit(box, setShare, SPLIT);
   return (
     <div class="found" ref={box} style={{ gridTemplateRows: `minmax(110px, ${share}fr) 7px minmax(80px, ${1 - share}fr)` }}>

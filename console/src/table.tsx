@@ -18,8 +18,9 @@ export function Table() {
   const before = useRef<{ newest: string | undefined; length: number }>({ newest, length: 0 });
 
   useEffect(() => {
-    const observer = new ResizeObserver(() => setAt({ top: box.current!.scrollTop, height: box.current!.clientHeight }));
-    observer.observe(box.current!);
+    const here = box.current!;
+    const observer = new ResizeObserver(() => setAt({ top: here.scrollTop, height: here.clientHeight }));
+    observer.observe(here);
     return () => observer.disconnect();
   }, []);
   useLayoutEffect(() => {

@@ -1,0 +1,156 @@
+"""For everybody: names for what can be operated, contrast, a way without a mouse, narrow screens."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from epsparql.client import Client
+from tests.browser import at_work as work
+
+pytestmark = pytest.mark.slow
+
+# Everything that takes a click or the focus, and has no name to be called by.
+NAMELESS = """
+    () => [...document.querySelectorAll("button, input, select, textarea, canvas, [tabindex='0'], a")]
+        .filter((each) => each.checkVisibility())
+        .filter((each) => !(each.getAttribute("aria-label") || each.textContent.trim() || each.closest("label")))
+        .map((each) => each.outerHTML)
+"""
+
+# Text whose colour is too near to what is behind it (WCAG 2.2, 1.4.3): of the page, and of the editor's shadow tree.
+FAINT = """
+    () => {
+        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+        const rgba = (text) => {
+            canvas.clearRect(0, 0, 1, 1);
+            canvas.fillStyle = text;
+            canvas.fillRect(0, 0, 1, 1);
+            const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+            return [r, g, b, a / 255];
+        };
+        const over = (top, below) => [0, 1, 2].map((k) => top[k] * top[3] + below[k] * (1 - top[3])).concat(1);
+        const parent = (node) => node.parentElement ?? node.getRootNode().host;
+        const behind = (node) => {
+            const layers = [];
+            for (let at = node; at; at = parent(at)) layers.push(rgba(getComputedStyle(at).backgroundColor));
+            return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+        };
+        const opacity = (node) => (node ? Number(getComputedStyle(node).opacity) * opacity(parent(node)) : 1);
+        const light = (colour) => {
+            const [r, g, b] = colour.slice(0, 3).map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const found = [];
+        const walk = (root) => {
+            for (const node of root.querySelectorAll("*")) {
+                if (node.shadowRoot) walk(node.shadowRoot);
+                const own = [...node.childNodes].some((each) => each.nodeType === 3 && each.textContent.trim());
+                if (!own || !node.checkVisibility() || node.closest("svg, noscript, style, option")) continue;
+                const ground = behind(node);
+                const ink = rgba(getComputedStyle(node).color);
+                const [a, b] = [light(over([...ink.slice(0, 3), ink[3] * opacity(node)], ground)), light(ground)].sort((x, y) => y - x);
+                const ratio = (a + 0.05) / (b + 0.05);
+                if (ratio < 4.5) found.push(`${ratio.toFixed(2)} ${node.tagName}.${node.className}: ${node.textContent.trim().slice(0, 40)}`);
+            }
+        };
+        walk(document.body);
+        return found;
+    }
+"""
+
+
+def scenes(page: Page) -> Any:
+    """The console's faces, one after the other."""
+    yield "examples"
+    work.run_example(page, "Rising wind")
+    page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
+    page.locator("tr[data-id]").first.click()
+    yield "solutions"
+    page.get_by_role("tab", name="Plan").click()
+    expect(page.locator(".step").first).to_be_visible()
+    yield "plan"
+    work.write(page, "SELECT * WHERE { ?s a:b ?o } # a comment")
+    expect(page.locator(".verdict.bad")).to_be_visible()
+    yield "fault"
+    page.get_by_role("navigation").get_by_role("button", name="winter").click()
+    yield "stream"
+    page.get_by_role("button", name="Ontologies").click()
+    yield "ontologies"
+    page.keyboard.press("?")
+    yield "keys"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_and_contrast(page: Page, scheme: Any) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    for scene in scenes(page):
+        assert page.evaluate(NAMELESS) == [], scene
+        assert page.evaluate(FAINT) == [], scene
+
+
+def test_without_a_mouse(page: Page, client: Client) -> None:
+    """From the first tab stop to a running query, and into its solutions."""
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement?.getAttribute('aria-label')") == "Run Rising wind":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
+    page.keyboard.press("Alt+n")
+    page.keyboard.insert_text("SELECT * FROM STREAM <winter> WHERE { ?s <http://example.org/weather#temp> ?t }")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("button", name="Running")).to_be_visible()
+    assert {query["name"] for query in client.queries()} == {"wind", "query"}
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")  # Escape first, then Tab leaves the editor
+    assert page.evaluate("document.activeElement?.className") != "editor"
+    page.keyboard.press("Alt+1")
+    expect(page.get_by_role("tab", name="wind")).to_have_attribute("aria-selected", "true")
+    page.get_by_role("region", name="Solutions, the newest first").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("complementary", name="The chosen solution")).to_be_visible()
+
+
+def test_what_has_the_focus_can_be_seen(page: Page) -> None:
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", page.evaluate("document.activeElement.outerHTML")
+
+
+def test_a_narrow_screen(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_role("button", name="Run Rising wind").click()
+    expect(page.get_by_role("application")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_role("button", name="Queries and streams").click()
+    page.get_by_role("navigation").get_by_role("button", name="winter").click()
+    expect(page.get_by_role("heading", name="winter")).to_be_visible()
+
+
+def test_pictures(page: Page, client: Client, browser: Browser, pictures: Path) -> None:
+    """At work, in light and in dark: neither is blank, and they differ."""
+    work.run_example(page, "Blizzard")
+    work.played(page)
+    page.get_by_role("button", name="Examples").click()
+    work.run_example(page, "Tsunami")
+    work.played(page)
+    page.get_by_role("button", name="Examples").click()
+    work.run_example(page, "Rising wind", "5×")
+    page.wait_for_function("() => document.querySelector('table')?.getAttribute('aria-rowcount') > 120")
+    taken = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.get_by_role("application").focus()
+        page.keyboard.press("f")
+        page.locator("tr[data-id]").nth(3).hover()
+        taken[scheme] = page.screenshot(path=pictures / f"console-{scheme}.png")
+    page.get_by_role("tab", name="tsunami").click()
+    page.get_by_role("tab", name="Plan").click()
+    expect(page.locator(".step .live").first).to_be_visible()
+    taken["plan"] = page.screenshot(path=pictures / "console-plan.png")
+    assert len(set(taken.values())) == 3
+    assert min(map(len, taken.values())) > 40_000

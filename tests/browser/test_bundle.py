@@ -1,0 +1,32 @@
+"""The bundle that is committed is what its sources make: built anew, with the same tools, each file has the same bytes."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from server.console import DIST
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+BUILD_S = 300
+
+
+def test_a_rebuild_gives_the_same_files(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "console", tmp_path / "console", ignore=shutil.ignore_patterns("node_modules"))
+    for arguments in (("ci",), ("run", "build")):
+        npm(arguments, tmp_path / "console")
+    assert hashes(tmp_path / "server" / "console" / "dist") == hashes(DIST), "make console"
+
+
+def npm(arguments: tuple[str, ...], directory: Path) -> None:
+    done = subprocess.run([sys.executable, ROOT / "console" / "npm.py", *arguments], cwd=directory, capture_output=True, text=True, timeout=BUILD_S, check=False)
+    assert done.returncode == 0, f"npm {' '.join(arguments)}: {done.stdout}{done.stderr}"
+
+
+def hashes(directory: Path) -> dict[str, str]:
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

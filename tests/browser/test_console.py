@@ -1,0 +1,189 @@
+"""The console as people use it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from epsparql.client import Client
+from tests.browser import at_work as work
+from tests.server.conftest import serving
+from tests.server.test_security import digest
+
+pytestmark = pytest.mark.slow
+WIND = """PREFIX : <http://example.org/weather#>
+SELECT ?st ?s FROM STREAM <winter> WHERE { ?st :wind_speed ?s FILTER(?s > 30) }"""
+
+
+def test_a_fault_is_underlined_and_mended_and_the_query_runs(page: Page, client: Client) -> None:
+    page.get_by_role("button", name="New query").first.click()
+    work.write(page, WIND.replace("?st :wind_speed", "?st w:wind_speed"))
+    fault = page.locator(".cm-lintRange-error")
+    expect(fault).to_have_text("w:")
+    expect(page.locator(".verdict")).to_contain_text("2:48")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("Mend the fault")
+    assert client.queries() == []
+    work.write(page, WIND)
+    expect(fault).to_have_count(0)
+    expect(page.locator(".verdict")).to_contain_text("no faults")
+    page.get_by_role("textbox", name="Name").fill("strong wind")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("button", name="Running")).to_be_visible()
+    assert [query["name"] for query in client.queries()] == ["strong wind"]
+    page.get_by_role("button", name="Examples").click()
+    work.run_example(page, "Rising wind")
+    work.played(page)
+    page.get_by_role("tab", name="strong wind").click()
+    work.caught_up(page, client, "strong wind")
+    assert work.row_count(page) > 0
+    assert work.ids_on_screen(page) == work.ids_of(client, "strong wind")
+
+
+def test_rows_and_intervals_are_all_there_after_a_reload_in_the_middle(page: Page, client: Client) -> None:
+    work.run_example(page, "Rising wind", "5×")
+    page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
+    expect(page.get_by_role("application")).to_have_attribute("aria-label", re.compile(r"^[1-9]\d* solutions as intervals"))
+    page.reload()  # both the data and the solutions go on where they were
+    expect(page.get_by_role("tab", name="wind")).to_be_visible()
+    expect(page.get_by_role("region", name="Data being played")).to_be_visible()
+    page.get_by_role("button", name="25×", exact=True).click()
+    work.played(page)
+    work.caught_up(page, client, "wind")
+    assert work.ids_on_screen(page) == work.ids_of(client, "wind")
+    assert work.found(client, "wind") == work.rises()
+
+
+def test_the_plan_counts_what_waits(page: Page) -> None:
+    work.run_example(page, "Tsunami")
+    page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 0")
+    page.get_by_role("tab", name="Plan").click()
+    steps = page.locator(".step")
+    expect(steps.filter(has_text="SEQ")).to_have_count(4)
+    expect(steps.filter(has_text="scan")).not_to_have_count(0)
+    live = page.locator(".step .live")
+    expect(live.first).to_be_visible()
+    assert re.search(r"[1-9]", live.first.inner_text())
+
+
+def test_pause_and_resume(page: Page, client: Client, url: str) -> None:
+    work.run_example(page, "Rising wind")
+    work.played(page)
+    work.caught_up(page, client, "wind")
+    page.get_by_role("button", name="Pause").click()
+    if "/queries/{name}/pause" not in client._json("GET", "/openapi.json")["paths"]:
+        expect(page.get_by_role("alert")).to_be_visible()  # told, and nothing else happens
+        return
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_zoom_hover_and_the_way_to_a_solution(page: Page, client: Client) -> None:
+    work.run_example(page, "Blizzard")
+    work.played(page)
+    work.caught_up(page, client, "blizzard")
+    canvas = page.get_by_role("application")
+    shown = page.locator(".timeline .bar .figures")
+    everything = shown.inner_text()
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.wheel(0, -600)
+    expect(shown).not_to_have_text(everything)
+    canvas.focus()
+    page.keyboard.press("0")
+    expect(shown).to_have_text(everything)
+    page.keyboard.press("n")
+    chosen = page.get_by_role("complementary", name="The chosen solution")
+    expect(chosen).to_contain_text("?hours")
+    expect(page.locator("tr.chosen")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(chosen).to_be_hidden()
+    page.locator("tr[data-id]").first.hover()
+    page.locator("tr[data-id]").first.click()
+    expect(chosen).to_be_visible()
+
+
+def test_completion(page: Page, client: Client) -> None:
+    client.create_stream("readings/hall")
+    expect(page.get_by_role("button", name="readings/hall")).to_have_count(0)  # shown by its last part
+    expect(page.get_by_role("button", name="hall")).to_be_visible()
+    page.keyboard.press("Alt+n")
+    page.locator(".cm-content").click()
+    for typed, label, given in (("PREFIX xs", "xsd:", "xsd: <http://www.w3.org/2001/XMLSchema#>"), ("SELECT * FROM STREAM <", "<readings/hall>", "<readings/hall>")):
+        page.keyboard.type(typed)
+        page.locator(".cm-tooltip-autocomplete li").filter(has_text=label).click()
+        expect(page.locator(".cm-content")).to_contain_text(given)
+        page.keyboard.press("Enter")
+    page.keyboard.type("WITH")
+    expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text("WITHOUT")
+
+
+def test_a_link_opens_what_it_holds_and_runs_nothing(page: Page, context: BrowserContext, url: str, client: Client) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="New query").first.click()
+    work.write(page, WIND)
+    page.get_by_role("button", name="Share").click()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{url}/#")
+    other = context.browser.new_context() if context.browser else context  # somebody else, with nothing kept
+    there = other.new_page()
+    there.goto(link)
+    expect(there.locator(".cm-content")).to_contain_text("FILTER(?s > 30)")
+    assert "#" not in there.url
+    assert client.queries() == []
+    other.close()
+
+
+def test_replacing_asks_first(page: Page, client: Client) -> None:
+    client.register("alert", WIND)
+    page.get_by_role("button", name="alert").first.click()
+    work.write(page, WIND.replace("30", "20"))
+    page.get_by_role("button", name="Replace").click()
+    assert client.query("alert")["query"] == WIND
+    page.get_by_role("button", name="Replace, and start anew?").click()
+    expect(page.get_by_role("button", name="Running")).to_be_visible()
+    assert client.query("alert")["query"] == WIND.replace("30", "20")
+    page.get_by_role("button", name="Drop").click()
+    page.get_by_role("button", name="Really drop?").click()
+    expect(page.get_by_role("button", name="Run", exact=False)).to_be_visible()
+    assert client.queries() == []
+
+
+def test_events_are_sent_from_the_page_and_faults_in_them_placed(page: Page, client: Client) -> None:
+    client.create_stream("hall")
+    page.get_by_role("button", name="hall").click()
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
+    page.get_by_role("textbox", name="Events").fill('{"s":')
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("alert")).to_contain_text("line 1, column")
+    assert client.stream("hall")["accepted"] == 1
+
+
+def test_late_events_are_shown(page: Page, client: Client) -> None:
+    event = {"s": "<http://example.org/s>", "p": "<http://example.org/v>", "o": '"1"'}
+    for at in ("2026-01-01T10:00:00Z", "2026-01-01T09:00:00Z"):
+        client.send("hall", json.dumps(event | {"at": at}))
+    expect(page.get_by_role("button", name="hall")).to_contain_text("1 late")
+    page.get_by_role("button", name="hall").click()
+    expect(page.get_by_role("region", name="Late events")).to_contain_text("2026-01-01 09:00:00")
+
+
+def test_tokens(context: BrowserContext, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{digest('root')} admin\n")
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        page = context.new_page()
+        page.goto(f"{url}/")
+        page.get_by_label("Bearer token").fill("root")
+        page.keyboard.press("Enter")
+        work.run_example(page, "Heat index")
+        page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
+        assert Client(url, "root").query("heat")["solutions"] > 0
+        assert "root" not in page.evaluate("JSON.stringify(localStorage)")
+        page.close()

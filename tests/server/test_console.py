@@ -1,0 +1,59 @@
+"""The console's files, as the server hands them out."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from server.console import DIST
+from tests.server.conftest import serving
+from tests.server.test_security import digest
+from tests.server.test_streams import assert_problem
+
+LINKED = re.compile(r'(?:src|href)="\./(console/[^"]+)"')
+
+
+def test_the_page_is_whole(http: httpx.Client) -> None:
+    page = http.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    files = LINKED.findall(page.text)
+    assert {Path(file).suffix for file in files} == {".js", ".css", ".svg"}
+    for file in files:
+        assert http.get(f"/{file}").status_code == 200
+
+
+def test_nothing_but_its_own_origin(http: httpx.Client) -> None:
+    policy = http.get("/").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in (DIST / "console").iterdir()))
+def test_every_file_is_served_and_may_be_kept(http: httpx.Client, file: str) -> None:
+    answer = http.get(f"/console/{file}")
+    assert answer.content == (DIST / "console" / file).read_bytes()
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_is_asked_for_anew(http: httpx.Client) -> None:
+    """Its name holds no hash, so a browser asks whether it changed."""
+    page = http.get("/")
+    assert page.headers["cache-control"] == "no-cache"
+    assert http.get("/", headers={"If-None-Match": page.headers["etag"]}).status_code == 304
+    assert http.get("/", headers={"If-None-Match": '"old"'}).status_code == 200
+
+
+@pytest.mark.parametrize("file", ["nothing.js", "..%2Findex.html", "%2e%2e", "..%2f..%2fconsole.py", "%2Fetc%2Fpasswd", "index.html%00.js", ".js"])
+def test_nothing_else_is(http: httpx.Client, file: str) -> None:
+    assert_problem(http.get(f"/console/{file}"), 404)
+
+
+def test_it_asks_for_no_token_since_it_holds_no_data(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{digest('root')} admin\n")
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        assert httpx.get(f"{url}/").status_code == 200
+        assert_problem(httpx.post(f"{url}/check", json={"query": "ASK {}"}), 401)
+        assert httpx.post(f"{url}/check", json={"query": "ASK {}"}, headers={"Authorization": "Bearer root"}).status_code == 200
