@@ -4,7 +4,7 @@ Terms may be dictionary-encoded; each distinct one is looked at once. Places are
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
     timed = "start" in table.schema.names
     start, end = _times(table) if timed else (np.full(table.num_rows, at, np.int64) for at in (default.start, default.end))
     labels = Labels(body, None if timed else default)
-    columns = [_terms(table, name, labels) for name in _PLACES]
+    columns = [terms_of(table, name, labels.written) for name in _PLACES]
     return batch_of_columns(columns, start, end)
 
 
@@ -108,8 +108,11 @@ def _fault(code: str, where: NDArray[np.bool_], message: str, expected: str = ""
 
 
 # ---------------------------------------------------------------- terms
-def _terms(table: pa.Table, name: str, labels: Labels) -> pa.DictionaryArray:
-    """The column's terms, canonical, each as often in the dictionary as it is told apart."""
+def terms_of(table: pa.Table, name: str, written: Callable[[str], str]) -> pa.DictionaryArray:
+    """The column's terms, canonical, each as often in the dictionary as it is told apart; `written` gives the term of a blank node's label.
+
+    Raises: FormatError.
+    """
     if name not in table.schema.names:
         return pa.DictionaryArray.from_arrays(pa.nulls(table.num_rows, pa.int32()), pa.array([], pa.utf8()))
     column = _encoded(table.column(name))
@@ -121,18 +124,18 @@ def _terms(table: pa.Table, name: str, labels: Labels) -> pa.DictionaryArray:
         return column
     texts = column.dictionary.to_pylist()
     for k in odd.tolist():
-        texts[k] = _canonical(column, k, name, _PLACES[name], texts[k], labels)
+        texts[k] = _canonical(column, k, name, _PLACES[name], texts[k], written)
     unified = pa.array(texts, pa.utf8()).dictionary_encode()
     return pa.DictionaryArray.from_arrays(unified.indices.take(column.indices), unified.dictionary)
 
 
-def _canonical(column: pa.DictionaryArray, k: int, name: str, terms: Terms, text: str, labels: Labels) -> str:
+def _canonical(column: pa.DictionaryArray, k: int, name: str, terms: Terms, text: str, written: Callable[[str], str]) -> str:
     try:
         term = terms[text]
     except FormatError as fault:
         where = column.indices.fill_null(-1).to_numpy() == k
         raise _fault(fault.code, where, f"{name}: {fault.message}", fault.expected) from None
-    return labels.written(term[2:]) if term.startswith("_:") else term
+    return written(term[2:]) if term.startswith("_:") else term
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:

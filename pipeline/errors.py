@@ -108,3 +108,9 @@ class SparkFailed(PipelineError):
     """A Spark job ended before it was done."""
 
     code = "spark-failed"
+
+
+class SolveFailed(PipelineError):
+    """A DataFrame that is no stream of occurrences, or queries that cannot be run over it."""
+
+    code = "solve-failed"

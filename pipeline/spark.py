@@ -1,6 +1,6 @@
 """Solutions on Spark Structured Streaming: a data source whose tasks host the engine, and the server's job over it.
 
-The only module that imports pyspark. A micro-batch is a range of the input log; one task per bucket brings an engine to the
+A micro-batch is a range of the input log; one task per bucket brings an engine to the
 range's start (kept in its worker, or from snapshot and log), feeds it the range and yields the solutions. State is a function
 of the log's prefix, so neither Spark's state store nor its checkpoint holds anything that matters.
 """
@@ -38,6 +38,7 @@ from pipeline.errors import Locked, SparkFailed
 from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, clear, configuration, java_home, spark_environment, spark_home
 from pipeline.log import LogReader, LogWriter
 from pipeline.solutions import SolutionWriter
+from pipeline.solve import solve
 
 if TYPE_CHECKING:
     from pipeline.hosting import Advance
@@ -463,6 +464,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     return Runner(options.data, options.master).run()
 
+
+__all__ = ["SolutionSink", "SolutionSource", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job", "warm"]
 
 if __name__ == "__main__":
     from pipeline.spark import main as imported  # so that the source's classes belong to a module that workers can import

@@ -28,6 +28,7 @@ _COUNTS = {
     "windows": 200_000,
     "reasoning": 100_000,
     "latency": 200,
+    "solve": 1_000_000,
     "fuzz": 100_000,
 }
 """What each bench takes, unless told otherwise."""
@@ -369,6 +370,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import latency
 
             return latency.measure(arguments.runner, n)
+        case "solve":
+            from bench import solve
+
+            return solve.measure(workload, n, k)
         case _:
             from bench import fuzz
 

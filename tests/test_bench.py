@@ -83,6 +83,16 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     assert all(found[name] > 0 for name in named)
 
 
+@pytest.mark.slow
+def test_frames_are_measured_as_batch_and_stream() -> None:
+    from bench import solve  # Spark
+
+    found = [json.loads(line) for line in solve.measure("W2", 4_000, 200)]
+    assert [line["kind"] for line in found] == ["batch", "stream"]
+    assert {line["matches"] for line in found} == {matches_of("W2", 4_000, 200)}
+    assert all(line["events_per_s"] > 0 for line in found)
+
+
 @pytest.mark.parametrize("measure", [calls.measure, end_to_end.measure])
 def test_what_is_measured_finds_the_same(measure: Callable[[str, int, int], Iterator[str]]) -> None:
     (line,) = measure("W2", 2_000, 200)

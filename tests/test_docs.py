@@ -49,6 +49,11 @@ def examples() -> Iterator[Example]:
                 yield Example(f"{page.name}:{block.string.count(chr(10), 0, block.start()) + 1}", block[2], timeline)
 
 
+def fenced(page: str, language: str) -> list[str]:
+    """The blocks of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
 EXAMPLES = list(examples())
 RUN = [example for example in EXAMPLES if example.timeline is not None]
 

@@ -1,0 +1,148 @@
+"""`solve` over a streaming DataFrame: an engine per bucket, whose state Spark keeps (docs/decisions/0026).
+
+Stored are a snapshot and the events since; a version is named by a random token, so an engine that a worker still has in memory is known to be the
+one that some version stands for, whatever was tried twice or elsewhere meanwhile, and it only reads on.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from engine.entries import END_OF_TIME, Micros
+from pipeline.errors import SolveFailed
+
+if TYPE_CHECKING:
+    from pipeline.solving import Asked, Solver
+
+SNAPSHOT_ROWS = 200_000
+"""Events between two snapshots; reading them again takes about half a second."""
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_KEPT = 64
+_PARCEL = pa.schema([("bucket", pa.int32()), ("latest", pa.int64()), ("rows", pa.binary())])
+_PARCEL_COLUMNS = "bucket int, latest long, rows binary"
+
+
+def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta) -> DataFrame:
+    """Raises: SolveFailed."""
+    from pipeline.solve import SOLVED_COLUMNS
+
+    if dealt.sparkSession.conf.get(_PROVIDER, "") != _ROCKS:
+        raise SolveFailed(f"transformWithState keeps its state in RocksDB; set {_PROVIDER} to {_ROCKS} before the query starts")
+    parcels = dealt.mapInArrow(lambda batches: parcelled(batches, total), _PARCEL_COLUMNS)
+    processor = EngineProcessor(asked, max_delay // timedelta(microseconds=1))
+    return parcels.groupBy("bucket").transformWithState(processor, SOLVED_COLUMNS, "append", "none")
+
+
+def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
+    """A partition's events as an Arrow stream per bucket and batch, for rows that go through the JVM one by one are slow; and, for all buckets alike, how far its time has come."""
+    latest = -END_OF_TIME
+    for batch in batches:
+        if batch.num_rows:
+            latest = max(latest, pc.max(batch.column("end")).as_py() or latest)
+            numbers = batch.column("bucket")
+            for bucket in pc.unique(numbers).to_pylist():
+                yield _parcel(bucket, latest, _stream(batch.filter(pc.equal(numbers, bucket)).drop_columns(["bucket"])))
+    if latest > -END_OF_TIME:
+        yield from (_parcel(bucket, latest, None) for bucket in range(total))
+
+
+def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"bucket": bucket, "latest": latest, "rows": rows}], schema=_PARCEL)
+
+
+def _stream(batch: pa.RecordBatch | pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow has no types
+
+
+class EngineProcessor(StatefulProcessor):
+    """One engine per key, the number of its bucket."""
+
+    def __init__(self, asked: "tuple[Asked, ...]", max_delay: Micros) -> None:
+        self._asked, self._max_delay = asked, max_delay
+        self._print = sha256(repr((asked, max_delay)).encode()).hexdigest()
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._version = handle.getValueState("version", "token string, latest long, since long, print string")
+        self._snapshot = handle.getValueState("snapshot", "token string, engine binary")
+        self._log = handle.getListState("log", "token string, time long, rows binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # Spark calls by these names
+        bucket = int(key[0])
+        token, before, since, written = self._version.get() or ("", -END_OF_TIME, 0, self._print)
+        if written != self._print:
+            raise SolveFailed(
+                "this checkpoint was begun with other queries, buckets, background or max_delay; start anew with another checkpointLocation"
+            )
+        latest, parts = before, list[pa.Table]()
+        for row in rows:
+            latest = max(latest, row.latest)
+            if row.rows is not None:
+                parts.append(pa.ipc.open_stream(bytes(row.rows)).read_all())
+        solver = self._at(bucket, token)
+        events = _in_order(parts, before - self._max_delay) if parts else None
+        time, token = latest - self._max_delay, uuid4().hex
+        found = list(_fed(solver, events, time))
+        since += events.num_rows if events is not None else 0
+        if since >= max(SNAPSHOT_ROWS, solver.goals):
+            self._snapshot.update((token, solver.snapshot()))
+            self._log.clear()
+            since = 0
+        else:
+            self._log.appendValue((token, time, None if events is None else _stream(events)))
+        self._version.update((token, latest, since, self._print))
+        _keep(token, solver)
+        for batch in found:
+            for solution in batch.to_pylist():
+                yield Row(**{**solution, "binding": None if solution["binding"] is None else dict(solution["binding"])})
+
+    def _at(self, bucket: int, token: str) -> "Solver":
+        """The engine as of a version: the one kept of the latest version on the way there, and what came since."""
+        from pipeline.solving import Solver
+
+        stored = self._snapshot.get()
+        log = [tuple(entry) for entry in self._log.get()] if self._log.exists() else []
+        assert token == (log[-1][0] if log else stored[0] if stored else ""), "the version names what was stored last"
+        for k in range(len(log), -1, -1):
+            solver = _kept.pop(log[k - 1][0] if k else stored[0] if stored else "", None)
+            if solver is not None:
+                break
+        else:
+            k, solver = 0, Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
+        for _, time, rows in log[k:]:
+            for _ in _fed(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
+                pass  # what it brings was given when it came
+        return solver
+
+
+def _in_order(parts: list[pa.Table], mark: Micros) -> pa.Table:
+    """The events by end, without those that are late."""
+    whole = pa.concat_tables(parts)
+    return whole.filter(pc.or_kleene(pc.greater_equal(whole.column("end"), mark), pc.is_null(whole.column("end")))).sort_by("end")
+
+
+def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa.RecordBatch]:
+    from pipeline.solving import NO_EVENTS, occurrences, streams_of
+
+    table = NO_EVENTS if events is None else events
+    return solver.feed(occurrences(table), streams_of(table), time)
+
+
+_kept: OrderedDict[str, "Solver"] = OrderedDict()  # by token; tasks come and go, and their worker process stays
+
+
+def _keep(token: str, solver: "Solver") -> None:
+    _kept[token] = solver
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
