@@ -72,8 +72,8 @@ class _State:
 
 def save(data_dir: Path, catalogue: Catalogue, keys: Keys) -> None:
     """Replace the state file in one step."""
-    values = (list(part.values()) for part in (catalogue.streams, catalogue.queries, catalogue.graphs))
-    state = _State(catalogue.position, *values, catalogue.entailment, keys.listed())
+    streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
+    state = _State(catalogue.position, streams, queries, graphs, catalogue.entailment, keys.listed())
     path = data_dir / "catalogue.json"
     temporary = path.with_suffix(".tmp")
     with temporary.open("wb") as file:
