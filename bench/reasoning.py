@@ -22,7 +22,7 @@ from epsparql.terms import RDF
 CLASSES, MANY = 40_080, 250_000
 _QUERY = PREFIXES + "SELECT ?s WHERE { ?s a :C0 }"
 _FANOUT, _SUBJECTS, _BATCH = 4, 1_000, 10_000
-_ROUNDS, _CHANGES = 3, 9
+_ROUNDS, _CHANGES = 3, 5
 _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
 Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 

@@ -32,7 +32,9 @@ class Entailment:
         if before is not None and not touched:
             self.of_predicate, self.typing, self._concluding = before.of_predicate, before.typing, before._concluding
             return
-        known = {} if before is None or touched is None else {p: found for p, found in before.of_predicate.items() if p not in touched}
+        known: dict[Term, tuple[Triple, ...]] = {}
+        if before is not None and touched and TYPE not in touched:  # whatever types something entails what rdf:type does
+            known = {p: found for p, found in before.of_predicate.items() if p not in touched}
         properties = {*schema.predicates, *schema.subjects, *schema.objects}
         found = known | {p: tuple(entailed((SUBJECT, p, OBJECT), schema)) for p in properties - known.keys()}
         self.of_predicate = {p: found[p] for p in sorted(found, key=str)}

@@ -115,7 +115,7 @@ STEPS = st.lists(st.one_of(FACTS, BODIES, st.integers(0, 5)), min_size=1, max_si
 """Another background, one more query, or one of those that there are goes."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(STEPS)
 def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]) -> None:
     network, known, bodies = Network(TermTable()), FactIndex(), dict[int, str]()
@@ -134,6 +134,15 @@ def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]
                 network._know(known)
         found, expected = tables_of(network), tables_of(network_of(bodies, known))
         assert found == expected
+
+
+def test_what_types_entail_is_entailed_by_what_types() -> None:
+    """Another domain of rdf:type concerns each property that has a domain."""
+    known = FactIndex([(iri("p"), Iri(RDFS + "domain"), iri("A"), None)])
+    more = FactIndex([*known, (TYPE, Iri(RDFS + "domain"), iri("B"), None)])
+    network = network_of({0: "?s a :B"}, known)
+    network._know(more)
+    assert tables_of(network) == tables_of(network_of({0: "?s a :B"}, more))
 
 
 def test_a_class_at_the_bottom_changes_its_own_list_alone() -> None:
