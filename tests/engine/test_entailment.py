@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.entries import ADD, DROP, REPLACE, Entry, Events, Facts, Finish, Register
 from engine.schema import RDFS
-from epsparql.terms import RDF, Iri, Literal, Term
+from epsparql.terms import RDF, XSD, Iri, Literal, Term
 from tests import oracle_rdfs
 from tests.feeds import EXAMPLE, SECOND
 from tests.oracle import Fact, Occurrence
@@ -16,7 +17,7 @@ from tests.running import blocks, results, run, run_engine, run_oracle
 
 TYPE = Iri(RDF + "type")
 SUBCLASS = Iri(RDFS + "subClassOf")
-PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX rdf: <{RDF}> PREFIX rdfs: <{RDFS}> "
+PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX rdf: <{RDF}> PREFIX rdfs: <{RDFS}> PREFIX xsd: <{XSD}> "
 NAMES = st.sampled_from([*(Iri(EXAMPLE + name) for name in "ABCDpqr"), TYPE])
 RELATIONS = st.sampled_from([Iri(RDFS + name) for name in ("subClassOf", "subPropertyOf", "domain", "range")])
 STATED = st.builds(lambda s, p, o: Fact((s, p, o)), NAMES, RELATIONS, st.one_of(NAMES, NAMES, st.just(SUBCLASS)))
@@ -107,6 +108,10 @@ def taken(waiting: list[Occurrence], until: int, begun: dict[int, frozenset[Fact
     return found
 
 
+def iri(name: str) -> Iri:
+    return Iri(EXAMPLE + name)
+
+
 def text_of(facts: Iterable[Fact]) -> str:
     return "".join("{} {} {} .\n".format(*fact.triple) for fact in facts)
 
@@ -128,7 +133,7 @@ def test_what_occurrences_entail_follows_the_background(
 
 
 def test_the_instant_that_has_begun_entails_what_it_did() -> None:
-    a, b, x, y = (Iri(EXAMPLE + name) for name in "ABxy")
+    a, b, x, y = map(iri, "ABxy")
     steps = [
         Step(0, ((x, TYPE, b),), (ADD, [Fact((b, SUBCLASS, a))])),
         Step(0, ((y, TYPE, b),), None),
@@ -141,3 +146,20 @@ def test_the_instant_that_has_begun_entails_what_it_did() -> None:
     for cuts in ((), range(10)):
         emitted = run(blocks(story.log, cuts), restore_before=range(1, 10)).emitted
         assert sorted((end // SECOND, values) for _, _, _, end, values in emitted) == [(2, (str(x),)), (2, (str(y),))]
+
+
+@pytest.mark.parametrize(("known_after", "found"), [(1, [(5, (f"<{EXAMPLE}x>",))]), (6, [])])
+def test_what_a_rule_derives_entails_at_its_own_instant(known_after: int, found: list[tuple[int, tuple[str]]]) -> None:
+    """A timer's instant lies between two that bring something: the change that came before it counts, the one that came after does not."""
+    x, y, p, r, one = iri("x"), iri("y"), iri("p"), iri("r"), Literal("1")
+    rule = "CONSTRUCT { ?s a :B } INTO STREAM <urn:d> { { ?s :p ?a } WITHOUT { ?s :q ?b } FOR 'PT4S'^^xsd:duration }"
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [
+        (Register(0, "rule", f"{PROLOGUE}{rule}"), ()),
+        (Register(1, "q", f"{PROLOGUE}SELECT ?s FROM STREAM <urn:d> {{ ?s a :A }}"), ()),
+    ]
+    for end, triple in ((1, (x, p, one)), (6, (y, r, one)), (9, (y, r, one))):
+        log.append((Events(len(log), "default", 1, end * SECOND), (Occurrence(triple, end * SECOND, end * SECOND),)))
+        if end == known_after:
+            log.append((Facts(len(log), "", text_of([Fact((iri("B"), SUBCLASS, iri("A")))])), ()))
+    emitted = run(blocks(log, range(len(log)))).emitted
+    assert [(end // SECOND, values) for query, _, _, end, values in emitted if query == "q"] == found
