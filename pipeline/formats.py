@@ -9,9 +9,10 @@ from engine.entries import Micros
 from pipeline.arrow import parse_arrow
 from pipeline.columns import quads_batch
 from pipeline.errors import FormatError
+from pipeline.messages import VERSION, parse_messages
 from pipeline.ndjson import parse_ndjson, parse_ndjson_frame
 from pipeline.occurrences import Interval, batch_of
-from pipeline.rdf import parse_message
+from pipeline.rdf import Statement, parse_message
 from pipeline.times import instant
 
 NDJSON = "application/x-ndjson"
@@ -19,10 +20,26 @@ N_TRIPLES = "application/n-triples"
 TURTLE = "text/turtle"
 TRIG = "application/trig"
 N_QUADS = "application/n-quads"
+LD_JSON = "application/ld+json"
 ARROW = "application/vnd.apache.arrow.stream"
 
-_RDF = {N_TRIPLES: ox.RdfFormat.N_TRIPLES, TURTLE: ox.RdfFormat.TURTLE, TRIG: ox.RdfFormat.TRIG, N_QUADS: ox.RdfFormat.N_QUADS}
-_SUFFIXES = {".ndjson": NDJSON, ".jsonl": NDJSON, ".nt": N_TRIPLES, ".ttl": TURTLE, ".trig": TRIG, ".nq": N_QUADS, ".arrows": ARROW}
+_RDF = {
+    N_TRIPLES: ox.RdfFormat.N_TRIPLES,
+    TURTLE: ox.RdfFormat.TURTLE,
+    TRIG: ox.RdfFormat.TRIG,
+    N_QUADS: ox.RdfFormat.N_QUADS,
+    LD_JSON: ox.RdfFormat.JSON_LD,
+}
+_SUFFIXES = {
+    ".ndjson": NDJSON,
+    ".jsonl": NDJSON,
+    ".nt": N_TRIPLES,
+    ".ttl": TURTLE,
+    ".trig": TRIG,
+    ".nq": N_QUADS,
+    ".jsonld": LD_JSON,
+    ".arrows": ARROW,
+}
 MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
 
 
@@ -51,10 +68,11 @@ def interval_of(at: str | None, start: str | None, end: str | None) -> Interval 
     raise FormatError("time", "at excludes start and end, which come together", expected="at, or start and end")
 
 
-def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrived: Micros) -> pa.RecordBatch:
+def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None) -> pa.RecordBatch:
     """OCCURRENCES (late all False) of one body. What it leaves untimed stands at `default`, or else at `arrived`.
 
-    `media_type` may carry parameters. Raises: FormatError, code `media-type` for an unknown one.
+    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages.
+    Raises: FormatError, code `media-type` for an unknown one.
     """
     kind = media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
@@ -64,13 +82,31 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
         return parse_arrow(body, otherwise)
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
+    if (version := version_of(media_type)) is not None:
+        if version != VERSION or kind == LD_JSON:
+            raise FormatError(
+                "media-type", f"{kind} has no version {version!r} here", expected=f"version={VERSION} of {TURTLE}, {TRIG}, {N_TRIPLES} or {N_QUADS}"
+            )
+        return _batch(parse_messages(body, _RDF[kind], otherwise, timing), otherwise)
     batch = quads_batch(body, otherwise, graphs=kind == N_QUADS) if kind in (N_TRIPLES, N_QUADS) else None
     return batch if batch is not None else read_statements(body, _RDF[kind], otherwise)
 
 
 def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
     """The exact path of RDF: OCCURRENCES of any message, those without a time at `otherwise`. Raises: FormatError."""
-    statements = parse_message(body, fmt, otherwise)
+    return _batch(parse_message(body, fmt, otherwise), otherwise)
+
+
+def version_of(media_type: str) -> str | None:
+    """The media type's parameter `version`."""
+    for parameter in media_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "version":
+            return value.strip().strip('"').lower()
+    return None
+
+
+def _batch(statements: list[Statement], otherwise: Interval) -> pa.RecordBatch:
     when = [statement.when or otherwise for statement in statements]
     return batch_of(
         [statement.s for statement in statements],
@@ -90,5 +126,5 @@ def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[
 
 
 __all__ = [
-    "ARROW", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame",
+    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
 ]  # fmt: skip

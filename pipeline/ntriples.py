@@ -11,6 +11,7 @@ CACHED = 200_000
 NO_DIRECTIONS = "base directions (RDF 1.2) are not supported"
 PLAIN_TAG = "a plain language tag such as @en"
 
+_ONE_TERM = '<iri>, "literal" or _:label'
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf'<(?:[^\x00-\x20<>"{{}}|^`\\]|{_UCHAR})*>'
 _STRING = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UCHAR})*"'
@@ -32,13 +33,15 @@ def canonical(text: str) -> str:
         raise FormatError("term", f"a term of {len(text)} characters; the limit is {MAX_TERM}", 1, 1)
     if text.startswith("<<"):
         raise FormatError("term", "triple terms are not supported", 1, 1)
+    if "<<" in text and not _TERM.fullmatch(text):  # the parser would go as deep as triple terms do
+        raise FormatError("term", f"{text[:64]!r} is not one term in N-Triples syntax", 1, 1, _ONE_TERM)
     line = f"<x:s> <x:p> {text} ."
     try:
         parsed = list(ox.parse(line.encode("utf-8", "surrogatepass"), ox.RdfFormat.N_TRIPLES))
     except (SyntaxError, ValueError) as fault:
         raise _fault(fault, text) from None
     if len(parsed) != 1 or not _TERM.fullmatch(text):
-        raise FormatError("term", f"{text[:64]!r} is not one term in N-Triples syntax", 1, 1, '<iri>, "literal" or _:label')
+        raise FormatError("term", f"{text[:64]!r} is not one term in N-Triples syntax", 1, 1, _ONE_TERM)
     term = parsed[0].object
     if isinstance(term, ox.Literal) and term.direction is not None:
         raise FormatError("term", NO_DIRECTIONS, 1, text.rindex("--") + 1, PLAIN_TAG)
@@ -50,7 +53,7 @@ def _fault(fault: Exception, text: str) -> FormatError:
     if isinstance(fault, SyntaxError) and fault.offset is not None and fault.lineno == 1:
         column = min(max(fault.offset - len("<x:s> <x:p> "), 1), len(text) + 1)
     reason = fault.msg.partition(": ")[2].replace(" (line 1)", "") if isinstance(fault, SyntaxError) else str(fault)
-    return FormatError("term", f"{text[:64]!r} is no term in N-Triples syntax: {reason}", 1, column, '<iri>, "literal" or _:label')
+    return FormatError("term", f"{text[:64]!r} is no term in N-Triples syntax: {reason}", 1, column, _ONE_TERM)
 
 
 class Terms(dict[str, str]):

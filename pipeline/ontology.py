@@ -41,7 +41,6 @@ Graphs = dict[str, str]
 """By graph its triples as N-Triples text, each once."""
 
 _ENTITY = re.compile(rb"""<!ENTITY\s+(%?)\s*([^\s"'%]+)\s+("[^"]*"|'[^']*'|\S+)""")
-_REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
 _QUOTED = re.compile(r"'([^']+)'")
 _GROWTH = 1 << 20
 """Bytes that entities may add to a document, beside as many again as it has."""
@@ -117,9 +116,6 @@ def _refuse_entities(body: bytes) -> None:
 
 def _placed(fault: FormatError, body: bytes, kind: str) -> FormatError:
     """The fault with a place, which this syntax's parser does not tell."""
-    if kind == JSON_LD and (found := _REMOTE.search(body)):
-        line, column = _position(body, found.start())
-        return FormatError("remote-context", "a context is named by its address, and nothing is fetched", line, column, "the context itself")
     if kind == RDF_XML:
         parser = expat.ParserCreate(namespace_separator=" ")
         try:
@@ -128,8 +124,3 @@ def _placed(fault: FormatError, body: bytes, kind: str) -> FormatError:
             return FormatError(fault.code, fault.message, malformed.lineno, malformed.offset + 1, fault.expected)
     culprit = _QUOTED.search(fault.message)
     return FormatError(fault.code, fault.message, *place_of(body, culprit[1] if culprit else "\0"), fault.expected)
-
-
-def _position(body: bytes, byte: int) -> tuple[int, int]:
-    before = body[:byte]
-    return before.count(b"\n") + 1, len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1

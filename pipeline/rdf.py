@@ -1,4 +1,4 @@
-"""Turtle, TriG, N-Triples and N-Quads, read with pyoxigraph."""
+"""Turtle, TriG, N-Triples, N-Quads and JSON-LD, read with pyoxigraph."""
 
 import re
 from dataclasses import dataclass
@@ -9,11 +9,13 @@ from pipeline.errors import FormatError
 from pipeline.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
 from pipeline.occurrences import Interval, Labels
 from pipeline.times import instant
+from pipeline.tokens import check_json, check_terms, place
 
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 STARTS_AT = "http://streamreasoning.org/timeVocab#startsAtTime"
 ENDS_AT = "http://streamreasoning.org/timeVocab#endsAtTime"
 TIMING = {GENERATED_AT, STARTS_AT, ENDS_AT}
+_REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
 _DATE_TIMES = {"http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#dateTimeStamp"}
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -53,11 +55,20 @@ def parse_message(text: bytes, fmt: ox.RdfFormat, default: Interval | None, scop
 
 
 def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None) -> list[ox.Quad]:
-    """The statements as they stand; relative IRIs are refused where there is no `base`. Raises: FormatError."""
+    """The statements as they stand. Nothing external is resolved: JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
+
+    Raises: FormatError.
+    """
+    (check_json if fmt == ox.RdfFormat.JSON_LD else check_terms)(text)
     try:
         return list(ox.parse(text, fmt, base_iri=base))
     except SyntaxError as fault:
         message = re.sub(r"^Parser error .*?: ", "", fault.msg)
+        if "LoadDocumentCallback" in message:
+            line, column = place(text, named.start()) if (named := _REMOTE.search(text)) else (None, None)
+            raise FormatError(
+                "remote-context", "a context is named by its address, and nothing is fetched", line, column, "the context itself"
+            ) from None
         raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message), fault.lineno, fault.offset) from None
 
 

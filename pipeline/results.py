@@ -100,8 +100,11 @@ def n_triples(solutions: Iterable[Solution]) -> str:
     return "".join(f"{statement}\n" for statement in statements)
 
 
+_QUADS = {"n-quads": ox.RdfFormat.N_QUADS, "trig": ox.RdfFormat.TRIG, "ld+json": ox.RdfFormat.JSON_LD}
+
+
 def quads(solutions: Iterable[Solution], fmt: str) -> str:
-    """`fmt` n-quads or trig: per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
+    """`fmt` n-quads, trig or ld+json: per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
 
     An instant is given as prov:generatedAtTime, an interval as startsAtTime and endsAtTime, so the text can be fed back as events. A
     description without triples has no graph.
@@ -112,7 +115,7 @@ def quads(solutions: Iterable[Solution], fmt: str) -> str:
         times = ((GENERATED_AT, solution.end),) if solution.start == solution.end else ((STARTS_AT, solution.start), (ENDS_AT, solution.end))
         found += [ox.Quad(graph, ox.NamedNode(name), ox.Literal(iso(at), datatype=_DATE_TIME)) for name, at in times]
         found += [ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in _triples(solution)]
-    return _text(found, ox.RdfFormat.N_QUADS if fmt == "n-quads" else ox.RdfFormat.TRIG)
+    return _text(found, _QUADS[fmt])
 
 
 def _text(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -> str:

@@ -33,8 +33,9 @@ NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
     "application/trig",
     "application/n-quads",
 )
+LD_JSON = "application/ld+json"
 _TABLES = (SPARQL_JSON, CSV, NDJSON)
-_GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON)
+_GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 _EVENT_STREAM = "text/event-stream"
 _RETRY = "retry: 1000\n\n"
 
@@ -54,7 +55,7 @@ def written(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
         case Verdict():
             text = results.csv_verdict(listed(page)) if media_type == CSV else results.sparql_json_verdict(page)
         case Triples():
-            text = results.turtle(listed(page)) if media_type == TURTLE else results.quads(listed(page), "trig" if media_type == TRIG else "n-quads")
+            text = results.turtle(listed(page)) if media_type == TURTLE else results.quads(listed(page), media_type.partition("/")[2])
         case _:
             assert_never(form)
     return text.encode()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,8 +13,8 @@ from pydantic import BaseModel
 
 from engine.entries import DropStream, Finish, SetStream
 from pipeline.catalogue import Stream
-from pipeline.formats import MEDIA_TYPES, NDJSON, Interval, interval_of, parse_body
-from pipeline.log import Ack, LateRow
+from pipeline.formats import MEDIA_TYPES, NDJSON, interval_of, parse_body
+from pipeline.log import LateRow
 from pipeline.times import iso
 from server.access import ADMIN, INGEST, Shared
 from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
@@ -24,6 +25,7 @@ from server.service import Service
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
+_KEY = 255  # characters of an idempotency key
 _NAMED = 5  # of the queries that use a stream, in a message
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
@@ -171,7 +173,8 @@ async def post_events(
     at: Annotated[str | None, Query(description="xsd:dateTime of what the body leaves untimed")] = None,
     start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
     end: str | None = None,
-    idempotency_key: Annotated[str | None, Header(description="A body sent again with its key is accepted once")] = None,
+    timing: Annotated[str | None, Query(description="of RDF Messages: the property that times a message, in place of prov:generatedAtTime")] = None,
+    idempotency_key: Annotated[str | None, Header(max_length=_KEY, description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
     if service.overtaxed:
         raise Fault(_behind(service))
@@ -179,19 +182,15 @@ async def post_events(
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(at, start, end)
     body = await read_body(request, service.settings.max_body)
-    ack = await _append(service, name, body, request.headers["content-type"], default, idempotency_key)
+    parse = partial(parse_body, body, request.headers["content-type"], default=default, arrived=service.clock(), timing=timing)
+    batch: pa.RecordBatch = await asyncio.to_thread(parse)
+    ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key))
     return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late)
 
 
 def _behind(service: Service) -> Problem:
     detail = f"the runner is {service.lag} entries behind, more than max_lag={service.settings.max_lag}; send the body again later"
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
-
-
-async def _append(service: Service, stream: str, body: bytes, media: str, default: Interval | None, key: str | None) -> Ack:
-    arrived = service.clock()
-    batch: pa.RecordBatch = await asyncio.to_thread(parse_body, body, media, default=default, arrived=arrived)
-    return await asyncio.wrap_future(service.log.submit(stream, batch, key))
 
 
 @router.get(

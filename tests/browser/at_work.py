@@ -76,12 +76,18 @@ def rises() -> set[tuple[str, str, str]]:
         (station, early, late)
         for station, early, a in readings
         for other, late, b in readings
-        if station == other and early < late and datetime.fromisoformat(late) - datetime.fromisoformat(early) <= timedelta(hours=3) and a > 0 and b >= a * 1.1
+        if station == other
+        and early < late
+        and datetime.fromisoformat(late) - datetime.fromisoformat(early) <= timedelta(hours=3)
+        and a > 0
+        and b >= a * 1.1
     }
 
 
 def found(client: Client, name: str) -> set[tuple[str, str, str]]:
-    return {(str(value(solution.binding, "st")).rpartition("/")[2], solution.start, solution.end) for solution in client.solutions(name, limit=100_000)}
+    return {
+        (str(value(solution.binding, "st")).rpartition("/")[2], solution.start, solution.end) for solution in client.solutions(name, limit=100_000)
+    }
 
 
 def value(binding: Any, variable: str) -> object:

@@ -23,7 +23,9 @@ def test_a_rebuild_gives_the_same_files(tmp_path: Path) -> None:
 
 
 def npm(arguments: tuple[str, ...], directory: Path) -> None:
-    done = subprocess.run([sys.executable, ROOT / "console" / "npm.py", *arguments], cwd=directory, capture_output=True, text=True, timeout=BUILD_S, check=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "console" / "npm.py", *arguments], cwd=directory, capture_output=True, text=True, timeout=BUILD_S, check=False
+    )
     assert done.returncode == 0, f"npm {' '.join(arguments)}: {done.stdout}{done.stderr}"
 
 

@@ -114,7 +114,10 @@ def test_completion(page: Page, client: Client) -> None:
     expect(page.get_by_role("button", name="hall")).to_be_visible()
     page.keyboard.press("Alt+n")
     page.locator(".cm-content").click()
-    for typed, label, given in (("PREFIX xs", "xsd:", "xsd: <http://www.w3.org/2001/XMLSchema#>"), ("SELECT * FROM STREAM <", "<readings/hall>", "<readings/hall>")):
+    for typed, label, given in (
+        ("PREFIX xs", "xsd:", "xsd: <http://www.w3.org/2001/XMLSchema#>"),
+        ("SELECT * FROM STREAM <", "<readings/hall>", "<readings/hall>"),
+    ):
         page.keyboard.type(typed)
         page.locator(".cm-tooltip-autocomplete li").filter(has_text=label).click()
         expect(page.locator(".cm-content")).to_contain_text(given)

@@ -23,7 +23,9 @@ def looked_at(http: httpx.Client, query: str, **more: str) -> Any:
     [
         pytest.param("SELECT ?a WHERE { ?s :v ?a }", "unknown-prefix", (1, 22, 1, 23), id="a prefix"),
         pytest.param("SELECT *\nWHERE {\n  ?s ?p ?o\n", "syntax", (4, 1, 4, 1), id="what is missing at the end"),
-        pytest.param('SELECT * WHERE { { ?s ?p ?o } WITHIN "P1H"^^<http://www.w3.org/2001/XMLSchema#duration> }', "invalid-literal", None, id="a literal"),
+        pytest.param(
+            'SELECT * WHERE { { ?s ?p ?o } WITHIN "P1H"^^<http://www.w3.org/2001/XMLSchema#duration> }', "invalid-literal", None, id="a literal"
+        ),
         pytest.param(f"PREFIX : <{EX}> SELECT ?ü WHERE {{ ?ü :é ?x . ?x 𝄞:v ?y }}", "unknown-prefix", (1, 64, 1, 66), id="columns are code points"),
     ],
 )
