@@ -6,7 +6,7 @@ RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 
-.PHONY: demo serve test check fast slow bench warm lint format clean
+.PHONY: demo serve test check fast slow bench warm lint format clean chromium console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -47,10 +47,23 @@ fast: $(TEST_STAMP)
 # Everything: also real Spark, kills with -9, and the kernel once with its bounds checked.
 test: check slow
 
-slow: $(TEST_STAMP)
+slow: $(TEST_STAMP) chromium
 	$(BIN)/python -m pytest -m slow
 	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine -m "not slow" -n $(JOBS)
+
+# The browser tests run in Debian's Chromium; it is installed only where there is none.
+chromium:
+	@command -v chromium >/dev/null || { \
+	    [ "$$(id -u)" = 0 ] || { echo "make: the browser tests need chromium; as root: apt-get install chromium" >&2; exit 1; }; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+# The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
+console: $(TEST_STAMP)
+	cd console && ../$(BIN)/python npm.py ci && ../$(BIN)/python npm.py run build
+
+pictures: $(TEST_STAMP) chromium
+	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest -m slow tests/browser/test_access.py -k pictures
 
 # Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(RUN_STAMP)

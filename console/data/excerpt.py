@@ -14,14 +14,14 @@ DAY = "2011-03-11"
 NO_HEIGHT = 9999.0
 
 
-def weather(path: Path, since: str, before: str) -> list[Sequence[str]]:
+def weather(path: Path, since: str, before: str) -> list[tuple[str, ...]]:
     """Values as they are written; what is missing stays empty."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if since <= row["time_hour"] < before]
     return sorted((row["time_hour"], row["origin"], *("" if row[name] == "NA" else row[name] for name in WEATHER)) for row in rows)
 
 
-def heights(path: Path) -> Iterable[Sequence[str]]:
+def heights(path: Path) -> Iterable[tuple[str, ...]]:
     """A buoy's heights on the quarter hour, each once: of several at an instant the one with the lowest T code."""
     known: dict[str, tuple[int, str]] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

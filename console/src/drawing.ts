@@ -7,7 +7,7 @@ import type { Row } from "./solutions";
 export const AXIS = 26;
 export const STRIP = 30;
 const GAP = 9;
-const [THICK, THIN] = [15, 3];
+const THICK = 15;
 const LEAST = 3;
 
 export interface Extent {
@@ -79,9 +79,9 @@ const x = (picture: Picture, at: number) => picture.left + ((at - picture.view.f
 function rooms(picture: Picture): { thick: number; tops: number[] } {
   const groups = picture.lanes.groups;
   const total = groups.reduce((sum, group) => sum + Math.max(1, group.lanes), 0);
-  const gap = groups.length > 12 ? 4 : GAP;
+  const gap = groups.length > 8 ? 4 : GAP;
   const free = picture.height - AXIS - STRIP - gap * (groups.length + 1);
-  const thick = Math.max(THIN, Math.min(THICK, free / Math.max(1, total)));
+  const thick = Math.max(1, Math.min(THICK, free / Math.max(1, total)));
   const tops: number[] = [];
   let y = AXIS + gap;
   for (const group of groups) {
@@ -99,7 +99,7 @@ export function boxes(picture: Picture): Box[] {
     if (placed.row.end < picture.view.from || placed.row.start > picture.view.to) continue;
     const left = x(picture, placed.row.start);
     const w = Math.max(LEAST, x(picture, placed.row.end) - left);
-    found.push({ placed, x: left, y: tops[placed.group]! + placed.lane * thick, w, h: Math.max(2, thick - (thick > 5 ? 2 : 1)) });
+    found.push({ placed, x: left, y: tops[placed.group]! + placed.lane * thick, w, h: Math.max(1.5, thick - (thick > 5 ? 2 : 1)) });
   }
   return found;
 }

@@ -101,11 +101,11 @@ WHERE {
 SELECT ?buoy ?off FROM STREAM <ocean>
 WHERE {
   {
-    { { { ?buoy :height ?h3 } SEQ { ?buoy :height ?h2 } FILTER(getDURATION() = "PT1H"^^xsd:duration) }
-        SEQ { ?buoy :height ?h1 } FILTER(getDURATION() = "PT2H"^^xsd:duration) }
-      SEQ { ?buoy :height ?h0 } FILTER(getDURATION() = "PT3H"^^xsd:duration)
+    { { { ?buoy :height ?h3 } SEQ { ?buoy :height ?h2 } WITHIN "PT1H"^^xsd:duration FILTER(getDURATION() = "PT1H"^^xsd:duration) }
+        SEQ { ?buoy :height ?h1 } WITHIN "PT2H"^^xsd:duration FILTER(getDURATION() = "PT2H"^^xsd:duration) }
+      SEQ { ?buoy :height ?h0 } WITHIN "PT3H"^^xsd:duration FILTER(getDURATION() = "PT3H"^^xsd:duration)
   }
-  SEQ { ?buoy :height ?h }
+  SEQ { ?buoy :height ?h } WITHIN "PT3H15M"^^xsd:duration
   FILTER(getDURATION() = "PT3H15M"^^xsd:duration)
   BIND(ABS(?h - (1.5234375 * ?h0 - 0.9140625 * ?h1 + 0.5078125 * ?h2 - 0.1171875 * ?h3)) AS ?off)
   FILTER(?off > 0.030)

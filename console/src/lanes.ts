@@ -4,6 +4,8 @@ import type { Term } from "./api";
 import type { Row } from "./solutions";
 
 const MOST_GROUPS = 24;
+const THIN = 3;
+const NAMED = 14;
 
 export interface Placed {
   row: Row;
@@ -16,8 +18,16 @@ export interface Lanes {
   placed: Placed[];
 }
 
+/** Packed into `height` pixels: where lanes would be too thin to see, the fullest groups share their last one. */
+export function fitted(rows: readonly Row[], by: string | null, apart: number, height: number): Lanes {
+  const mostGroups = Math.max(1, Math.min(MOST_GROUPS, Math.floor(height / NAMED) - 1));
+  const found = pack(rows, by, apart, Infinity, mostGroups);
+  const lanes = found.groups.reduce((sum, group) => sum + group.lanes, 0);
+  return lanes * THIN <= height ? found : pack(rows, by, apart, Math.max(1, Math.floor(height / THIN / found.groups.length)), mostGroups);
+}
+
 /** `apart`: the least gap, in milliseconds, between two intervals of one lane. More groups than can be told apart are one, named "others". */
-export function pack(rows: readonly Row[], by: string | null, apart: number, mostLanes: number): Lanes {
+function pack(rows: readonly Row[], by: string | null, apart: number, mostLanes: number, mostGroups: number): Lanes {
   const groups: { key: string; term: Term | undefined; lanes: number; ends: number[] }[] = [];
   const numbers = new Map<string, number>();
   const placed: Placed[] = [];
@@ -27,8 +37,8 @@ export function pack(rows: readonly Row[], by: string | null, apart: number, mos
     const key = by === null ? "" : (term?.value ?? "");
     let number = numbers.get(key);
     if (number === undefined) {
-      const full = groups.length >= MOST_GROUPS;
-      number = full ? MOST_GROUPS : groups.length;
+      const full = groups.length >= mostGroups;
+      number = full ? mostGroups : groups.length;
       numbers.set(key, number);
       if (!groups[number]) groups[number] = { key: full ? "others" : key, term: full ? undefined : term, lanes: 0, ends: [] };
     }

@@ -3,10 +3,10 @@
 import type { PlanDocument, PlanStep } from "./api";
 import { shortIri } from "./format";
 
-export const WIDTH = 216;
-const [ACROSS, DOWN] = [44, 14];
+export const WIDTH = 194;
+const [ACROSS, DOWN] = [32, 14];
 const LINE = 16;
-const LONG = 34;
+const LONG = 30;
 
 export interface Node {
   step: PlanStep;
@@ -34,7 +34,8 @@ function lines(step: PlanStep, prefixes: ReadonlyMap<string, string>): string[] 
     ...step.filters.map((filter) => `${filter.by === "host" ? "exactly " : ""}${filter.condition}`),
     ...step.keeps.map((kept) => `${kept.side}: ${kept.time}`),
   ].filter(Boolean);
-  return found.map((line) => line.replace(/<([^>\s]*)>/g, (_, iri: string) => shortIri(iri, prefixes))).flatMap(folded);
+  const short = (line: string) => line.replace(/<([^>\s]*)>/g, (_, iri: string) => shortIri(iri, prefixes)).replace(/"([^"]*)"\^\^xsd:\w+/g, "$1");
+  return found.map(short).flatMap(folded);
 }
 
 /** Two lines at most, broken at a space if there is one. */

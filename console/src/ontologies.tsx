@@ -69,7 +69,7 @@ export function Ontologies() {
 
 /** Whatever numbers the server tells of it. */
 function told(of: Ontology): string {
-  const numbers = Object.entries(of).filter((pair): pair is [string, number] => typeof pair[1] === "number");
+  const numbers = Object.entries(of).filter((pair): pair is [string, number] => typeof pair[1] === "number" && pair[0] !== "offset");
   return numbers.map(([name, n]) => (/bytes|size/.test(name) ? bytes(n) : `${count(n)} ${name.replaceAll("_", " ")}`)).join(" · ");
 }
 

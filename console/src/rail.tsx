@@ -98,7 +98,7 @@ function Query({ query }: { query: QuerySummary }) {
       <span class="figures count">{count(query.solutions)}</span>
       <span class="detail figures">
         {query.state === "running" ? rate(rateOf(key)) : query.state}
-        {query.memory && ` · ${count(query.memory.goals)} partial · ${bytes(query.memory.state_bytes)}`}
+        {query.memory !== null && query.memory.goals > 0 && ` · ${count(query.memory.goals)} partial · ${bytes(query.memory.state_bytes)}`}
         {query.lag > 0 && ` · ${count(query.lag)} behind`}
       </span>
     </button>

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { clock, day, duration, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
 import { variables } from "./lanes";
-import { hovered, selected } from "./selection";
+import { COLOURS, hovered, legend, selected } from "./selection";
 import { type Row, rows } from "./solutions";
 import { tab } from "./tabs";
 
@@ -92,6 +92,7 @@ export function Table() {
                 const term = row.binding[name];
                 return (
                   <td key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)}>
+                    {name === legend.value.by && <Swatch of={term?.value ?? ""} />}
                     {shortTerm(term, prefixes)}
                   </td>
                 );
@@ -109,6 +110,12 @@ export function Table() {
       </table>
     </div>
   );
+}
+
+/** The colour that the row has in the timeline. */
+function Swatch({ of }: { of: string }) {
+  const at = legend.value.keys.indexOf(of);
+  return <i class="swatch" style={{ background: at < 0 ? "var(--faint)" : `var(--g${at % COLOURS})` }} />;
 }
 
 /** Stands for rows that are not in the page. */

@@ -4,15 +4,15 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AXIS, type Box, boxes, draw, type Extent, palette, type Picture, STRIP } from "./drawing";
 import { count, duration, interval, prefixesOf, shortTerm } from "./format";
-import { natural, pack, variables } from "./lanes";
-import { hovered, selected } from "./selection";
+import { fitted, natural, variables } from "./lanes";
+import { hovered, selected, showLegend } from "./selection";
 import { type Row, rows } from "./solutions";
 import { certainUpTo } from "./watermark";
+import { Behind } from "./behind";
 import { tab } from "./tabs";
 
 const LEAST_MS = 1;
 const MARGIN = 0.03;
-const MOST_LANES = 40;
 const ZOOM = 1.25;
 
 /** `all`: everything there is; `follow`: the newest, at this zoom; `free`: where somebody looks. */
@@ -38,8 +38,10 @@ export function Timeline() {
   const lanesBy = by === undefined ? natural(shown) : by;
   const left = lanesBy === null ? 12 : 92;
   const span = whole.to - whole.from;
+  const inner = Math.max(60, room.height - AXIS - STRIP - 40);
   const zoom = 2 ** Math.round(Math.log2((view.to - view.from) / span));
-  const lanes = useMemo(() => pack(shown, lanesBy, (zoom * span) / 300, MOST_LANES), [shown, lanesBy, zoom, span]);
+  const lanes = useMemo(() => fitted(shown, lanesBy, (zoom * span) / 300, inner), [shown, lanesBy, zoom, span, inner]);
+  useEffect(() => showLegend(lanesBy, lanes), [lanes]);
   const prefixes = prefixesOf(tab.value?.query ?? "");
   const labels = lanes.groups.map((group) => shortTerm(group.term, prefixes) || group.key);
   const picture: Picture = {
@@ -76,7 +78,7 @@ export function Timeline() {
           </select>
         </label>
         <span class="grow" />
-        <span class="quiet figures">
+        <span class="quiet figures extent">
           {count(shown.length)} intervals · {duration(Math.round(view.to - view.from))} on view
         </span>
         <span class="buttons" role="group" aria-label="What the timeline shows">
@@ -126,7 +128,7 @@ function Tip({ box, x, width, labels }: { box: Box; x: number; width: number; la
         </div>
       ))}
       {row.triples && <pre>{row.triples}</pre>}
-      <div class="quiet hint">click for the occurrences behind it</div>
+      <Behind row={row} prefixes={labels} />
     </div>
   );
 }

@@ -1,9 +1,10 @@
 /** One solution in full, and where it came from. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api, Refused } from "./api";
-import { duration, fullTerm, interval } from "./format";
+import { justification, notServed, occurrences, shown } from "./behind";
+import { duration, fullTerm, interval, moment, prefixesOf } from "./format";
 import { selected } from "./selection";
+import { millis } from "./solutions";
 import { tab } from "./tabs";
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -20,7 +21,7 @@ export function Why() {
     if (!row || !name) return;
     let over = false;
     setAnswer({ kind: "asking" });
-    api.why(name, row.id).then(
+    justification(name, row.id).then(
       (document) => !over && setAnswer({ kind: "found", document: document as Json }),
       (error: unknown) => !over && setAnswer({ kind: "not", reason: reason(error) }),
     );
@@ -63,14 +64,36 @@ export function Why() {
         <h3>Where it came from</h3>
         {answer.kind === "asking" && <p class="quiet">Looking in the log …</p>}
         {answer.kind === "not" && <p class="quiet">{answer.reason}</p>}
-        {answer.kind === "found" && <Tree value={answer.document} depth={0} />}
+        {answer.kind === "found" && <Found document={answer.document} />}
       </div>
     </aside>
   );
 }
 
+/** The occurrences first, by which most questions are answered; all of the document below. */
+function Found({ document }: { document: Json }) {
+  const prefixes = prefixesOf(tab.value?.query ?? "");
+  return (
+    <>
+      <ul class="behind">
+        {occurrences(document).map((each) => (
+          <li key={[each.s, each.p, each.o, each.end].join(" ")}>
+            <span class="quiet figures">{each.end ? moment(millis(each.end)) : "always"}</span>
+            <br />
+            {shown(each.s, prefixes)} {shown(each.p, prefixes)} {shown(each.o, prefixes)}
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary>All that is known</summary>
+        <Tree value={document} depth={0} />
+      </details>
+    </>
+  );
+}
+
 function reason(error: unknown): string {
-  if (error instanceof Refused && error.problem.code === "not-found") return "This server does not tell where a solution came from.";
+  if (notServed(error)) return "This server does not tell where a solution came from.";
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -25,7 +25,7 @@ _ALL_ROWS = """
 """
 
 
-def run_example(page: Page, title: str, pace: str = "25×") -> None:
+def run_example(page: Page, title: str, pace: str = "25\N{MULTIPLICATION SIGN}") -> None:
     """Registered, and its data played; `pace` is a button's name."""
     page.get_by_role("button", name=f"Run {title}").click()
     page.get_by_role("button", name=pace, exact=True).click()

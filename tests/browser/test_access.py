@@ -139,7 +139,7 @@ def test_pictures(page: Page, client: Client, browser: Browser, pictures: Path) 
     work.run_example(page, "Tsunami")
     work.played(page)
     page.get_by_role("button", name="Examples").click()
-    work.run_example(page, "Rising wind", "5×")
+    work.run_example(page, "Rising wind", "5\N{MULTIPLICATION SIGN}")
     page.wait_for_function("() => document.querySelector('table')?.getAttribute('aria-rowcount') > 120")
     taken = {}
     for scheme in ("light", "dark"):

@@ -44,13 +44,13 @@ def test_a_fault_is_underlined_and_mended_and_the_query_runs(page: Page, client:
 
 
 def test_rows_and_intervals_are_all_there_after_a_reload_in_the_middle(page: Page, client: Client) -> None:
-    work.run_example(page, "Rising wind", "5×")
+    work.run_example(page, "Rising wind", "5\N{MULTIPLICATION SIGN}")
     page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
     expect(page.get_by_role("application")).to_have_attribute("aria-label", re.compile(r"^[1-9]\d* solutions as intervals"))
     page.reload()  # both the data and the solutions go on where they were
     expect(page.get_by_role("tab", name="wind")).to_be_visible()
     expect(page.get_by_role("region", name="Data being played")).to_be_visible()
-    page.get_by_role("button", name="25×", exact=True).click()
+    page.get_by_role("button", name="25\N{MULTIPLICATION SIGN}", exact=True).click()
     work.played(page)
     work.caught_up(page, client, "wind")
     assert work.ids_on_screen(page) == work.ids_of(client, "wind")

@@ -1,5 +1,6 @@
 """The console's files, as the server hands them out."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import httpx
 import pytest
 
 from server.console import DIST
+from server.weather import find
 from tests.server.conftest import serving
 from tests.server.test_security import digest
 from tests.server.test_streams import assert_problem
@@ -57,3 +59,16 @@ def test_it_asks_for_no_token_since_it_holds_no_data(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/").status_code == 200
         assert_problem(httpx.post(f"{url}/check", json={"query": "ASK {}"}), 401)
         assert httpx.post(f"{url}/check", json={"query": "ASK {}"}, headers={"Authorization": "Bearer root"}).status_code == 200
+
+
+@pytest.mark.parametrize(("name", "rows"), [("winter", 1224), ("summer", 1008)])
+def test_the_examples_data_are_the_published_ones(name: str, rows: int) -> None:
+    with find().open(newline="", encoding="utf-8") as file:
+        published = {(row["time_hour"], row["origin"]): row for row in csv.DictReader(file)}
+    (path,) = (DIST / "console").glob(f"{name}-*.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        shown = list(csv.DictReader(file))
+    assert len(shown) == rows
+    for row in shown:
+        source = published[row["at"], row["station"]]
+        assert all(row[quantity] == source[quantity].replace("NA", "") for quantity in ("temp", "humid", "wind_speed", "visib"))
