@@ -114,3 +114,16 @@ class SolveFailed(PipelineError):
     """A DataFrame that is no stream of occurrences, or queries that cannot be run over it."""
 
     code = "solve-failed"
+
+
+class NotOfThisLog(PipelineError):
+    """An export directory whose position this log has not reached."""
+
+    code = "not-of-this-log"
+
+    def __init__(self, directory: Path, position: int, head: int) -> None:
+        super().__init__(directory, position, head)
+        self.directory, self.position, self.head = directory, position, head
+
+    def __str__(self) -> str:
+        return f"{self.directory} has solutions up to log position {self.position}, and this log ends at {self.head}: they are of another log; choose an empty directory with --export"

@@ -136,10 +136,11 @@ def solved(solutions: pa.RecordBatch, queries: Mapping[str, Query]) -> Iterator[
     if not solutions.num_rows:
         return
     names = solutions.column("query")
-    which = names.indices.to_numpy()
+    texts = names.dictionary.to_pylist()
+    which = np.array([texts.index(text) for text in texts])[names.indices.to_numpy()]  # a name may be there twice
     for k in np.unique(which).tolist():
-        name = names.dictionary[k].as_py()
-        mine = solutions if len(names.dictionary) == 1 else solutions.filter(pa.array(which == k))
+        name = texts[k]
+        mine = solutions if len(texts) == 1 else solutions.filter(pa.array(which == k))
         n = mine.num_rows
         binding, triples, boolean = (pa.nulls(n, SOLVED.field(column).type) for column in ("binding", "triples", "boolean"))
         match queries[name]:

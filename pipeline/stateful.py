@@ -70,7 +70,7 @@ class EngineProcessor(StatefulProcessor):
     """One engine per key, the number of its bucket."""
 
     def __init__(self, asked: "tuple[Asked, ...]", max_delay: Micros) -> None:
-        self._asked, self._max_delay = asked, max_delay
+        self._asked, self._max_delay, self._snapshot_rows = asked, max_delay, SNAPSHOT_ROWS
         self._print = sha256(repr((asked, max_delay)).encode()).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -95,14 +95,14 @@ class EngineProcessor(StatefulProcessor):
         time, token = latest - self._max_delay, uuid4().hex
         found = list(_fed(solver, events, time))
         since += events.num_rows if events is not None else 0
-        if since >= max(SNAPSHOT_ROWS, solver.goals):
+        if since >= max(self._snapshot_rows, solver.goals):  # so an event pays for one goal at most
             self._snapshot.update((token, solver.snapshot()))
             self._log.clear()
             since = 0
         else:
             self._log.appendValue((token, time, None if events is None else _stream(events)))
         self._version.update((token, latest, since, self._print))
-        _keep(token, solver)
+        _keep((self._print, bucket), token, solver)
         for batch in found:
             for solution in batch.to_pylist():
                 yield Row(**{**solution, "binding": None if solution["binding"] is None else dict(solution["binding"])})
@@ -114,13 +114,11 @@ class EngineProcessor(StatefulProcessor):
         stored = self._snapshot.get()
         log = [tuple(entry) for entry in self._log.get()] if self._log.exists() else []
         assert token == (log[-1][0] if log else stored[0] if stored else ""), "the version names what was stored last"
-        for k in range(len(log), -1, -1):
-            solver = _kept.pop(log[k - 1][0] if k else stored[0] if stored else "", None)
-            if solver is not None:
-                break
-        else:
-            k, solver = 0, Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
-        for _, time, rows in log[k:]:
+        tokens = [stored[0] if stored else "", *(entry[0] for entry in log)]
+        kept, solver = _kept.pop((self._print, bucket), ("", None))
+        if solver is None or kept not in tokens:
+            kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
+        for _, time, rows in log[tokens.index(kept) :]:
             for _ in _fed(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
                 pass  # what it brings was given when it came
         return solver
@@ -139,10 +137,10 @@ def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa
     return solver.feed(occurrences(table), streams_of(table), time)
 
 
-_kept: OrderedDict[str, "Solver"] = OrderedDict()  # by token; tasks come and go, and their worker process stays
+_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # with its version; tasks come and go, and their worker process stays
 
 
-def _keep(token: str, solver: "Solver") -> None:
-    _kept[token] = solver
+def _keep(whose: tuple[str, int], token: str, solver: "Solver") -> None:
+    _kept[whose] = token, solver
     while len(_kept) > _KEPT:
         _kept.popitem(last=False)

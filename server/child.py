@@ -4,6 +4,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,10 +17,10 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """`epsparql serve` on a port of this machine (0: any free one); stopped when the block is left."""
+    """`epsparql serve` on a port of this machine (0: any free one), with `extra` flags; stopped when the block is left."""
 
-    def __init__(self, data: Path, runner: str, log: Path, port: int = 0) -> None:
-        self._command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--runner", runner]
+    def __init__(self, data: Path, runner: str, log: Path, port: int = 0, extra: Sequence[str] = ()) -> None:
+        self._command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--runner", runner, *extra]
         self._log = log
         self.url = ""
 

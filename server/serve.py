@@ -6,11 +6,14 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from engine.entries import Micros
+from pipeline.export import Exporter
 from pipeline.log import LogWriter
 from server.app import create_app
 from server.connections import end_when_unanswered, timely
@@ -66,11 +69,29 @@ def serve(settings: Settings) -> int:
     log_to_stderr(settings.log_format)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener, LogWriter(settings.data, clock) as log:
+    with listen(settings) as listener, LogWriter(settings.data, clock) as log, _exported(settings, log):
         load(settings, log)
         server = Server(settings, log, listener)
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+@contextmanager
+def _exported(settings: Settings, log: LogWriter) -> Iterator[None]:
+    """Solutions go to Parquet files meanwhile, if that is asked for; the last of them after the runner has stopped."""
+    if settings.export is None:
+        yield
+        return
+
+    def text_of(registered: int) -> str | None:
+        return next((query.text for query in list(log.catalogue.queries.values()) if query.registered == registered), None)
+
+    exporter = Exporter(settings.data, settings.export, text_of, settings.export_every_s)
+    exporter.start()
+    try:
+        yield
+    finally:
+        exporter.stop()
 
 
 def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:

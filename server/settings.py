@@ -62,6 +62,8 @@ class Settings:
     runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
     master: str = _setting("local[*,4]", str, "Spark's master")
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
+    export: Path | None = _setting(None, Path, "directory that solutions are written to as Parquet files too, by query and date")
+    export_every_s: float = _setting(60.0, _seconds, "between such writes, while there are new solutions")
     origins: tuple[str, ...] = _setting((), _words, "origins that browsers may come from, beside the server's own")
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "hosts, addresses or networks that webhooks may go to although they are loopback, private or otherwise not public"
