@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.collect import VERDICT
-from engine.entries import INSTANT, SOLUTIONS
+from engine.entries import INSTANT, SOLUTIONS, TIED
 from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.planned import Planned
@@ -25,21 +25,26 @@ HEADER = np.array([c.OUT_ENTRY, c.OUT_START, c.OUT_END])
 PLACED = (pa.int64(), pa.int64(), INSTANT, INSTANT)
 FEW = 64
 NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
+NOTHING_TIED = pa.RecordBatch.from_pylist([], schema=TIED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """Solutions of some queries, those of each in order: whose each is, with its entry, start and end, and a list of texts each."""
+    """Solutions of some queries, those of each in order: whose each is, with its entry, start and end, and a list of texts each.
+
+    `by`: the texts by which solutions of one query and interval stand in order, where these are others.
+    """
 
     planned: Sequence[Planned]
     placed: Ints  # PLACED_HEIGHT x n
     values: pa.ListArray
+    by: pa.ListArray | None = None
 
 
-def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable, known: FactIndex) -> list[Found]:
+def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[Found]:
     """Solutions from rows of `out`, each query's sorted by entry, end, start, then terms by variable name.
 
-    Rows stand query by query, `which` says of which, and each query has some. `known` is the background.
+    Rows stand query by query, `which` says of which, and each query has some. `known` is the background. If they are `tied`, they say `by` what.
     """
     plain: dict[int, list[int]] = {}
     found: list[Found] = []
@@ -47,23 +52,38 @@ def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTab
         if isinstance(one.query, a.Select):
             plain.setdefault(one.shown, []).append(k)
         else:
-            found.append(_of_one(one, rows[which == k], terms, known))
+            found.append(_of_one(one, rows[which == k], terms, known, tied=tied))
     for alike in plain.values():
         if len(alike) == len(planned):
-            found.append(_selected(planned, which, rows, terms))
+            found.append(_selected(planned, which, rows, terms, tied=tied))
         else:
             number = np.full(len(planned), c.NONE, np.int64)
             number[alike] = np.arange(len(alike))
             own = number[which] != c.NONE
-            found.append(_selected([planned[k] for k in alike], number[which[own]], rows[own], terms))
+            found.append(_selected([planned[k] for k in alike], number[which[own]], rows[own], terms, tied=tied))
     return found
 
 
-def _selected(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable) -> Found:
+def _selected(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable, *, tied: bool) -> Found:
     """Solutions of SELECTs that show equally many variables."""
     wanted = planned[0].emitted.reshape(1, -1) if len(planned) == 1 else np.stack([one.emitted for one in planned])
     placed, texts = terms.arranged(which, rows, HEADER, wanted, planned[0].shown)
-    return Found(planned, placed, _listed(texts, len(rows)))
+    return Found(planned, placed, _listed(texts, len(rows)), _by_name(planned, placed[WHICH], texts) if tied else None)
+
+
+def _by_name(planned: Sequence[Planned], which: Ints, texts: pa.StringArray) -> pa.ListArray | None:
+    """The values of solutions in order of their variables' names; None if they stand so."""
+    shown = planned[0].shown
+    places = np.array([sorted(range(shown), key=lambda k: _projection(one)[k].name) for one in planned], np.int64).reshape(len(planned), shown)
+    if bool((places == np.arange(shown)).all()):
+        return None
+    taken = places[which] + shown * np.arange(len(which))[:, None]
+    return _listed(texts.take(pa.array(taken.reshape(-1))), len(which))
+
+
+def _projection(planned: Planned) -> tuple[Variable, ...]:
+    assert isinstance(planned.query, a.Select)
+    return planned.query.projection
 
 
 def _listed(texts: pa.StringArray, n: int) -> pa.ListArray:
@@ -85,7 +105,7 @@ def cells(columns: Sequence[int], rows: Ints) -> Ints:
     return found
 
 
-def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) -> Found:
+def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> Found:
     """Solutions of a query of another form."""
     assert not isinstance(planned.query, a.Select)
     which, shown = np.zeros(len(rows), np.int64), in_name_order(shown_by(planned.query))
@@ -99,7 +119,8 @@ def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex) ->
     else:
         values, kept = described_by(planned, planned.query, rows, terms, known)
     rows = rows[kept]
-    return Found((planned,), placed_from(which[: len(rows)], rows), values)
+    by = _listed(terms.text_array(numbers[order][kept].reshape(-1)), len(rows)) if tied else None
+    return Found((planned,), placed_from(which[: len(rows)], rows), values, by)
 
 
 def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
@@ -170,14 +191,15 @@ def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTabl
     return np.full(len(rows), terms.intern(str(part)), np.int64)
 
 
-def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
-    """All queries' solutions: by entry, end, start; at one place by query name."""
+def in_emission_order(found: Sequence[Found], *, tied: bool = False) -> pa.RecordBatch:
+    """All queries' solutions: by entry, end, start; at one place by query name. TIED if they are to be merged with those of other buckets."""
     parts = [f for f in found if f.placed.shape[1]]
     if not parts:
-        return NOTHING
+        return NOTHING_TIED if tied else NOTHING
     planned = [one for f in parts for one in f.planned]
     if len(planned) == 1:  # whose solutions are in order
-        return batch(names_of(planned[0].name, parts[0].placed.shape[1]), planned[0].registered, parts[0].placed, parts[0].values)
+        alone = batch(names_of(planned[0].name, parts[0].placed.shape[1]), planned[0].registered, parts[0].placed, parts[0].values)
+        return _tied(alone, parts, None) if tied else alone
     by_name = sorted(range(len(planned)), key=lambda k: planned[k].name)
     rank = np.empty(len(planned), np.int64)
     rank[by_name] = np.arange(len(planned))
@@ -189,7 +211,14 @@ def in_emission_order(found: Sequence[Found]) -> pa.RecordBatch:
     placed, values = placed.take(order, axis=1), values.take(pa.array(order))
     registered = np.array([planned[k].registered for k in by_name], np.int64)
     names = pa.DictionaryArray.from_arrays(pa.array(placed[WHICH].astype(np.int32)), pa.array([planned[k].name for k in by_name], pa.utf8()))
-    return batch(names, registered[placed[WHICH]], placed, values)
+    whole = batch(names, registered[placed[WHICH]], placed, values)
+    return _tied(whole, parts, order) if tied else whole
+
+
+def _tied(solutions: pa.RecordBatch, parts: Sequence[Found], order: Ints | None) -> pa.RecordBatch:
+    """With the column `by`; `order` is that in which the parts' solutions were put."""
+    by = pa.concat_arrays([pa.nulls(len(f.values), f.values.type) if f.by is None else f.by for f in parts])
+    return pa.RecordBatch.from_arrays([*solutions.columns, by if order is None else by.take(pa.array(order))], schema=TIED)
 
 
 def starts_in_order(placed: Ints) -> Ints:

@@ -160,6 +160,8 @@ SOLUTIONS = pa.schema(
     ]
 )
 """Solutions in order of emission: by entry, end, start, then terms (semantics.md section 5)."""
+TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
+"""Solutions of one of several buckets, with the texts that order those of one query, entry and interval; null: the values themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from engine.describe import Descriptions
+from engine.entailment import Entailment
 from engine.quads import GraphName, Quad, name_of
 from engine.rewrite.places import BACKGROUND
 from engine.schema import Schema, schema_of
@@ -26,6 +27,10 @@ class FactIndex:
     @cached_property
     def schema(self) -> Schema[Term]:
         return schema_of(self)
+
+    @cached_property
+    def entailment(self) -> Entailment:
+        return Entailment(self.schema)
 
     def __iter__(self) -> Iterator[Quad]:
         return (quad for quads in self._by_predicate.values() for quad in quads)

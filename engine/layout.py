@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.clock import Arrivals
 from engine.member import Member, in_order_of_rules, reached
 from engine.planned import Planned
+from engine.routing.intake import Feed
 from epsparql import algebra as a
 
 
@@ -18,8 +19,8 @@ class Listener:
     gate: tuple[str, ...]
     outs: Mapping[int, Planned]  # its queries, by the node where their solutions come out
 
-    def part_of(self, new: Mapping[str, Arrivals]) -> list[tuple[str, Arrivals]]:
-        return [(name, new[name]) for name in self.reads if name in new]
+    def part_of(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
+        return [(name, new[name, self.member.part]) for name in self.reads if (name, self.member.part) in new]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

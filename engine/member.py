@@ -9,6 +9,7 @@ from engine.clock import NO_ARRIVALS, NO_TIME, Arrivals, Course, Ints, together
 from engine.entries import END_OF_TIME, Entry, Finish, Tick
 from engine.kernel import columns as c
 from engine.network import Network
+from engine.routing.parts import Part
 from epsparql import algebra as a
 
 Mark = tuple[int, int, int, int, int]
@@ -17,11 +18,12 @@ Mark = tuple[int, int, int, int, int]
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """`time` is the query time of the network's queries in µs; `pending` arrived and waits for it."""
+    """`time` is the query time of the network's queries in µs; `pending` arrived and waits for it; `part` is what its events are dealt out by."""
 
     network: Network
     time: int = NO_TIME
     pending: Arrivals = NO_ARRIVALS
+    part: Part | None = None
 
     @property
     def rules(self) -> list[a.Construct]:

@@ -1,6 +1,6 @@
 """The queries of one kernel: how they take places in its tables, are ranked, learn of a background and go."""
 
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from engine.planning import Names, plan
 from engine.planning.shapes import EVERYTHING, NO_RATES, Rates, predicates_of
 from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
+from engine.quads import Quad
 from engine.scans import AS_SENT, Scans, Want, widest
 from engine.schema import Schema
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
@@ -55,6 +56,7 @@ class Residents:
     streams: dict[str, int] = field(default_factory=dict)
     collecting: dict[int, Collecting] = field(default_factory=dict)  # by node
     known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
+    owns: Callable[[Quad], bool] | None = None  # which triples of it are not another bucket's; None: all
     net: Net = field(init=False)
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
@@ -115,7 +117,7 @@ class Residents:
                 solvers[:] = [Solver(self.terms, inner, self.known, policy)]
             return solvers[-1].solve(contents, now)
 
-        return Names(self.terms.intern, self.number_of, facts.matching, query, policy, rates, turns, once)
+        return Names(self.terms.intern, self.number_of, facts.matching, query, policy, rates, turns, once, self.owns)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""

@@ -1,10 +1,11 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyoxigraph
 from numpy.typing import NDArray
 
@@ -26,6 +27,8 @@ from engine.planning.shapes import Rates
 from engine.progress import Operator, progress
 from engine.quads import Quad, graph_named, name_of
 from engine.rewrite import rewritten
+from engine.routing import ONE, Moved, Part, Sets, Share, cut_at_controls, routed
+from engine.routing.intake import Feed
 from engine.snapshot import Fetch, Put, pack, unpack
 from engine.strata import Cycle
 from engine.terms import IRI, LITERAL, TermTable
@@ -43,7 +46,10 @@ WEIGHED_EVERY = 256
 class Engine:
     """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share = ONE, sets: Sets | None = None) -> None:
+        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave."""
+        self.share = share
+        self.sets = sets or Sets(share.buckets)
         self.position = 0
         """The offset of the next entry."""
         self.terms = TermTable()
@@ -62,11 +68,18 @@ class Engine:
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
-        """Applies a block. Raises LogGap if it does not start at `position`."""
+        """Applies a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
         found: list[Found] = []
         changes: list[StateChange] = []
+        for part in [block] if self.share.whole else cut_at_controls(block):
+            self._feed(part, found, changes)
+        solutions = in_emission_order(found, tied=not self.share.whole)
+        self.terms.collect(column for member in self.members for column in member.pending.terms)
+        return Outcome(solutions, tuple(changes))
+
+    def _feed(self, block: Block, found: list[Found], changes: list[StateChange]) -> None:
         arrived = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
@@ -82,17 +95,16 @@ class Engine:
                 self._weigh(entry.offset, changes)
         self._pass(span, arrived, found, changes)
         self.position = block.after
-        solutions = in_emission_order(found)
-        self.terms.collect(column for member in self.members for column in member.pending.terms)
-        return Outcome(solutions, tuple(changes))
 
-    def _arrivals(self, block: Block) -> dict[str, Arrivals]:
+    def _arrivals(self, block: Block) -> dict[Feed, Arrivals]:
         """The block's occurrences by stream, late ones left out."""
         rows = block.rows
         if not rows.num_rows:
             self._ends = {}
             return {}
         events = [e for e in block.entries if isinstance(e, Events)]
+        if not self.share.whole:
+            return self._routed(rows, events)
         wanted = self._terms_wanted(block)
         arrived = taken(rows, self.terms, wanted)
         if len(events) == 1:
@@ -104,9 +116,19 @@ class Engine:
             return {}
         names = list(dict.fromkeys(e.stream for e in events))
         if len(names) == 1:
-            return {names[0]: arrived}
+            return {(names[0], None): arrived}
         which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
-        return {name: arrived.where(which == k) for k, name in enumerate(names)}
+        return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
+
+    def _routed(self, rows: pa.RecordBatch, events: Sequence[Events]) -> dict[Feed, Arrivals]:
+        """What of the occurrences concerns this bucket, for networks that are dealt out and those that live here."""
+        wanted: dict[str, set[Part | None]] = {}
+        for member in self.members:
+            for name in member.network.reads:
+                wanted.setdefault(name, set()).add(member.part)
+        waits = any(len(reached(member.network.reads, self._rules())) > 1 for member in self.members if member.part is not None)
+        found, self._ends = routed(rows, events, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
+        return found
 
     def _terms_wanted(self, block: Block) -> int:
         """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
@@ -122,6 +144,7 @@ class Engine:
             case Register():
                 self._register(entry, changes)
             case Drop():
+                self.sets.drop(entry.registered, entry.offset)
                 self.registered.pop(entry.registered, None)
                 self.fallen.pop(entry.registered, None)
                 for member in self.members:
@@ -129,9 +152,9 @@ class Engine:
                         member.network.drop(entry.registered)
                 self.members = [member for member in self.members if member.network.planned]
             case Facts():
-                self._learn(changed(self.facts, entry), self.entailment)
+                self._learn(changed(self.facts, entry), self.entailment, entry.offset)
             case Entail():
-                self._learn(self.facts, entry.regime)
+                self._learn(self.facts, entry.regime, entry.offset)
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
@@ -144,17 +167,29 @@ class Engine:
     # ------------------------------------------------------------ queries
     def _register(self, entry: Register, changes: list[StateChange]) -> None:
         try:
-            self.admit(entry, parse(entry.text).query)
+            query = parse(entry.text).query
+            if self._lives_here(entry, query):
+                self.admit(entry, query)
+        except Moved:
+            raise
         except (QueryError, Refusal, Cycle) as fault:
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", str(fault)))
         except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
 
+    def _lives_here(self, entry: Register, query: a.Query) -> bool:
+        """Whether a query concerns this bucket. Raises Moved."""
+        if self.share.whole:
+            return True
+        self.sets.add(entry, query, self.known)
+        route = self.sets.route(entry.offset)
+        return route is not None and (route.part is not None or route.home == self.share.bucket)
+
     def admit(self, entry: Register, query: a.Query) -> Network:
         """Puts a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
         members = list(self.members)
         try:
-            network = self._member_for(query).network
+            network = self._member_for(query, self._part_of(entry)).network
             self._add(network, entry, query)
         except BaseException:
             self.members = members
@@ -167,12 +202,19 @@ class Engine:
         network.add(entry.offset, entry.name, written, self.known, entry.max_derivations, entry.policy, rates, turns=turns)
         network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
+    def _part_of(self, entry: Register) -> Part | None:
+        """What a query's events are dealt out by."""
+        route = self.sets.route(entry.offset)
+        return None if route is None else route.part
+
     def _rules(self) -> list[a.Construct]:
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
-    def _member_for(self, query: a.Query) -> Member:
+    def _member_for(self, query: a.Query, part: Part | None) -> Member:
         """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams, else a new one.
+
+        All queries of a network are dealt out by the same part.
 
         Raises Refusal if rules of several networks would feed each other.
         """
@@ -188,19 +230,24 @@ class Engine:
             return on_cycle[0]
         gate = reached(query.streams, rules)
         for member in self.members:
-            if reached(member.network.reads, rules) == gate:
+            if member.part is part and reached(member.network.reads, rules) == gate:
                 return member
-        member = Member(Network(self.terms))
+        member = Member(Network(self.terms, owns=self._owns(part)), part=part)
         member.time = self._time_at(gate, rules)
         self.members.append(member)
         return member
+
+    def _owns(self, part: Part | None) -> Callable[[Quad], bool] | None:
+        """Which background triples the networks of a part take for theirs; None for all."""
+        return None if part is None else lambda quad: self.share.has(part.of(quad))
 
     def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
         """The time that a new network finds: a query registered into one that is there finds the same."""
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
-    def _learn(self, facts: dict[Quad, None], entailment: str) -> None:
+    def _learn(self, facts: dict[Quad, None], entailment: str, offset: int) -> None:
         known = known_from(facts, entailment)
+        self.sets.learn(offset, known)
         try:
             for member in self.members:
                 member.network.try_to_learn(known)
@@ -213,7 +260,7 @@ class Engine:
             member.network.learn(added, known)
 
     # ------------------------------------------------------------ time
-    def _pass(self, entries: Sequence[Entry], arrived: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
         """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
         if not entries:
             return
@@ -231,7 +278,7 @@ class Engine:
                 feed = listener.member.feed(entries, courses[listener], listener.part_of(new))
                 self._run(layout, listener, feed, new, found, changes)
 
-    def _pass_one(self, layout: Layout, entry: Events, new: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _pass_one(self, layout: Layout, entry: Events, new: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
         """As `_pass`, over one entry that brings occurrences."""
         advance(self.streams, entry, self._ends)
         for listener in layout.by_stream.get(entry.stream, ()):
@@ -254,7 +301,7 @@ class Engine:
                     course.latest[k] = latest_of(listener.gate, self.streams)
         return courses
 
-    def _run(self, layout: Layout, listener: Listener, feed: Ints, new: dict[str, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _run(self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
         """Lets a network's kernel take in a feed; sorts the rows found to its queries, and hands what rules derived to the networks that read it."""
         rows = listener.member.network.feed(feed)
         if len(rows):
@@ -280,7 +327,7 @@ class Engine:
         network.failures.clear()
         network.completions.clear()
 
-    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[str, Arrivals], found: list[Found]) -> None:
+    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[Found]) -> None:
         nodes, which = rows[:, c.OUT_NODE], np.zeros(len(rows), np.int64)
         if len(rows) == 1 or bool((nodes == nodes[0]).all()):
             planned = [listener.outs[int(nodes[0])]]
@@ -288,12 +335,13 @@ class Engine:
             rows = rows[np.argsort(nodes, kind="stable")]
             np.cumsum(np.diff(rows[:, c.OUT_NODE]) != 0, out=which[1:])
             planned = [listener.outs[out] for out in rows[np.flatnonzero(np.diff(which, prepend=-1)), c.OUT_NODE].tolist()]
-        found += found_of(planned, which, rows, self.terms, self.known)
+        found += found_of(planned, which, rows, self.terms, self.known, tied=not self.share.whole)
         for k, one in enumerate(planned if layout.sources else ()):
             if isinstance(one.query, a.Construct) and any(one.query.into in other.reads for other in layout.order if other is not listener):
                 into = one.query.into
-                others = [new[into]] if into in new else []
-                new[into] = together([*others, self._derived(one, one.query, rows[which == k])])
+                feed = into, listener.member.part  # its readers are dealt out as it is
+                others = [new[feed]] if feed in new else []
+                new[feed] = together([*others, self._derived(one, one.query, rows[which == k])])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
         """A rule's triples as occurrences for the networks that read its stream; its own has them already."""
@@ -339,7 +387,8 @@ class Engine:
             network, own = kept(member.network)
             own["pending"] = pending(member.pending.table)
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
-            members.append({"time": member.time, "pending": list(FEED), "network": network})
+            part = None if member.part is None else member.part.value
+            members.append({"time": member.time, "pending": list(FEED), "network": network, "part": part})
         meta = {
             "position": self.position,
             "streams": {name: asdict(stream) for name, stream in self.streams.items()},
@@ -348,24 +397,25 @@ class Engine:
             "registered": [asdict(entry) for entry in self.registered.values()],
             "fallen": [asdict(entry) for entry in self.fallen.values()],
             "members": members,
+            "sets": self.sets.kept(),
         }
         return pack(meta, arrays, put)
 
     @classmethod
-    def restore(cls, data: bytes, fetch: Fetch | None = None) -> "Engine":
-        """The engine that gave `data`, of this version or another that plans its queries alike.
+    def restore(cls, data: bytes, fetch: Fetch | None = None, share: Share = ONE) -> "Engine":
+        """The engine of this share that gave `data`, of this version or another that plans its queries alike.
 
         Raises SnapshotMismatch; the log holds all that is needed to start anew.
         """
         meta, arrays = unpack(data, fetch)
         try:
-            return cls._restored(meta, arrays)
+            return cls._restored(meta, arrays, share)
         except (KeyError, TypeError) as fault:
             raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
 
     @classmethod
-    def _restored(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Engine":
-        engine = cls()
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]], share: Share) -> "Engine":
+        engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]))
         engine.position = meta["position"]
         engine.terms = TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
         engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
@@ -381,7 +431,8 @@ class Engine:
         return engine
 
     def _member_restored(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
-        network = Network(self.terms, known=self.known)
+        part = None if meta.get("part") is None else Part(meta["part"])
+        network = Network(self.terms, known=self.known, owns=self._owns(part))
 
         def add(registered: int, rates: Rates, turned: bool) -> None:
             entry = self.registered[registered]
@@ -391,7 +442,7 @@ class Engine:
             restore(network, meta["network"], arrays, add)
         except (QueryError, Refusal, Cycle) as fault:
             raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
-        return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])))
+        return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])), part)
 
 
 def changed(facts: dict[Quad, None], entry: Facts) -> dict[Quad, None]:

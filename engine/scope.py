@@ -1,7 +1,7 @@
 """What a pattern binds: certainly, possibly; and whether a solution of it may be timeless."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
@@ -143,3 +143,15 @@ def conjuncts(expression: a.Expression) -> list[a.Expression]:
 def asks(expression: a.Expression) -> bool:
     """Whether EXISTS stands in an expression."""
     return any(isinstance(part, a.Exists) for part in parts(expression))
+
+
+def nodes_of(root: object) -> Iterator[object]:
+    """Every dataclass below a node of the algebra, itself first."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tuple):
+            pending += reversed(node)
+        elif is_dataclass(node) and not isinstance(node, type):
+            yield node
+            pending += [getattr(node, each.name) for each in reversed(fields(node))]

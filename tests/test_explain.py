@@ -10,7 +10,7 @@ import epsparql
 from engine.explain import Explanation, document, explain, mermaid, rates_given, text
 from engine.explain.drawing import DEEPEST, LONGEST, LONGEST_BOX
 from engine.explain.outline import Outliner
-from engine.explain.partition import partition
+from engine.routing import partition
 from epsparql import algebra as a
 from server.plans import PlanDocument
 
@@ -221,25 +221,34 @@ def test_what_is_kept_for_ever(pattern: str, expected: list[str]) -> None:
 
 
 PARTITIONS = [
-    pytest.param("SELECT * { ?x :a ?y . ?x :b ?z }", "?x", "every triple pattern binds it", id="subject"),
-    pytest.param("SELECT * { ?z :a ?x . ?x :b ?z }", "?x", "every", id="the first by name of two"),
-    pytest.param("SELECT * { ?x :a ?y . ?y :b ?z }", "?y", "every", id="object"),
-    pytest.param("SELECT * { ?x :a ?y . ?y :b ?z . ?z :c ?w }", None, "no variable is bound by every triple pattern", id="a chain"),
-    pytest.param("SELECT * { ?x :a ?y FILTER NOT EXISTS { ?z :b ?y } }", "?y", "every", id="also those of EXISTS"),
-    pytest.param("SELECT * { { ?x :a ?y } UNION { ?y :b ?z } }", "?y", "every", id="UNION"),
+    pytest.param("SELECT * { ?x :a ?y . ?x :b ?z }", "?x", "every triple pattern has it as its subject", id="subject"),
+    pytest.param("SELECT * { ?z :a ?x . ?z :b ?x }", "?z", "subject", id="the subject before the object"),
+    pytest.param("SELECT * { ?z :a ?x . :y :b ?x }", "?x", "every triple pattern has it as its object", id="object"),
+    pytest.param("SELECT * { ?x :a ?y . ?y :b ?z }", None, "no variable stands at the same part", id="here subject and there object"),
+    pytest.param("SELECT * { ?x :a ?y FILTER NOT EXISTS { ?z :b ?y } }", "?y", "object", id="also those of EXISTS"),
+    pytest.param("SELECT * { ?x :a ?y FILTER EXISTS { ?y :b ?x } }", None, "no variable stands", id="EXISTS elsewhere"),
+    pytest.param("SELECT * { { ?x :a ?y } UNION { ?z :b ?y } }", "?y", "object", id="UNION"),
+    pytest.param("SELECT * { { ?x :a ?y } UNION { VALUES ?x { 1 } } }", None, "a branch of UNION leaves ?x open", id="a branch of VALUES"),
     pytest.param("SELECT * { ?x :a+ ?y }", None, "a property path", id="a path"),
-    pytest.param("SELECT * { VALUES ?x { :a :b } ?x :a ?y }", "?x", "every", id="VALUES demands nothing"),
+    pytest.param("SELECT * { ?x ?p ?y }", None, "a variable, ?p, for its predicate", id="a variable predicate"),
+    pytest.param("SELECT * { VALUES ?x { :a :b } ?x :a ?y }", "?x", "subject", id="VALUES demands nothing"),
+    pytest.param("SELECT * { { VALUES ?y { 1 2 } } MINUS { ?x :a ?y } }", None, "what is decided on does not bind ?x", id="MINUS from VALUES"),
     pytest.param("SELECT * { BIND(1 AS ?x) }", None, "no triple pattern", id="no triples"),
-    pytest.param("SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x", "?x", "every", id="a key of groups"),
-    pytest.param("SELECT ?y (COUNT(*) AS ?n) { ?x :a ?y . ?x :b ?z } GROUP BY ?y", None, "no variable is bound", id="no key of groups"),
+    pytest.param("SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x", "?x", "subject", id="a key of groups"),
+    pytest.param("SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x WINDOW [ROWS 3]", "?x", "subject", id="each group has its rows"),
+    pytest.param("SELECT ?y (COUNT(*) AS ?n) { ?x :a ?y . ?x :b ?z } GROUP BY ?y", None, "a group gathers solutions", id="no key of groups"),
     pytest.param("SELECT (COUNT(*) AS ?n) { ?x :a ?y }", None, "one group of all", id="one group"),
     pytest.param("SELECT * { ?x :a ?y } LIMIT 3", None, "LIMIT", id="LIMIT"),
-    pytest.param("SELECT DISTINCT ?y { ?x :a ?y }", "?y", "every", id="DISTINCT"),
-    pytest.param("SELECT DISTINCT ?v { ?x :a ?y ; :b ?v }", None, "no variable is bound", id="DISTINCT without the key"),
-    pytest.param("SELECT * { ?x :a ?y { SELECT ?x { ?x :b ?z } } }", "?x", "every", id="a sub-SELECT"),
-    pytest.param("SELECT * { ?z :a ?y { SELECT ?x { ?x :b ?z } } }", None, "no variable is bound", id="what a sub-SELECT hides"),
+    pytest.param("SELECT DISTINCT ?y { ?x :a ?y }", "?y", "object", id="DISTINCT"),
+    pytest.param("SELECT DISTINCT ?v { ?x :a ?y ; :b ?v }", None, "DISTINCT compares solutions that differ in ?x", id="DISTINCT without the key"),
+    pytest.param("SELECT * { ?x :a ?y { SELECT ?x { ?x :b ?z } } }", "?x", "subject", id="a sub-SELECT"),
+    pytest.param("SELECT * { ?z :a ?y { SELECT ?y { ?z :b ?y } } }", "?y", "object", id="a sub-SELECT has another variable of the same name"),
+    pytest.param("SELECT * { ?z :a :b { SELECT ?y { ?z :b ?y } } }", None, "a sub-SELECT hides ?z", id="what a sub-SELECT hides"),
     pytest.param("ASK { ?x :a ?y }", None, "ASK", id="ASK"),
-    pytest.param("DESCRIBE ?x { ?x :a ?y }", "?x", "every", id="DESCRIBE"),
+    pytest.param("DESCRIBE ?x { ?x :a ?y }", "?x", "subject", id="DESCRIBE"),
+    pytest.param("CONSTRUCT { :c :d ?y } { ?x :a ?y ; :b ?z }", None, "CONSTRUCT gives each set of triples once", id="CONSTRUCT without the key"),
+    pytest.param("SELECT * { GRAPH ?g { ?x :a ?y . ?y :b ?z } }", "?g", "every triple pattern has it as its graph", id="one graph"),
+    pytest.param("SELECT * { GRAPH ?g { ?x :a ?y } ?x :b ?z }", "?x", "subject", id="in and out of a graph"),
     pytest.param("SELECT ?y FROM NAMED WINDOW :w ON <s> [RANGE PT9S STEP PT9S] { WINDOW :w { ?x :a ?y } }", None, "named windows", id="named windows"),
 ]  # fmt: skip
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from engine.entries import UNRESTRICTED
 from engine.explain.outline import Item, Outliner, shown, words
-from engine.explain.partition import partition
 from engine.explain.steps import FOR_EVER, Reader, Step
 from engine.explain.written import Written
 from engine.facts import FactIndex
@@ -13,6 +12,7 @@ from engine.planning import plan
 from engine.planning.shapes import NO_RATES, Rates
 from engine.program import Fragment
 from engine.rewrite import rewritten
+from engine.routing import partition
 from engine.terms import TermTable
 from epsparql import algebra as a
 from epsparql.render import render
@@ -36,7 +36,7 @@ def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICT
     network = Network(TermTable())
     taken = rewritten(query, default_graph)
     fragment = plan(taken, network.names(FactIndex(), policy=policy, rates=rates))
-    algebra, apart = Outliner.of(query).query(query), partition(query)
+    algebra, apart = Outliner.of(query).query(query), partition(query, policy)
     streams = {number: name for name, number in network.streams.items()}
     outliner = Outliner.of(taken, fragment.columns)
     steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.text).steps()

@@ -1,11 +1,11 @@
 """The algebra of a query as a tree of words: one item per node of algebra.py, with its name there."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from engine import times
-from engine.scope import parts
+from engine.scope import nodes_of, parts
 from engine.values import Duration
 from epsparql import algebra as a
 from epsparql.render_expressions import Expressions
@@ -106,18 +106,6 @@ class Outliner:
             f"OFFSET {modifiers.offset}" if modifiers.offset else "",
             f"LIMIT {modifiers.limit}" if modifiers.limit is not None else "",
         )
-
-
-def nodes_of(root: object) -> Iterator[object]:
-    """Every dataclass below a node of the algebra, itself first."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, tuple):
-            pending += reversed(node)
-        elif is_dataclass(node) and not isinstance(node, type):
-            yield node
-            pending += [getattr(node, each.name) for each in reversed(fields(node))]
 
 
 def operands(pattern: a.Pattern) -> list[a.Pattern]:

@@ -9,12 +9,12 @@ from engine.collect.collector import Collector
 from engine.collect.report import ReportCollector
 from engine.entries import CHRONOLOGICAL, RECENT
 from engine.explain.feeds import Feeds
-from engine.explain.outline import Item, Outliner, from_, length, nodes_of, shown, variables, words
+from engine.explain.outline import Item, Outliner, from_, length, shown, variables, words
 from engine.explain.written import Written
 from engine.kernel import columns as c
 from engine.operators import OPERATORS, RELATIONS
 from engine.program import Fragment
-from engine.scope import conjuncts
+from engine.scope import conjuncts, nodes_of
 from engine.strata import POLICIES
 from epsparql import algebra as a
 

@@ -45,6 +45,12 @@ class Names:
     rates: Rates = field(default_factory=dict)  # how often triples occur
     turns: bool = True  # a chain of SEQs may be planned from its end
     once: Callable[[a.Select, Mapping[str, Ints], int], Ints] | None = None  # solves a query over contents of windows at one instant
+    owns: Callable[[Quad], bool] | None = None  # which facts are not for another bucket to take in; None: all. A plan is the same in every bucket
+
+    def own(self, pattern: a.TriplePattern, place: a.Place) -> Iterable[Quad]:
+        """The facts that are to be taken in."""
+        found = self.facts(pattern, place)
+        return found if self.owns is None else filter(self.owns, found)
 
     def matches(self, pattern: a.TriplePattern, place: a.Place) -> bool:
         return any(True for _ in self.facts(pattern, place))

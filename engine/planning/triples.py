@@ -67,7 +67,7 @@ def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, T
 def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target") -> None:
     parts = parts_of(triple)
     read(planner, place, parts, [planner.column(t) if isinstance(t, Variable) else c.NONE for t in parts], target)
-    for fact in planner.names.facts(triple, place):
+    for fact in planner.names.own(triple, place):
         cells = {planner.column(part): planner.names.term(str(term)) for part, term in zip(parts, fact, strict=False) if isinstance(part, Variable)}
         if place.graph is not None:
             cells[planner.column(place.graph)] = planner.names.term(str(fact[3]))
@@ -83,7 +83,7 @@ def empty(planner: "Planner", place: a.Place, target: "Target") -> None:
     first = planner.node(c.FIRST, target, KEY_AT=at, KEY_N=n, LIFE_LEFT=c.FOREVER)
     read(planner, place, parts_of(ANY_TRIPLE), (c.NONE,) * 3, (first, c.LEFT), sent=True)
     column = planner.column(place.graph)
-    for name in sorted({str(fact[3]) for fact in planner.names.facts(ANY_TRIPLE, place)}):
+    for name in sorted({str(fact[3]) for fact in planner.names.own(ANY_TRIPLE, place)}):
         planner.fragment.facts.append(Fact(first, c.LEFT, True, {column: planner.names.term(name)}))
 
 

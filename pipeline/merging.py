@@ -1,0 +1,113 @@
+"""What several buckets found of one range of the log, as one engine would have given it."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.entries import SOLUTIONS, Outcome, StateChange, int64s
+
+Ints = NDArray[np.int64]
+
+
+class Merger:
+    """Merges range after range. A query that failed in one bucket has no later solutions, though others may go on finding some."""
+
+    def __init__(self, ended: Iterable[StateChange] = ()) -> None:
+        """`ended`: changes of state that are known already, of the ranges to come too, since one may be tried again."""
+        self._ended = {change.registered: change.entry for change in ended}
+
+    def merged(self, lo: int, outcomes: Sequence[Outcome]) -> Outcome:
+        """`outcomes` of one range from `lo` on, one a bucket, have TIED solutions."""
+        ended = {registered: entry for registered, entry in self._ended.items() if entry < lo}
+        first: dict[int, StateChange] = {}
+        for change in sorted((change for outcome in outcomes for change in outcome.changes), key=lambda change: (change.entry, change.registered)):
+            if change.registered not in ended:
+                first.setdefault(change.registered, change)
+        found = {change.registered: change.entry for change in first.values()}
+        self._ended |= found
+        solutions = in_order([outcome.solutions for outcome in outcomes])
+        return Outcome(_until(solutions, ended | found), tuple(first.values()))
+
+
+def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:
+    """Without what comes after the entry at which a query ended."""
+    if not ended or not solutions.num_rows:
+        return solutions
+    registered, entry = int64s(solutions.column("registered")), int64s(solutions.column("entry"))
+    which, place = np.unique(registered, return_inverse=True)
+    last = np.array([ended.get(number, np.iinfo(np.int64).max) for number in which.tolist()], np.int64)
+    good = entry <= last[place]
+    return solutions if good.all() else solutions.filter(pa.array(good))
+
+
+def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """TIED solutions of several buckets, each in order of emission, as SOLUTIONS in order of emission."""
+    filled = [part for part in parts if part.num_rows]
+    if not filled:
+        return pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
+    if len(filled) == 1:
+        return _plain(filled[0])
+    whole = pa.concat_batches(filled)
+    bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
+    columns = [int64s(whole.column(name)) for name in ("registered", "entry", "end", "start")]
+    registered, entry, end, start = columns
+    start = _raised(registered, entry, end, start, bucket)
+    name = _name_ranks(whole.column("query"))
+    order = np.lexsort((registered, name, start, end, entry))
+    ties = _ties([column[order] for column in (entry, end, start, registered)], bucket[order])
+    if len(ties):
+        by, values = whole.column("by"), whole.column("values")
+        for first, after in ties:
+            rows = order[first:after].tolist()
+            order[first:after] = sorted(rows, key=lambda row: _key(by[row].as_py() or values[row].as_py()))
+    return _plain(whole.take(pa.array(order)))
+
+
+def _plain(tied: pa.RecordBatch) -> pa.RecordBatch:
+    return tied.select(SOLUTIONS.names)
+
+
+def _raised(registered: Ints, entry: Ints, end: Ints, start: Ints, bucket: Ints) -> Ints:
+    """Starts, raised where a query has an order of its own for an instant: as `engine.assemble.starts_in_order`, which one bucket's order tells."""
+    falls = (np.diff(start) < 0) & (np.diff(bucket) == 0) & (np.diff(entry) == 0) & (np.diff(end) == 0)
+    if not falls.any():
+        return start
+    place = np.lexsort((np.arange(len(start)), end, entry, registered, bucket))
+    same = np.zeros(len(start), np.bool_)
+    for column in (registered, entry, end, bucket):
+        same[1:] |= np.diff(column[place]) != 0
+    group = np.cumsum(same)
+    ranks = np.unique(start, return_inverse=True)[1][place]
+    highest = np.maximum.accumulate(group * len(start) + ranks) - group * len(start)
+    raised = np.empty(len(start), np.int64)
+    raised[place] = np.unique(start)[highest]
+    return raised
+
+
+def _name_ranks(names: pa.DictionaryArray) -> Ints:
+    dictionary = names.dictionary.to_pylist()
+    ranks = {name: k for k, name in enumerate(sorted(set(dictionary)))}
+    found: Ints = np.array([ranks[name] for name in dictionary], np.int64)[names.indices.to_numpy()]
+    return found
+
+
+def _ties(columns: Sequence[Ints], bucket: Ints) -> list[tuple[int, int]]:
+    """Stretches of rows equal in all columns that more than one bucket gave."""
+    n = len(bucket)
+    begins = np.ones(n, np.bool_)
+    begins[1:] = False
+    for column in columns:
+        begins[1:] |= np.diff(column) != 0
+    first = np.flatnonzero(begins)
+    if len(first) == n:
+        return []
+    after = np.append(first[1:], n)
+    mixed = np.maximum.reduceat(bucket, first) != np.minimum.reduceat(bucket, first)
+    return list(zip(first[mixed].tolist(), after[mixed].tolist(), strict=True))
+
+
+def _key(values: Sequence[str | None]) -> tuple[tuple[bool, bytes], ...]:
+    """Unbound first, then by code points."""
+    return tuple((value is not None, (value or "").encode()) for value in values)
