@@ -9,18 +9,19 @@ import os
 import time
 import zlib
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 from engine.entries import Block, Outcome
 from engine.errors import EngineError
+from engine.routing import ONE, Moved, Share
 from engine.run import Engine
 from engine.snapshot import apart, digest_of
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.report import Reporter
+from pipeline.sharing import name_of
 
 MAX_ROWS = 50_000
 SNAPSHOT_WEIGHT = 1_000_000
@@ -39,10 +40,12 @@ class Advance:
 class EngineHost:
     """Keeps an engine between calls. One thread at a time."""
 
-    def __init__(self, data_dir: Path | str, bucket: str = "0", *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
-        self._snapshots = Snapshots(Path(data_dir) / "snapshots", bucket)
+    def __init__(self, data_dir: Path | str, share: Share = ONE, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+        self._data, self._share = data_dir, share
+        self._name = name_of(share.bucket, share.buckets)
+        self._snapshots = Snapshots(Path(data_dir) / "snapshots", self._name, share)
         self._reader = reader or LogReader(data_dir)
-        self._reporter = Reporter(data_dir, bucket, time.monotonic)
+        self._reporter = Reporter(data_dir, self._name, time.monotonic)
         self._engine: Engine | None = None
         self._weight, self._snapshot_weight = 0, snapshot_weight  # of what the engine has read since the last snapshot
         self.unswept = True
@@ -55,7 +58,8 @@ class EngineHost:
         """
         engine = self._at(lo, max_rows)
         try:
-            for piece in self._feed(engine, hi, max_rows):
+            for reader, piece in self._feed(engine, hi, max_rows):
+                engine = reader
                 self._reporter.tell(engine)
                 yield piece
         except GeneratorExit:  # left between two pieces, where the engine is whole
@@ -86,18 +90,32 @@ class EngineHost:
     def _at(self, lo: int, max_rows: int) -> Engine:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
-            engine = self._snapshots.newest(lo) or Engine()
+            engine = self._snapshots.newest(lo) or Engine(self._share)
             self._weight = 0
-        for _ in self._feed(engine, lo, max_rows):
-            pass  # what it brings was committed before
+        for reader, _ in self._feed(engine, lo, max_rows):
+            engine = reader  # what it brings was committed before
         return engine
 
-    def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[Advance]:
+    def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:
+        """What each block brings, with the engine that has read it: it may be another one."""
         for block in self._reader.blocks(engine.position, max_rows, until):
-            yield Advance(block.first, block.after, engine.feed(block))
+            engine, outcome = self._fed(engine, block, max_rows)
+            yield engine, Advance(block.first, block.after, outcome)
             self._weigh(engine, block)
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
+
+    def _fed(self, engine: Engine, block: Block, max_rows: int) -> tuple[Engine, Outcome]:
+        """Where queries move to another bucket, their state is what an engine has that reads the log from its beginning with them there."""
+        while True:
+            try:
+                return engine, engine.feed(block)
+            except Moved as moved:
+                engine = Engine(self._share, moved.sets)
+                with closing(LogReader(self._data)) as log:
+                    for before in log.blocks(0, max_rows, block.first):
+                        engine.feed(before)
+                        self._weight += before.rows.num_rows
 
     def _weigh(self, engine: Engine, block: Block) -> None:
         self._weight += block.rows.num_rows + 100 * len(block.entries)
@@ -116,8 +134,8 @@ class Snapshots:
     have not.
     """
 
-    def __init__(self, directory: Path, bucket: str) -> None:
-        self.directory, self.bucket = directory, bucket
+    def __init__(self, directory: Path, bucket: str, share: Share = ONE) -> None:
+        self.directory, self.bucket, self._share = directory, bucket, share
 
     def positions(self) -> list[int]:
         start, stop = f"{self.bucket}-", ".snapshot"
@@ -129,7 +147,7 @@ class Snapshots:
         for position in reversed([position for position in self.positions() if position <= at_most]):
             data = self._read(position)
             with suppress(EngineError):  # of another version
-                if data is not None and (engine := Engine.restore(data, self._piece)).position == position:
+                if data is not None and (engine := Engine.restore(data, self._piece, self._share)).position == position:
                     return engine
         return None
 
@@ -202,16 +220,3 @@ def _replace(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     with temporary.open("wb") as file:
         file.writelines(parts)
     temporary.replace(path)
-
-
-_hosts: dict[tuple[Path, str], EngineHost] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
-_hosts_lock = Lock()
-
-
-def host_of(data_dir: Path | str, bucket: str = "0") -> EngineHost:
-    """The process's host of a bucket: for runners whose tasks come and go."""
-    key = (Path(data_dir).resolve(), bucket)
-    with _hosts_lock:
-        if key not in _hosts:
-            _hosts[key] = EngineHost(data_dir, bucket)
-        return _hosts[key]

@@ -6,9 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
+from pipeline.buckets import Host, host_for
 from pipeline.errors import OutOfOrder
-from pipeline.hosting import MAX_ROWS, SNAPSHOT_WEIGHT, Advance, EngineHost
+from pipeline.hosting import MAX_ROWS, SNAPSHOT_WEIGHT, Advance
 from pipeline.log import LogReader
+from pipeline.sharing import settle
 from pipeline.solutions import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
@@ -17,11 +19,21 @@ _log = logging.getLogger(__name__)
 
 
 class InProcessRunner:
-    """`reader` may be `LogWriter.reader()` of this process, which wakes the runner at once; without one the log's head file is polled."""
+    """`reader` may be `LogWriter.reader()` of this process, which wakes the runner at once; without one the log's head file is polled.
+
+    `buckets`: None for as many as the data directory has, one if it is new.
+    """
 
     def __init__(
-        self, data_dir: Path | str, reader: LogReader | None = None, *, max_rows: int = MAX_ROWS, snapshot_weight: int = SNAPSHOT_WEIGHT
+        self,
+        data_dir: Path | str,
+        reader: LogReader | None = None,
+        *,
+        buckets: int | None = None,
+        max_rows: int = MAX_ROWS,
+        snapshot_weight: int = SNAPSHOT_WEIGHT,
     ) -> None:
+        self._buckets = buckets
         self._data, self._reader, self._max_rows, self._snapshot_weight = Path(data_dir), reader or LogReader(data_dir), max_rows, snapshot_weight
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
@@ -88,7 +100,8 @@ class InProcessRunner:
 
     def _work(self, solutions: SolutionWriter) -> None:
         """Follow the log until stopped, with an engine brought anew to the committed position: one that failed half-way is of no use."""
-        with closing(EngineHost(self._data, reader=self._reader, snapshot_weight=self._snapshot_weight)) as host:
+        number = settle(self._data, self._buckets, 1)
+        with closing(host_for(self._data, number, reader=self._reader, snapshot_weight=self._snapshot_weight)) as host:
             for _ in host.run(self._position, self._position, self._max_rows):
                 raise AssertionError("an empty range brings nothing")
             self._state = "running"
@@ -110,7 +123,7 @@ class InProcessRunner:
             self._reached(solutions.position)
         return solutions
 
-    def _follow(self, host: EngineHost, solutions: SolutionWriter, head: int) -> None:
+    def _follow(self, host: Host, solutions: SolutionWriter, head: int) -> None:
         for piece in host.run(self._position, head, self._max_rows):
             self._commit(solutions, piece)
             if self._stopping.is_set():

@@ -4,16 +4,18 @@ It is no part of what must not be lost: it says as of which log position it is t
 """
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import msgspec
 
-from engine.progress import Operator
+from engine.progress import Operator, Side, SideName
 from engine.run import Engine
 from engine.usage import Own, Usage
+from pipeline.sharing import name_of, recorded
 
 _SHARE = 20
 """A report is written when so many times as long has passed as the last one took: 5 % of the time at most."""
@@ -63,12 +65,50 @@ def report_of(engine: Engine) -> Report:
     return Report(engine.position, engine.own, queries)
 
 
-def read_report(data_dir: Path | str, bucket: str = "0") -> Report | None:
-    """The last report of a bucket's runner; None before the first, and after one of another version."""
+def read_report(data_dir: Path | str) -> Report | None:
+    """What the runner last told of all buckets together; None before each has told, and after another version."""
+    reports = [_read(data_dir, name_of(bucket, buckets)) for buckets in [recorded(data_dir) or 1] for bucket in range(buckets)]
+    told = [report for report in reports if report is not None]
+    return _together(told) if len(told) == len(reports) else None
+
+
+def _read(data_dir: Path | str, name: str) -> Report | None:
     with suppress(FileNotFoundError, msgspec.DecodeError):
-        return msgspec.json.decode(path_of(data_dir, bucket).read_bytes(), type=Report)
+        return msgspec.json.decode(path_of(data_dir, name).read_bytes(), type=Report)
     return None
 
 
-def path_of(data_dir: Path | str, bucket: str) -> Path:
-    return Path(data_dir) / "reports" / f"{bucket}.json"
+def path_of(data_dir: Path | str, name: str) -> Path:
+    return Path(data_dir) / "reports" / f"{name}.json"
+
+
+def _together(reports: Sequence[Report]) -> Report:
+    if len(reports) == 1:
+        return reports[0]
+    own = Own(*(sum(values) for values in zip(*(astuple(report.own) for report in reports), strict=True)))
+    registered = sorted({number for report in reports for number in report.queries})
+    queries = {number: _standing([report.queries[number] for report in reports if number in report.queries]) for number in registered}
+    return Report(min(report.position for report in reports), own, queries)
+
+
+def _standing(parts: Sequence[Standing]) -> Standing:
+    usage = Usage(sum(part.usage.goals for part in parts), sum(part.usage.state_bytes for part in parts))
+    operators: dict[tuple[str, tuple[str, ...], int], list[Operator]] = {}
+    for part in parts:
+        met = Counter[tuple[str, tuple[str, ...]]]()
+        for each in part.operators:
+            met[each.operator, each.on] += 1
+            operators.setdefault((each.operator, each.on, met[each.operator, each.on]), []).append(each)
+    return Standing(usage, tuple(map(_operator, operators.values())))
+
+
+def _operator(parts: Sequence[Operator]) -> Operator:
+    sides: dict[SideName, list[Side]] = {}
+    for part in parts:
+        for side in part.sides:
+            sides.setdefault(side.side, []).append(side)
+    summed = tuple(
+        Side(name, sum(side.goals for side in found), min((side.oldest for side in found if side.oldest is not None), default=None))
+        for name, found in sides.items()
+    )
+    return Operator(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.entries import UNRESTRICTED
-from engine.explain.partition import partition
+from engine.routing import partition
 from epsparql import algebra as a
 from epsparql.check import nodes
 from epsparql.terms import Variable

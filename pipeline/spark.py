@@ -37,6 +37,7 @@ from engine.entries import INSTANT, StateChange
 from pipeline.errors import Locked, SparkFailed
 from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, clear, configuration, java_home, spark_environment, spark_home
 from pipeline.log import LogReader, LogWriter
+from pipeline.sharing import cores, recorded, settle
 from pipeline.solutions import SolutionWriter
 from pipeline.solve import solve
 
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from pipeline.hosting import Advance
 
 FORMAT = "epsparql"
-BUCKET = "0"  # all there is until events are routed
-MAX_ROWS = 50_000  # of the input log in one micro-batch: bounds its memory and its time
+MAX_ROWS = 50_000  # of the input log that the engines take in at once, with a row of the sink's for each
+BATCH_ROWS = 250_000  # in one micro-batch, whose cost beside the engines' is a tenth of a second: bounds its memory and its time
 SPILL_BYTES = 1_000_000
 LONG_POLL_S = 0.2
 EAGER_POLLS, LAZY_POLL_S = 10, 0.01  # after two silent seconds
@@ -54,7 +55,7 @@ STOP_PATIENCE_S = 10.0
 ARCHIVE_PATIENCE_S = 180.0
 
 SOLUTION_COLUMNS = "query string, registered long, entry long, start timestamp, end timestamp, values array<string>"
-PIECE_COLUMNS = "bucket string, lo long, hi long, solutions binary, file string, changes string"
+PIECE_COLUMNS = "lo long, hi long, solutions binary, file string, changes string"
 _SOLUTION = pa.schema(
     [
         ("query", pa.string()),
@@ -67,7 +68,6 @@ _SOLUTION = pa.schema(
 )
 _PIECE = pa.schema(
     [
-        ("bucket", pa.string()),
         ("lo", pa.int64()),
         ("hi", pa.int64()),
         ("solutions", pa.binary()),  # an Arrow stream of SOLUTIONS,
@@ -80,19 +80,19 @@ _PIECE = pa.schema(
 # ---------------------------------------------------------------- the data source
 @dataclass(frozen=True, slots=True)
 class Range(InputPartition):
-    """What one task does: the entries [lo, hi) of a data directory's log, for one bucket."""
+    """What one task does: the entries [lo, hi) of a data directory's log, for all its buckets."""
 
     data: str
-    bucket: str
+    buckets: int
     lo: int
     hi: int
 
 
 class SolutionSource(DataSource):
     """`format("epsparql")`. Options: `data` (the server's --data directory), `from` (log position to start at, default 0),
-    `maxRows` (rows of the log in one micro-batch), `buckets` (names, with commas) and `form`: `solutions` (default) gives a row
-    per solution; `pieces` a row per range and bucket with its solutions as one Arrow stream, which is what the server's sink takes:
-    rows that pass through the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead.
+    `maxRows` (rows of the log in one micro-batch), `buckets` (their number; default that of the data directory) and `form`: `solutions`
+    (default) gives a row per solution; `pieces` a row per range with its solutions as one Arrow stream, which is what the server's sink
+    takes: rows that pass through the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead.
     """
 
     @classmethod
@@ -115,8 +115,8 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         self.data = options["data"]
         self.start = int(options.get("from", "0"))
-        self.max_rows = int(options.get("maxrows", options.get("maxRows", str(MAX_ROWS))))
-        self.buckets = tuple(options.get("buckets", BUCKET).split(","))
+        self.max_rows = int(options.get("maxrows", options.get("maxRows", str(BATCH_ROWS))))
+        self.buckets = int(options.get("buckets", "0")) or recorded(self.data) or 1
         self.pieces = options.get("form") == "pieces"
         self.spill = options.get("spill", "")
         self.last: int | None = None  # with trigger availableNow: where to end
@@ -162,33 +162,34 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return head
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [Range(self.data, bucket, start["position"], end["position"]) for bucket in self.buckets]
+        """One task: Spark gives a batch's tasks to any idle workers, and an engine is worth its worker's memory of it."""
+        return [Range(self.data, self.buckets, start["position"], end["position"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The engine runs here, in the task. Worker processes outlive tasks, and with them the engines of `host_of`."""
-        from pipeline.hosting import host_of  # the planning processes have no use for the engine and its second of import
+        from pipeline.buckets import host_of  # the planning processes have no use for the engine and its second of import
 
         assert isinstance(partition, Range)
-        host = host_of(partition.data, partition.bucket)
+        host = host_of(partition.data, partition.buckets)
         if self.pieces and host.unswept:  # the sink made the solutions before `lo` durable before this batch was planned
             host.sweep(partition.lo)
-        for advance in host.run(partition.lo, partition.hi, self.max_rows):
+        for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS)):
             if self.pieces:
-                yield self._piece(partition.bucket, advance)
+                yield self._piece(advance)
             elif advance.outcome.solutions.num_rows:
                 yield _plain(advance.outcome.solutions)
 
-    def _piece(self, bucket: str, advance: "Advance") -> pa.RecordBatch:
+    def _piece(self, advance: "Advance") -> pa.RecordBatch:
         """How many solutions a range brings is the queries' affair, so the JVM must not have to hold them."""
         solutions, name = stream_of(advance.outcome.solutions), None
         if len(solutions) > SPILL_BYTES:
-            name = f"{bucket}-{advance.lo}-{advance.hi}.arrow"
+            name = f"{advance.lo}-{advance.hi}.arrow"
             making = Path(self.spill) / f"{name}.{os.getpid()}"
             making.write_bytes(solutions)
             making.rename(Path(self.spill) / name)  # a task that is tried again writes the same
             solutions = b""
         changes = json.dumps([asdict(change) for change in advance.outcome.changes])
-        row = [bucket, advance.lo, advance.hi, solutions, name, changes]
+        row = [advance.lo, advance.hi, solutions, name, changes]
         return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
 
 
@@ -248,7 +249,6 @@ class SolutionSink:
             if self._closed:
                 return
             for row in rows:
-                assert row["bucket"] == BUCKET, "several buckets need a merge"
                 self._commit(row)
             self._writer.sync()  # the next batch may sweep the snapshots that could bring them back
             position = self._writer.position
@@ -268,32 +268,37 @@ class SolutionSink:
 
 
 def start_job(
-    spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, max_rows: int = MAX_ROWS, to_end: bool = False
+    spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, buckets: int = 1, max_rows: int = BATCH_ROWS, to_end: bool = False
 ) -> StreamingQuery:
     """The server's job over one data directory; with `to_end` it ends at the log's present head.
 
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
     options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
-    writer = _load(spark, options).writeStream.foreachBatch(sink).option("checkpointLocation", str(sink.spill / "checkpoint"))
+    writer = (
+        _load(spark, options | {"buckets": str(buckets)}).writeStream.foreachBatch(sink).option("checkpointLocation", str(sink.spill / "checkpoint"))
+    )
     return (writer.trigger(availableNow=True) if to_end else writer).start()
 
 
-def run_to_end(spark: SparkSession, data_dirs: Sequence[Path | str], *, together: int = 2, max_rows: int = MAX_ROWS) -> None:
+def run_to_end(
+    spark: SparkSession, data_dirs: Sequence[Path | str], *, buckets: int | None = None, together: int = 2, max_rows: int = BATCH_ROWS
+) -> None:
     """Bring the solution logs of data directories up to the heads of their input logs, `together` at a time.
 
     Raises: SparkFailed.
     """
     with ThreadPoolExecutor(together) as pool:
-        for _ in pool.map(lambda data: _run_one(spark, Path(data), max_rows), data_dirs):
+        for _ in pool.map(lambda data: _run_one(spark, Path(data), buckets, max_rows), data_dirs):
             pass
 
 
-def _run_one(spark: SparkSession, data: Path, max_rows: int) -> None:
+def _run_one(spark: SparkSession, data: Path, wanted: int | None, max_rows: int) -> None:
     with contextlib.closing(SolutionWriter(data)) as writer, tempfile.TemporaryDirectory(prefix="epsparql-job-") as spill:
         sink = SolutionSink(writer, Path(spill), lambda _: None)
         try:
-            start_job(spark, data, sink, writer.position, max_rows=max_rows, to_end=True).awaitTermination()
+            buckets = settle(data, wanted, 1)
+            start_job(spark, data, sink, writer.position, buckets=buckets, max_rows=max_rows, to_end=True).awaitTermination()
         except (PySparkException, Py4JError) as fault:
             raise SparkFailed(f"Spark did not get through {data}: {fault}") from None  # its text is in the JVM, which may not live as long
         finally:
@@ -375,8 +380,8 @@ def _end(gateway: Any, patience_s: float) -> None:
 class Runner:
     """The server's job in a process of its own, which lives as long as its standard input."""
 
-    def __init__(self, data: Path, master: str) -> None:
-        self._data, self._master = data, master
+    def __init__(self, data: Path, master: str, buckets: int | None = None) -> None:
+        self._data, self._master, self._buckets = data, master, buckets
         self._over = threading.Event()
         self._failure: str | None = None
 
@@ -403,7 +408,7 @@ class Runner:
     def _serve(self, writer: SolutionWriter, scratch: Path) -> None:
         sink = SolutionSink(writer, scratch, self._committed)
         with session(self._master, scratch, self._data / "spark.log") as spark:
-            query = start_job(spark, self._data, sink, writer.position)
+            query = start_job(spark, self._data, sink, writer.position, buckets=settle(self._data, self._buckets, cores()))
             threading.Thread(target=self._watch, args=(query,), daemon=True).start()
             self._say({"state": "ready", "position": writer.position})
             self._over.wait()
@@ -461,8 +466,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--data", type=Path, required=True, help="the server's data directory")
     parser.add_argument("--master", default="local[*,4]", help="Spark master (default %(default)s; the 4 lets a failed task be retried)")
+    parser.add_argument("--buckets", type=int, help="engines that share the events; default that of the data directory")
     options = parser.parse_args(arguments)
-    return Runner(options.data, options.master).run()
+    return Runner(options.data, options.master, options.buckets).run()
 
 
 __all__ = ["SolutionSink", "SolutionSource", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job", "warm"]

@@ -27,10 +27,13 @@ class SparkRunner:
 
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
     `ready` comes after a first micro-batch with everything warm, and then whenever nothing was committed for `HEARTBEAT_S`.
+    `buckets`: None for as many as the data directory has; as many as there are cores, if it is new.
     """
 
-    def __init__(self, data_dir: Path | str, master: str = "local[*,4]", heartbeat: Callable[[], object] | None = None) -> None:
-        self._data, self._master, self._heartbeat = Path(data_dir).absolute(), master, heartbeat
+    def __init__(
+        self, data_dir: Path | str, master: str = "local[*,4]", heartbeat: Callable[[], object] | None = None, buckets: int | None = None
+    ) -> None:
+        self._data, self._master, self._heartbeat, self._buckets = Path(data_dir).absolute(), master, heartbeat, buckets
         self._log = self._data / "spark.log"
         self._callbacks: list[Callable[[int], None]] = []
         self._lock = threading.Lock()  # over the fields below
@@ -141,6 +144,7 @@ class SparkRunner:
         root = str(Path(__file__).parent.parent)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
         command = [sys.executable, "-m", "pipeline.spark", "--data", str(self._data), "--master", self._master]
+        command += [] if self._buckets is None else ["--buckets", str(self._buckets)]
         # A session of its own: an interrupt from the terminal is the server's to handle. It ends with its standard input, however we end.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True

@@ -29,6 +29,7 @@ _COUNTS = {
     "reasoning": 100_000,
     "latency": 200,
     "solve": 1_000_000,
+    "spark": 1_000_000,
     "fuzz": 100_000,
 }
 """What each bench takes, unless told otherwise."""
@@ -370,6 +371,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import latency
 
             return latency.measure(arguments.runner, n)
+        case "spark":
+            from bench import spark
+
+            return spark.measure(workload, n, k)
         case "solve":
             from bench import solve
 

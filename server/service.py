@@ -243,10 +243,10 @@ class Service:
 
 def _runner(settings: Settings, log: LogWriter) -> Runner:
     if settings.runner == "inprocess":
-        return InProcessRunner(settings.data, log.reader())
+        return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
     from pipeline.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(settings.data, settings.master, log.heartbeat)
+    return SparkRunner(settings.data, settings.master, log.heartbeat, settings.buckets)
 
 
 def _begin(service: Service) -> None:

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from pipeline.sharing import MOST_BUCKETS
+
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")
 ENTAILMENTS = ("rdfs", "owl-rl")  # engine.entries has them too, but loads pyarrow
@@ -40,6 +42,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _buckets(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= MOST_BUCKETS:
+        raise ValueError(f"must be a number from 1 to {MOST_BUCKETS}")
+    return number
+
+
 def _seconds(text: str) -> float:
     number = float(text)
     if not 0 <= number < 1e9:  # not true of NaN either
@@ -61,6 +70,9 @@ class Settings:
     data: Path = _setting(Path("epsparql-data"), Path, "directory of the log, solutions and snapshots")
     runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
     master: str = _setting("local[*,4]", str, "Spark's master")
+    buckets: int | None = _setting(
+        None, _buckets, "engines that share the events: as before on this data, else with Spark one a core up to 4, in-process 1"
+    )
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
     export: Path | None = _setting(None, Path, "directory that solutions are written to as Parquet files too, by query and date")
     export_every_s: float = _setting(60.0, _seconds, "between such writes, while there are new solutions")

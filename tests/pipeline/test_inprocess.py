@@ -17,9 +17,10 @@ import pytest
 from engine.entries import Register, StateChange
 from engine.run import Engine
 from pipeline import inprocess
+from pipeline.buckets import host_of
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.frames import FrameReader, FrameWriter
-from pipeline.hosting import EngineHost, Snapshots, host_of
+from pipeline.hosting import EngineHost, Snapshots
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.solutions import Solution, SolutionReader, SolutionWriter, listed
@@ -122,7 +123,7 @@ def test_a_host_that_is_behind_reads_on_and_one_that_is_ahead_is_replaced(tmp_pa
     whole = brought(EngineHost(tmp_path), 0, 31)
     host = host_of(tmp_path)
     assert host is host_of(str(tmp_path))
-    assert host is not host_of(tmp_path, "1")
+    assert host is not host_of(tmp_path, 2)
     assert brought(host, 10, 15)[-1][1] == 15
     for lo, hi in ((10, 15), (15, 20), (25, 31), (0, 31), (30, 31)):
         assert sum(n for _, _, n in brought(host, lo, hi)) == sum(n for _, _, n in brought(EngineHost(tmp_path), lo, hi))

@@ -1,6 +1,7 @@
 """The Spark runner, on a real Spark: the same solutions as in-process, whatever the batches."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pipeline.solutions import SolutionReader
 from pipeline.spark import run_to_end, session, solutions_frame
 from pipeline.supervisor import SparkRunner
 from tests.pipeline import spark_cases as cases
+from tests.pipeline.test_buckets import long_stream
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +31,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def data(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All cases, run in one session, in batches of few rows."""
+    """All cases, run in one session, in batches of few rows; every other one with two buckets."""
     root = tmp_path_factory.mktemp("spark")
     for case in cases.CASES:
         cases.write(case, root / case)
-    run_to_end(spark, [root / case for case in cases.CASES], max_rows=60)
+    for buckets, some in ((1, [*cases.CASES][::2]), (2, [*cases.CASES][1::2])):
+        run_to_end(spark, [root / case for case in some], buckets=buckets, max_rows=60)
     return root
 
 
@@ -51,6 +54,16 @@ def test_a_log_that_grew_is_run_on_and_a_finished_one_left_alone(spark: SparkSes
     run_to_end(spark, [data / "rules", data / "sequences"])
     assert cases.found_in(data / "rules")[0] == before[0]
     assert cases.head_of(data / "rules") == _position(data / "rules")
+
+
+def test_a_long_stream_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
+    long_stream(tmp_path / "log of")
+    expected = cases.undisturbed(tmp_path / "log of", tmp_path / "elsewhere", within=300)
+    for buckets in (2, 4):
+        data = tmp_path / str(buckets)
+        shutil.copytree(tmp_path / "log of" / "log", data / "log")
+        run_to_end(spark, [data], buckets=buckets)
+        assert cases.found_in(data) == expected
 
 
 def test_solutions_are_rows_of_a_streaming_frame(spark: SparkSession, data: Path, tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""How many buckets a data directory's queries are dealt out to: settled by its first start, until it is asked for otherwise.
+
+Solutions are the same with any number. Snapshots are of one number, so another one begins with what the log gives (docs/decisions/0025-number-of-buckets.md).
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+MOST_BUCKETS = 64
+MOST_BY_ITSELF = 4
+
+
+def name_of(bucket: int, buckets: int) -> str:
+    """Of a bucket, in names of files."""
+    return "0" if buckets == 1 else f"{bucket}of{buckets}"
+
+
+def cores() -> int:
+    """What a runner takes if nobody says more."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_BY_ITSELF)
+
+
+def recorded(data_dir: Path | str) -> int | None:
+    """The number that was settled."""
+    with suppress(FileNotFoundError, ValueError):
+        return int(_path(data_dir).read_text(encoding="ascii"))
+    return None
+
+
+def settle(data_dir: Path | str, wanted: int | None, usual: int) -> int:
+    """The number that was asked for, else that of before, else the usual one of the runner; it is recorded. For the one who runs the directory.
+
+    A directory of a version without buckets has one.
+    """
+    before = recorded(data_dir)
+    if before is None and any((Path(data_dir) / "snapshots").glob("0-*.snapshot")):
+        before = 1
+    number = wanted or before or usual
+    if number != recorded(data_dir):
+        path = _path(data_dir)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        temporary.write_text(f"{number}\n", encoding="ascii")
+        temporary.replace(path)
+    _sweep_others(Path(data_dir), number)
+    return number
+
+
+def _sweep_others(data_dir: Path, buckets: int) -> None:
+    """Drop snapshots and reports of another number of buckets."""
+    names = {name_of(bucket, buckets) for bucket in range(buckets)}
+    for path in [*(data_dir / "snapshots").glob("*-*"), *(data_dir / "reports").glob("*.json")]:
+        name = path.name.split("-")[0].removesuffix(".json")
+        if name in names or not name[:1].isdigit():
+            continue
+        for file in [*path.iterdir(), path] if path.is_dir() else [path]:
+            file.rmdir() if file.is_dir() else file.unlink(missing_ok=True)
+
+
+def _path(data_dir: Path | str) -> Path:
+    return Path(data_dir) / "buckets"

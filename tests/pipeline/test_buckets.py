@@ -1,0 +1,138 @@
+"""Runners with one, two and four buckets: the same solutions in the same order with the same ids, and each bucket's state its own."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from engine.entries import Register, SetStream
+from pipeline.buckets import host_for
+from pipeline.inprocess import InProcessRunner
+from pipeline.log import LogWriter
+from pipeline.occurrences import batch_of
+from pipeline.report import read_report
+from pipeline.sharing import recorded, settle
+from tests.pipeline import spark_cases as cases
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases, solved by one engine."""
+    root = tmp_path_factory.mktemp("logs")
+    for case in cases.CASES:
+        cases.write(case, root / case)
+        shutil.copytree(root / case, root / "solved" / case)
+        run(root / "solved" / case, 1)
+    return root
+
+
+def copied(log: Path, data: Path) -> Path:
+    shutil.copytree(log / "log", data / "log")
+    return data
+
+
+def run(data: Path, buckets: int | None, **options: int) -> None:
+    runner = InProcessRunner(data, None, buckets=buckets, **options)
+    runner.start()
+    try:
+        cases.reached(data, cases.head_of(data), 300, lambda: runner.state)
+    finally:
+        runner.stop()
+
+
+@pytest.mark.parametrize("buckets", [2, 4])
+@pytest.mark.parametrize("case", cases.CASES)
+def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
+    run(copied(logs / case, tmp_path), buckets, max_rows=60)
+    assert cases.found_in(tmp_path) == cases.found_in(logs / "solved" / case)
+
+
+def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
+    """What is there is read anew, and nothing is answered twice."""
+    with LogWriter(tmp_path, cases.frozen_clock) as log:
+        cases.sequences(log)
+        for buckets in (2, 3, 1, 2):
+            run(tmp_path, buckets, snapshot_weight=1000)
+            names = {path.name.split("-")[0] for path in (tmp_path / "snapshots").glob("*.snapshot")}
+            assert names == ({"0"} if buckets == 1 else {f"{bucket}of{buckets}" for bucket in range(buckets)})
+            cases.readings(log, range(150 + log.head(), 170 + log.head()), Random(buckets))
+        run(tmp_path, None)
+        assert recorded(tmp_path) == 2
+    assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")
+
+
+def test_a_directory_of_before_has_one_bucket(logs: Path, tmp_path: Path) -> None:
+    assert settle(tmp_path / "new", None, 3) == 3
+    assert settle(tmp_path / "new", None, 1) == 3
+    run(copied(logs / "sequences", tmp_path / "old"), 1)
+    (tmp_path / "old" / "buckets").unlink()
+    assert settle(tmp_path / "old", None, 3) == 1
+    assert settle(tmp_path / "old", 2, 3) == 2
+
+
+def test_a_piece_can_be_asked_for_again(logs: Path, tmp_path: Path) -> None:
+    """A task that is tried again brings the same, changes of state included."""
+    data = copied(logs / "completing", tmp_path)
+    head = cases.head_of(data)
+    with closing(host_for(data, 2)) as host:
+        first = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist(), piece.outcome.changes) for piece in host.run(0, head, 40)]
+        again = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist(), piece.outcome.changes) for piece in host.run(0, head, 40)]
+    assert any(changes for *_, changes in first)
+    assert first == again
+
+
+def test_a_report_tells_of_all_buckets(logs: Path, tmp_path: Path) -> None:
+    for buckets in (1, 3):
+        run(copied(logs / "rules", tmp_path / str(buckets)), buckets)
+    one, three = read_report(tmp_path / "1"), read_report(tmp_path / "3")
+    assert one is not None
+    assert three is not None
+    assert three.position == one.position
+    assert three.queries.keys() == one.queries.keys()
+
+
+# ---------------------------------------------------------------- a long stream
+EVENTS, BODY, DELAY = 200_000, 500, 5_000_000
+QUERIES = {
+    "chain": "PREFIX : <http://e/> SELECT ?x ?s ?y { { ?s :a ?x } SEQ { ?s :b ?y } WITHIN 3 }",
+    "lone": "PREFIX : <http://e/> SELECT ?s ?x { { ?s :a ?x } WITHOUT { ?s :b ?y } FOR 1 }",
+    "counts": "PREFIX : <http://e/> SELECT ?s (COUNT(*) AS ?n) (SUM(?x) AS ?sum) { ?s :a ?x } GROUP BY ?s WINDOW [RANGE PT4S STEP PT2S]",
+    "rule": "PREFIX : <http://e/> CONSTRUCT { ?s :rise ?y } INTO STREAM <up> { { ?s :a ?x } SEQ { ?s :a ?y } WITHIN 1 FILTER(?y > ?x + 80) }",
+    "rises": "PREFIX : <http://e/> SELECT ?y ?s FROM STREAM <up> { ?s :rise ?y }",
+    "top": "PREFIX : <http://e/> SELECT ?s ?x { ?s :b ?x FILTER(?x > 98) } ORDER BY DESC(?x)",
+    "by value": "PREFIX : <http://e/> SELECT ?s ?t { { ?s :a ?x FILTER(?x < 1) } SEQ { ?t :b ?x } WITHIN 1 }",
+}
+
+
+def long_stream(data: Path, events: int = EVENTS) -> None:
+    """Each occurrence comes within the delay of its end, at random."""
+    chance = Random(5)
+    ends = [cases.START + k * 2_000 - k * 2_000 % 50_000 for k in range(events)]
+    order = sorted(range(events), key=lambda k: ends[k] + chance.randrange(DELAY))
+    subjects = [f"<http://e/s{chance.randrange(300)}>" for _ in range(events)]
+    predicates = [f"<http://e/{chance.choice('ab')}>" for _ in range(events)]
+    values = [f'"{chance.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer>' for _ in range(events)]
+    with LogWriter(data, cases.frozen_clock) as log:
+        log.append(lambda offset: SetStream(offset, "default", max_delay=DELAY))
+        for name, text in QUERIES.items():
+            log.append(lambda offset, name=name, text=text: Register(offset, name, text))  # type: ignore[misc]
+        for first in range(0, events, BODY):
+            part = order[first : first + BODY]
+            s, p, o = ([column[k] for k in part] for column in (subjects, predicates, values))
+            at = [ends[k] for k in part]
+            log.append_events("default", batch_of(s, p, o, None, at, at))
+        cases.finish(log)
+
+
+@pytest.mark.slow
+def test_a_long_stream_out_of_order(tmp_path: Path) -> None:
+    long_stream(tmp_path / "log of")
+    found = {}
+    for buckets in (1, 2, 4):
+        run(copied(tmp_path / "log of", tmp_path / str(buckets)), buckets)
+        found[buckets] = cases.found_in(tmp_path / str(buckets))
+    assert {solution.query for solution in found[1][0]} == set(QUERIES)
+    assert found[2] == found[1]
+    assert found[4] == found[1]
