@@ -1,0 +1,180 @@
+"""The Spark runner: events a second from a backlog with one bucket and with two, Spark's own joins for the same query, and how soon a solution can be read."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.line import WrongCount, line, percentile
+from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
+from engine.entries import Register
+from pipeline.log import LogWriter
+from pipeline.solutions import SolutionReader, SolutionWriter
+from pipeline.spark import SolutionSink, session, start_job
+
+MASTER = "local[2,4]"
+BATCHES = 4
+MOST_ROWS = 250_000
+JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
+EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
+_TYPES = "abc"
+
+
+@dataclass(slots=True)
+class Commits:
+    """When each commit of a run came, and the log position it reached."""
+
+    at: list[tuple[float, int]] = field(default_factory=list)
+
+    def __call__(self, position: int) -> None:
+        self.at.append((time.perf_counter(), position))
+
+    def rate(self, rows_between: int) -> float:
+        """Rows a second from the first commit to the last: the first one has the start of engine and job in it."""
+        return rows_between / (self.at[-1][0] - self.at[0][0])
+
+
+def measure(workload: str, n: int, k: int) -> Iterator[str]:
+    """A line for each number of buckets, one for Spark's joins, one for the delay of small batches with each number of buckets."""
+    events = drawn(n, k)
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
+        root = Path(place)
+        _write(root / "warm", workload, drawn(5_000, k))
+        _write(root / "log", workload, events)
+        batch = min(MOST_ROWS, n // BATCHES)
+        rates = {}
+        for buckets in (1, 2):
+            _solved(spark, root / "warm", buckets, batch)
+        for buckets in (1, 2):
+            rates[buckets], matches = _solved(spark, root / "log", buckets, batch)
+            check(workload, n, k, matches)
+            figures = {"events_per_s": round(rates[buckets]), "matches": matches, "ratio": round(rates[buckets] / rates[1], 3)}
+            yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, batch=batch, **figures)
+        if workload == "W1":
+            rate, matches = _joined(spark, root / "joins", drawn(JOIN_EVENTS, k))
+            check(workload, JOIN_EVENTS, k, matches)
+            ratio = round(max(rates.values()) / rate, 1)
+            yield line("spark", what="its own joins", n=JOIN_EVENTS, k=k, events_per_s=round(rate), matches=matches, ours_to_it=ratio)
+        for buckets in (1, 2):
+            delays = _delays(spark, root / f"delay-{buckets}", buckets)
+            figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
+            yield line("spark", what="from durable to readable", n=EVENTS, buckets=buckets, **figures)
+
+
+# ---------------------------------------------------------------- from a backlog
+def _write(data: Path, workload: str, events: Drawn) -> None:
+    with LogWriter(data, lambda: BEGIN) as log:
+        log.append(lambda offset: Register(offset, "q", PREFIXES + WORKLOADS[workload]))
+        for block in blocks(events, min(BATCH, len(events) // BATCHES)):
+            log.append_events("default", block.rows)
+
+
+def _solved(spark: SparkSession, log: Path, buckets: int, batch: int) -> tuple[float, int]:
+    """Events a second in steady state, and the solutions found."""
+    commits = Commits()
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
+        data, spill = Path(place) / "data", Path(place) / "spill"
+        shutil.copytree(log / "log", data / "log")
+        spill.mkdir()
+        with closing(SolutionWriter(data)) as writer:
+            sink = SolutionSink(writer, spill, commits)
+            start_job(spark, data, sink, 0, buckets=buckets, max_rows=batch, to_end=True).awaitTermination()
+            sink.close()
+        with closing(SolutionReader(data)) as reader:
+            matches = reader.tally(0).count
+        rows = _rows_after(data, commits.at[0][1])
+    return commits.rate(rows), matches
+
+
+def _rows_after(data: Path, position: int) -> int:
+    from pipeline.log import LogReader
+
+    with closing(LogReader(data)) as log:
+        return sum(block.rows.num_rows for block in log.blocks(position, MOST_ROWS))
+
+
+# ---------------------------------------------------------------- Spark's own joins
+def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int]:
+    """W1 by chained stream-stream joins. One event-time column may go through them, so the first event's time is carried as a number."""
+    place.mkdir()
+    _write_parquet(place / "events", events)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    stream = spark.readStream.schema("id long, type string, x double, at timestamp, at_us long").option("maxFilesPerTrigger", 1)
+    sides = [
+        stream.parquet(str(place / "events"))
+        .where(f"type = '{kind}'")
+        .selectExpr(f"id {kind}_id", f"x {kind}_x", f"at {kind}_at", f"at_us {kind}_us")
+        for kind in _TYPES
+    ]
+    a, b, c = (side.withWatermark(f"{kind}_at", "0 seconds") for kind, side in zip(_TYPES, sides, strict=True))
+    pairs = a.join(b, _on("a", "b")).drop("a_at")
+    chains = pairs.join(c, _on("b", "c")).where("c_us - a_us < 10000000")
+    found, times = [0], list[float]()
+
+    def count(batch: DataFrame, _: int) -> None:
+        found[0] += batch.count()
+        times.append(time.perf_counter())
+
+    query = chains.writeStream.foreachBatch(count).option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return (len(events) - JOIN_BATCH) / (times[len(events) // JOIN_BATCH - 1] - times[0]), found[0]
+
+
+def _on(first: str, second: str) -> "str":
+    return f"{first}_id = {second}_id AND {second}_at > {first}_at AND {second}_at < {first}_at + INTERVAL 10 SECONDS"
+
+
+def _write_parquet(place: Path, events: Drawn) -> None:
+    place.mkdir()
+    for number, first in enumerate(range(0, len(events), JOIN_BATCH)):
+        after = first + JOIN_BATCH
+        us = pa.array([BEGIN + k * EVERY for k in range(first, after)], pa.int64())
+        table = pa.table(
+            {
+                "id": events.ids[first:after],
+                "type": pa.array([_TYPES[kind] for kind in events.types[first:after].tolist()]),
+                "x": events.values[first:after],
+                "at": us.cast(pa.timestamp("us", tz="UTC")),
+                "at_us": us,
+            }
+        )
+        pq.write_table(table, place / f"{number:05d}.parquet")
+
+
+# ---------------------------------------------------------------- small batches
+def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
+    """Milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
+    commits, found = Commits(), list[float]()
+    spill = data / "spill"
+    spill.mkdir(parents=True)
+    with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer, closing(SolutionReader(data)) as reader:
+        log.append(lambda offset: Register(offset, "q", PREFIXES + "SELECT ?s ?x { ?s :a ?x }"))
+        sink = SolutionSink(writer, spill, commits)
+        query = start_job(spark, data, sink, 0, buckets=buckets)
+        events = drawn(3 * (EVENTS + WARM_EVENTS), 100)
+        only = events.types == 0
+        for number, block in enumerate(blocks(Drawn(events.types[only], events.ids[only], events.values[only]), 1)):
+            position = log.append_events("default", block.rows).offset
+            durable = time.perf_counter()
+            while reader.wait(position - 1, 60) < position:
+                if query.exception() is not None:
+                    raise query.exception()  # type: ignore[misc]
+            if reader.tally(0).count != number + 1:
+                raise WrongCount("small batches", reader.tally(0).count, number + 1)
+            found.append((time.perf_counter() - durable) * 1000)
+            if number == EVENTS + WARM_EVENTS:
+                break
+            time.sleep(PAUSE_S)
+        sink.close()
+        query.stop()
+    return found[WARM_EVENTS:]
+
+
+assert MATCHES[JOIN_EVENTS, 1_000]["W1"]
