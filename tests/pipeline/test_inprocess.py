@@ -17,7 +17,7 @@ import pytest
 from engine.entries import Register, StateChange
 from engine.run import Engine
 from pipeline import inprocess
-from pipeline.buckets import host_of
+from pipeline.buckets import Host, host_of
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.frames import FrameReader, FrameWriter
 from pipeline.hosting import EngineHost, Snapshots
@@ -117,7 +117,7 @@ def test_a_host_that_is_behind_reads_on_and_one_that_is_ahead_is_replaced(tmp_pa
         register(log)
         feed(log, range(30))
 
-    def brought(host: EngineHost, lo: int, hi: int) -> list[tuple[int, int, int]]:
+    def brought(host: Host, lo: int, hi: int) -> list[tuple[int, int, int]]:
         return [(piece.lo, piece.hi, piece.outcome.solutions.num_rows) for piece in host.run(lo, hi, 5)]
 
     whole = brought(EngineHost(tmp_path), 0, 31)
