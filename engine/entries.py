@@ -77,7 +77,7 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A query: it reads entries after this one. Its registration is known by this entry's offset."""
+    """A query: it reads entries after this one, or from an earlier one on. Its registration is known by this entry's offset."""
 
     offset: int
     name: str
@@ -87,6 +87,40 @@ class Register:
     max_derivations: int = 100_000  # triples that it may derive at one instant before it is stopped as endless
     max_goals: int = 0  # that it may keep, and the bytes of its state, before it is stopped; 0 for no limit
     max_state_bytes: int = 0
+    reads_from: int | None = None  # the first entry that it reads: it is behind until `CatchUp` has brought it to the others
+    holds: tuple[int, ...] = ()  # registrations of those that rest on what it writes, which wait for it meanwhile
+    waits_for: int | None = None  # the registration of a rule that is behind and that it rests on: it is behind with it
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A query reads nothing from here on until it is resumed, and neither do those that rest on what it writes (`holds`)."""
+
+    offset: int
+    registered: int
+    name: str
+    holds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """A paused query reads on, by what `CatchUp` lets it read."""
+
+    offset: int
+    registered: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """The query `registered`, and those that wait for it, read the log up to the position `upto`; where that is this entry's offset, they are behind no more.
+
+    What is read of the past stands in the log itself, piece by piece: so a piece is as good a place to stop and go on from as any other entry.
+    """
+
+    offset: int
+    registered: int
+    upto: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +161,7 @@ class Entail:
     regime: str
 
 
-Entry = Events | Tick | Finish | SetStream | DropStream | Register | Drop | Facts | Entail
+Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Drop | Facts | Entail
 
 
 @dataclass(frozen=True, slots=True, eq=False)

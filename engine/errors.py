@@ -21,6 +21,12 @@ class LogGap(EngineError):
     code = "log-gap"
 
 
+class OneBucketOnly(EngineError):
+    """The log has a query that reads the past or is paused, whose state cannot be dealt out."""
+
+    code = "one-bucket-only"
+
+
 class Refusal(Exception):
     """A pattern that this engine does not evaluate; `word` is where the query's text says it."""
 

@@ -49,13 +49,13 @@ TIMER = {"due": c.T_DUE, "latest": c.T_LATEST}
 _AT_ONCE = 1 << 16  # rows that are entered at once: room is made in all pools
 
 
-def kept(network: Network) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The network's state between feeds: what is fit for JSON, and arrays by name."""
+def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The state between feeds of a network, or of some of its queries: what is fit for JSON, and arrays by name."""
     net = network.net
     assert not net.at[c.DEPTH]
     assert not net.at[c.PARKED]
     sweep_stores(network.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
-    queries = list(network.planned.values())
+    queries = list(network.planned.values() if chosen is None else chosen)
     places = Places.of(network, queries)
     meta = {
         "row": list(ROW),
@@ -64,10 +64,12 @@ def kept(network: Network) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "streams": network.streams,
         "at": {name: int(net.at[cell]) for name, cell in AT.items()},
         "queries": [_query(network, planned) for planned in queries],
-        "collectors": [_collector(network, places, node) for node in network.collecting],
+        "collectors": [_collector(network, places, node) for node in network.collecting if places.query[node] != c.NONE],
         "outgoing": _stated(network.outgoing),
     }
     stores, numbers, goals = _goals(network)
+    if chosen is not None:
+        stores, numbers, goals = (part[places.query[stores // c.SIDES] != c.NONE] for part in (stores, numbers, goals))
     place_of = np.full(len(net.rows), c.NONE, np.int64)
     place_of[numbers] = np.arange(len(numbers))
     waiting, seen = net.waiting[: net.at[c.WAITING]], net.seen[: net.at[c.SEEN_N]]

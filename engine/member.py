@@ -82,7 +82,7 @@ class Member:
             here = (accepted <= k) & (release > k)
             for planned in unopened:
                 streams = [self.network.streams[name] for name in planned.query.streams]
-                if not (here & np.isin(waiting.table[c.IN_STREAM], streams) & (waiting.since > planned.registered)).any():
+                if not (here & np.isin(waiting.table[c.IN_STREAM], streams) & (waiting.since > planned.reads_after)).any():
                     found.setdefault(k, []).append((planned.number, t0))
         return found
 

@@ -93,7 +93,8 @@ class Network(Residents):
         quota, held = self.quotas.of(planned.registered)
         self._take_out(planned)
         self.add(
-            planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, turns=False
+            planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, turns=False,
+            reads_after=planned.reads_after,
         )  # fmt: skip
         self.quotas.limit(planned.registered, quota, held)
         new = self.planned[planned.registered]
@@ -300,7 +301,7 @@ class Network(Residents):
         """The order of goals of one instant by start, then terms in N-Triples text by variable name, hidden ones last."""
         order = np.zeros(len(goals), np.int64)
         for query in np.unique(self.net.nodes[nodes, c.QUERY]).tolist():
-            planned = self.planned[int(self.net.queries[query, c.Q_FROM])]
+            planned = self.numbered[query]
             columns = np.array([planned.columns[v] for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
             own = np.flatnonzero(self.net.nodes[nodes, c.QUERY] == query)
             ranks = self.terms.in_order(self.net.rows[np.ix_(goals[own], columns)])

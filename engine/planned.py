@@ -22,6 +22,7 @@ class Planned:
     """A query in its network. `number` is its row in `queries`; `registered` the offset of its registration."""
 
     registered: int
+    reads_after: int  # the offset of the last entry that it does not read
     name: str
     query: a.Query
     number: int
@@ -57,8 +58,9 @@ class Planned:
 
 
 def planned_from(
-    registered: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str, rates: Rates
-) -> Planned:
+    registered: int, reads_after: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str,
+    rates: Rates,
+) -> Planned:  # fmt: skip
     scans, after = scans_of(fragment), end_of(fragment, at)
     graphs = any(row[c.A_GRAPH] != c.NONE or row[c.A_GVAR] != c.NONE for row in fragment.alpha)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
@@ -70,7 +72,7 @@ def planned_from(
     leaves = tuple(fragment.leaves[k] for k in sorted(fragment.leaves))
     form = form_of(fragment)
     return Planned(
-        registered, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
+        registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
         rates, fragment.turned, leaves,
     )  # fmt: skip
 

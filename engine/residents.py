@@ -137,7 +137,7 @@ class Residents:
 
     def add(
         self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
-        rates: Rates | None = None, *, turns: bool = True,
+        rates: Rates | None = None, *, turns: bool = True, reads_after: int | None = None,
     ) -> None:  # fmt: skip
         """Plans a rewritten query, by the rates observed if none are given, and puts it into rows that are free.
 
@@ -148,13 +148,14 @@ class Residents:
         fragment = plan(query, self.names(facts, name, policy, rates, turns=turns))
         number = self._used["queries"].take(1)
         at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
-        planned = planned_from(registered, name, query, number, fragment, at, max_derivations, policy, rates)
+        after = registered if reads_after is None else reads_after
+        planned = planned_from(registered, after, name, query, number, fragment, at, max_derivations, policy, rates)
         self._enter(planned)
         try:
             net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
             net = place(net, fragment, at, number, self._used)
             self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
-            self.net.queries[number] = 0, registered, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
+            self.net.queries[number] = 0, after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
             self._rank(self._affected(planned))
         except BaseException:
             self._leave(planned)

@@ -1,6 +1,6 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,9 +10,12 @@ import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
+from engine.behind import Behind, Past, in_order, is_history, join, of_own, pause, register
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
-from engine.entries import ADD, DROP, RDFS, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Outcome, Register, StateChange, Tick
-from engine.errors import LogGap, Refusal, SnapshotMismatch
+from engine.entries import (
+    ADD, DROP, RDFS, Block, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume, StateChange, Tick,
+)  # fmt: skip
+from engine.errors import LogGap, OneBucketOnly, Refusal, SnapshotMismatch
 from engine.expressions import parse_term
 from engine.facts import FactIndex
 from engine.keeping import FEED, kept, pending, pending_again, restore
@@ -39,6 +42,7 @@ from epsparql import algebra as a
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
+Control = Register | Pause | Resume | CatchUp | Drop | Facts | Entail | DropStream
 WEIGHED_EVERY = 256
 """Entries of the log after which what collectors hold counts: they decide on many instants at once, as the blocks have it, and quotas may not."""
 
@@ -46,13 +50,17 @@ WEIGHED_EVERY = 256
 class Engine:
     """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
 
-    def __init__(self, share: Share = ONE, sets: Sets | None = None) -> None:
-        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave."""
+    def __init__(self, share: Share = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
+        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave.
+
+        `past` is where queries that are behind find the log again.
+        """
         self.share = share
         self.sets = sets or Sets(share.buckets)
+        self.past: Past = past or _no_past
         self.position = 0
         """The offset of the next entry."""
-        self.terms = TermTable()
+        self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, Stream] = {}
         self.facts: dict[Quad, None] = {}
         """The background as it was given; `known` is what follows from it."""
@@ -65,25 +73,38 @@ class Engine:
         self.members: list[Member] = []
         self._layout: Layout | None = None
         self._ends: dict[int, int] = {}  # of the block that is being fed
+        self.behind: dict[int, Behind] = {}
+        """Queries that are behind the others, by the registration of the one that they wait for."""
+        self.caught_up = 0
+        """Rows of the log that were read again for them."""
+        self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
+        self.heeds: Callable[[Entry], bool] = lambda _: True
+        """Whether a control entry is for this engine."""
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
         """Applies a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
+        outcome = self.apply(block)
+        self.terms.collect(column for engine in self.engines() for member in engine.members for column in member.pending.terms)
+        return outcome
+
+    def apply(self, block: Block) -> Outcome:
+        """As `feed`, without freeing terms: other engines may hold some."""
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
         found: list[Found] = []
         changes: list[StateChange] = []
         for part in [block] if self.share.whole else cut_at_controls(block):
             self._feed(part, found, changes)
-        solutions = in_emission_order(found, tied=not self.share.whole)
-        self.terms.collect(column for member in self.members for column in member.pending.terms)
-        return Outcome(solutions, tuple(changes))
+        solutions, caught = in_emission_order(found, tied=not self.share.whole), self._caught
+        self._caught = []
+        return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
 
     def _feed(self, block: Block, found: list[Found], changes: list[StateChange]) -> None:
         arrived = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
-            if isinstance(entry, Register | Drop | Facts | Entail | DropStream):
+            if isinstance(entry, Control):
                 self._pass(span, arrived, found, changes)
                 span = []
                 self._control(entry, changes)
@@ -126,31 +147,40 @@ class Engine:
         for member in self.members:
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
-        waits = any(len(reached(member.network.reads, self._rules())) > 1 for member in self.members if member.part is not None)
+        waits = any(len(reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
         found, self._ends = routed(rows, events, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
         return found
 
     def _terms_wanted(self, block: Block) -> int:
         """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
-        if any(isinstance(entry, Register) for entry in block.entries):
+        if any(isinstance(entry, Register | CatchUp) for entry in block.entries):
             return TERMS
         if not self.members:
             return 0
         return TERMS if self._layout is None or self._layout.graphs else TERMS - 1
 
-    def _control(self, entry: Register | Drop | Facts | Entail | DropStream, changes: list[StateChange]) -> None:
+    def _control(self, entry: Control, changes: list[StateChange]) -> None:
+        if not self.heeds(entry):
+            return
+        if not self.share.whole and is_history(entry):
+            raise OneBucketOnly(f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one bucket (--buckets 1)")
         self._layout = None
         match entry:
             case Register():
-                self._register(entry, changes)
+                self.register(entry, changes)
+            case Pause():
+                pause(self, entry)
+            case Resume():
+                if entry.registered in self.behind:
+                    self.behind[entry.registered].paused = False
+            case CatchUp():
+                self._catch_up(entry, changes)
             case Drop():
                 self.sets.drop(entry.registered, entry.offset)
-                self.registered.pop(entry.registered, None)
-                self.fallen.pop(entry.registered, None)
-                for member in self.members:
-                    if entry.registered in member.network.planned:
-                        member.network.drop(entry.registered)
-                self.members = [member for member in self.members if member.network.planned]
+                self.drop(entry.registered)
+                for behind in self.behind.values():
+                    behind.forget(entry)
+                self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case Facts():
                 self._learn(changed(self.facts, entry), self.entailment, entry.offset)
             case Entail():
@@ -158,14 +188,65 @@ class Engine:
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
+    def drop(self, registered: int) -> None:
+        self._layout = None
+        self.registered.pop(registered, None)
+        self.fallen.pop(registered, None)
+        for member in self.members:
+            if registered in member.network.planned:
+                member.network.drop(registered)
+        self.members = [member for member in self.members if member.network.planned]
+
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
         """Holds queries to their quotas of bytes, as of the entry that has just been applied."""
         for member in self.members:
             member.network.quotas.weigh(entry)
             self._note_ends(member.network, changes)
 
+    # ------------------------------------------------------------ what is behind
+    def beside(self) -> "Engine":
+        """A new engine over the same terms."""
+        return Engine(past=self.past, terms=self.terms)
+
+    def look_back_by(self, past: Past) -> None:
+        """Where those that are behind find the log again; to be told to a restored engine too."""
+        for engine in self.engines():
+            engine.past = past
+
+    def engines(self) -> Iterator["Engine"]:
+        """This one and those beside it."""
+        yield self
+        for behind in self.behind.values():
+            yield from behind.engines
+
+    def _catch_up(self, entry: CatchUp, changes: list[StateChange]) -> None:
+        behind = self.behind.get(entry.registered)
+        if behind is None or behind.paused:
+            return
+        before = behind.rows
+        for outcome in behind.read(min(entry.upto, entry.offset)):
+            news = of_own(outcome, behind.own, entry.offset)
+            self._caught.append(news.solutions)
+            changes += news.changes
+        self.caught_up += behind.rows - before
+        if behind.engine.position == entry.offset:
+            del self.behind[entry.registered]
+            join(self, behind.engine, behind.own)
+
     # ------------------------------------------------------------ queries
-    def _register(self, entry: Register, changes: list[StateChange]) -> None:
+    def register(self, entry: Register, changes: list[StateChange]) -> None:
+        """Takes in a query; what is wrong with it is a change of its state."""
+        try:
+            if register(self, entry):
+                return
+        except Exception as fault:  # noqa: BLE001  # as below
+            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
+            return
+        self.enrol(entry, changes)
+
+    def enrol(self, entry: Register, changes: list[StateChange]) -> None:
+        """As `register`, of a query that is not behind any other."""
+        self._layout = None
         try:
             query = parse(entry.text).query
             if self._lives_here(entry, query):
@@ -197,9 +278,13 @@ class Engine:
         self.registered[entry.offset] = entry
         return network
 
+    def put(self, network: Network, entry: Register, rates: Rates, turned: bool) -> None:
+        """Puts a query that ran before into a network, planned as it was. Raises QueryError, Refusal, Cycle."""
+        self._add(network, entry, parse(entry.text).query, rates, turned)
+
     def _add(self, network: Network, entry: Register, query: a.Query, rates: Rates | None = None, turns: bool = True) -> None:
-        written = rewritten(query, entry.default_graph)
-        network.add(entry.offset, entry.name, written, self.known, entry.max_derivations, entry.policy, rates, turns=turns)
+        written, after = rewritten(query, entry.default_graph), entry.offset if entry.reads_from is None else entry.reads_from - 1
+        network.add(entry.offset, entry.name, written, self.known, entry.max_derivations, entry.policy, rates, turns=turns, reads_after=after)
         network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _part_of(self, entry: Register) -> Part | None:
@@ -207,7 +292,9 @@ class Engine:
         route = self.sets.route(entry.offset)
         return None if route is None else route.part
 
-    def _rules(self) -> list[a.Construct]:
+    @property
+    def rules(self) -> list[a.Construct]:
+        """Those that have failed included."""
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
@@ -218,7 +305,7 @@ class Engine:
 
         Raises Refusal if rules of several networks would feed each other.
         """
-        rules = self._rules()
+        rules = self.rules
         on_cycle = []
         if isinstance(query, a.Construct):
             rules = [*rules, query]
@@ -267,7 +354,7 @@ class Engine:
         first, last = entries[0].offset, entries[-1].offset
         whole = all(part.since[0] >= first and part.since[-1] <= last for part in arrived.values() if len(part))
         new = dict(arrived) if whole else {s: part.where((part.since >= first) & (part.since <= last)) for s, part in arrived.items()}
-        settled, layout = self._layout is not None, self._layout or laid_out(self.members, self._rules())
+        settled, layout = self._layout is not None, self._layout or laid_out(self.members, self.rules)
         self._layout = layout
         if settled and len(entries) == 1 and isinstance(entries[0], Events):
             self._pass_one(layout, entries[0], new, found, changes)
@@ -369,7 +456,7 @@ class Engine:
 
     @property
     def own(self) -> Own:
-        nets = [member.network.net for member in self.members]
+        nets = [member.network.net for engine in self.engines() for member in engine.members]
         arrays = {id(array): array.nbytes for net in nets for array in net}
         return Own(len(self.terms) - 1, sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()))
 
@@ -377,29 +464,44 @@ class Engine:
     @property
     def goals(self) -> int:
         """All that are stored."""
-        return sum(int(member.network.net.stores[:, c.COUNT].sum()) for member in self.members)
+        return sum(int(member.network.net.stores[:, c.COUNT].sum()) for engine in self.engines() for member in engine.members)
 
     def snapshot(self, put: Put | None = None) -> bytes:
         """The state after the last block; `put` takes large pieces of it, which are not in the bytes then."""
         arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in self.terms.arrays().items()}
+        meta = self._kept(arrays) | {"behind": [self._kept_behind(behind, arrays) for behind in self.behind.values()]}
+        return pack(meta, arrays, put)
+
+    def _kept(self, arrays: dict[str, NDArray[Any]], beside: "Engine | None" = None) -> dict[str, Any]:
+        """The state but for the terms, without what is behind; its arrays are added. Facts are left out that the engine `beside` has."""
         members = []
-        for k, member in enumerate(self.members):
+        for member in self.members:
             network, own = kept(member.network)
             own["pending"] = pending(member.pending.table)
-            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+            place = len(arrays)
+            arrays |= {f"{place}.{name}": array for name, array in own.items()}
             part = None if member.part is None else member.part.value
-            members.append({"time": member.time, "pending": list(FEED), "network": network, "part": part})
-        meta = {
+            members.append({"place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part})
+        facts = [[" ".join(map(str, fact[:3])) + " .", name_of(fact[3])] for fact in self.facts]
+        return {
             "position": self.position,
             "streams": {name: asdict(stream) for name, stream in self.streams.items()},
-            "facts": [[" ".join(map(str, fact[:3])) + " .", name_of(fact[3])] for fact in self.facts],
+            "facts": None if beside is not None and (beside.facts.keys(), beside.entailment) == (self.facts.keys(), self.entailment) else facts,
             "entailment": self.entailment,
             "registered": [asdict(entry) for entry in self.registered.values()],
             "fallen": [asdict(entry) for entry in self.fallen.values()],
             "members": members,
             "sets": self.sets.kept(),
         }
-        return pack(meta, arrays, put)
+
+    def _kept_behind(self, behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        return {
+            "lead": behind.lead,
+            "own": sorted(behind.own),
+            "paused": behind.paused,
+            "beginning": [asdict(entry) for entry in behind.beginning],
+            "engines": [engine._kept(arrays, self) for engine in behind.engines],
+        }
 
     @classmethod
     def restore(cls, data: bytes, fetch: Fetch | None = None, share: Share = ONE) -> "Engine":
@@ -415,28 +517,42 @@ class Engine:
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]], share: Share) -> "Engine":
-        engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]))
-        engine.position = meta["position"]
-        engine.terms = TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
-        engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
-        triples = triples_of("\n".join(text for text, _ in meta["facts"]))
-        engine.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}
-        engine.entailment = meta.get("entailment", RDFS)
-        engine.known = known_from(engine.facts, engine.entailment)
-        engine.registered = {entry.offset: entry for entry in (Register(**values) for values in meta["registered"])}
-        engine.fallen = {entry.offset: entry for entry in (Register(**values) for values in meta["fallen"])}
-        for k, member in enumerate(meta["members"]):
-            own = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
-            engine.members.append(engine._member_restored(member, own))
+        terms = TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
+        engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms)
+        engine._take_over(meta, arrays)
+        for kept_behind in meta.get("behind", ()):
+            beside = [engine.beside() for _ in kept_behind["engines"]]
+            for other, found in zip(beside, kept_behind["engines"], strict=True):
+                other.facts, other.known, other.entailment = engine.facts, engine.known, engine.entailment
+                other._take_over(found, arrays)
+            beginning = tuple(registration(values) for values in kept_behind["beginning"])
+            later = beside[1] if len(beside) > 1 else None
+            own, lead = set(kept_behind["own"]), kept_behind["lead"]
+            engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later)
         return engine
+
+    def _take_over(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """What `_kept` gave."""
+        self.position = meta["position"]
+        self.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
+        if meta["facts"] is not None:
+            triples = triples_of("\n".join(text for text, _ in meta["facts"]))
+            self.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}
+            self.entailment = meta.get("entailment", RDFS)
+            self.known = known_from(self.facts, self.entailment)
+        self.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
+        self.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
+        for k, member in enumerate(meta["members"]):
+            place = member.get("place", k)
+            own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}
+            self.members.append(self._member_restored(member, own))
 
     def _member_restored(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
         part = None if meta.get("part") is None else Part(meta["part"])
         network = Network(self.terms, known=self.known, owns=self._owns(part))
 
         def add(registered: int, rates: Rates, turned: bool) -> None:
-            entry = self.registered[registered]
-            self._add(network, entry, parse(entry.text).query, rates, turned)
+            self.put(network, self.registered[registered], rates, turned)
 
         try:
             restore(network, meta["network"], arrays, add)
@@ -445,11 +561,20 @@ class Engine:
         return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])), part)
 
 
+def _no_past(first: int, after: int) -> Iterable[Block]:
+    raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")
+
+
 def changed(facts: dict[Quad, None], entry: Facts) -> dict[Quad, None]:
     """The background as it is given after a change of one graph."""
     graph = graph_named(entry.graph)
     kept = facts if entry.change == ADD else {quad: None for quad in facts if quad[3] != graph}
     return kept if entry.change == DROP else kept | dict.fromkeys((*triple, graph) for triple in triples_of(entry.triples))
+
+
+def registration(values: dict[str, Any]) -> Register:
+    """As a snapshot has it."""
+    return Register(**values | {"holds": tuple(values.get("holds", ()))})
 
 
 def known_from(facts: Iterable[Quad], entailment: str = RDFS) -> FactIndex:

@@ -149,7 +149,7 @@ class Client:
         found = json.loads(content)
         return Accepted(found["offset"], found["accepted"], found.get("late", 0))
 
-    def register(self, name: str, query: str, *, replace: bool = False, **options: str) -> dict[str, Any]:
+    def register(self, name: str, query: str, *, replace: bool = False, **options: str | int) -> dict[str, Any]:
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, **options})
 
@@ -159,6 +159,12 @@ class Client:
     def queries(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._json("GET", "/queries")["queries"]
         return found
+
+    def pause(self, name: str) -> dict[str, Any]:
+        return self._json("POST", f"/queries/{segment(name)}/pause")
+
+    def resume(self, name: str) -> dict[str, Any]:
+        return self._json("POST", f"/queries/{segment(name)}/resume")
 
     def drop(self, name: str) -> None:
         self._json("DELETE", f"/queries/{segment(name)}")

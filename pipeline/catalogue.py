@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from engine.entries import (
     DROP,
     END_OF_TIME,
     RDFS,
     REPLACE,
+    CatchUp,
     Drop,
     DropStream,
     Entail,
@@ -16,7 +17,9 @@ from engine.entries import (
     Facts,
     Finish,
     Micros,
+    Pause,
     Register,
+    Resume,
     SetStream,
     StateChange,
     Tick,
@@ -65,9 +68,11 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, completed or failed.
+    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, paused, completed or failed.
 
     A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it.
+    One that is behind the others has read the log up to `reads`, and catches up together with the one registered at `lead`; else it runs
+    with the others, since the entry `since` if it was ever behind.
     """
 
     registered: int
@@ -77,6 +82,10 @@ class Registration:
     default_graph: str = "all"
     state: str = "running"
     reason: str = ""
+    reads_from: int | None = None
+    reads: int | None = None
+    lead: int | None = None
+    since: int = 0
 
     @property
     def stands(self) -> bool:
@@ -106,6 +115,13 @@ class Catalogue:
     queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
     graphs: dict[str, Graph] = field(default_factory=dict)  # of the background
     entailment: str = RDFS
+    leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
+
+    def __post_init__(self) -> None:
+        self._note_leads()
+
+    def _note_leads(self) -> None:
+        self.leads = frozenset(query.lead for query in self.queries.values() if query.lead is not None)
 
     def stream(self, name: str) -> Stream:
         """The stream, or what feeding it now would create."""
@@ -127,8 +143,13 @@ class Catalogue:
             case DropStream():
                 self.streams.pop(entry.stream, None)
             case Register():
-                self.queries.pop(entry.name, None)
-                self.queries[entry.name] = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph)
+                self._register(entry)
+            case Pause():
+                self._pause(entry)
+            case Resume():
+                self._change({entry.registered}, state="running")
+            case CatchUp():
+                self._catch_up(entry)
             case Drop():
                 if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
                     del self.queries[entry.name]
@@ -138,6 +159,8 @@ class Catalogue:
                 self.entailment = entry.regime
             case _:
                 assert_never(entry)
+        if isinstance(entry, Register | Pause | CatchUp | Drop):
+            self._note_leads()
         self.position = entry.offset + 1
 
     def _fed(self, entry: Events, record: Record, at: Micros) -> None:
@@ -150,6 +173,37 @@ class Catalogue:
             late=known.late + record.late,
             arrived=at,
         )
+
+    def _register(self, entry: Register) -> None:
+        self.queries.pop(entry.name, None)
+        found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from)
+        if entry.reads_from is not None:
+            found = replace(found, reads=entry.reads_from, lead=entry.offset)
+            self._change(set(entry.holds), reads=entry.offset, lead=entry.offset)
+        elif entry.waits_for is not None:
+            found = replace(found, reads=entry.offset, lead=entry.waits_for)
+        self.queries[entry.name] = found
+
+    def _pause(self, entry: Pause) -> None:
+        self._change({entry.registered}, state="paused")
+        if all(query.lead != entry.registered for query in self.queries.values()):
+            self._change({entry.registered, *entry.holds}, reads=entry.offset, lead=entry.registered)
+
+    def _catch_up(self, entry: CatchUp) -> None:
+        for query in self.behind(entry.registered):
+            if entry.upto == entry.offset:
+                self._change({query.registered}, reads=None, lead=None, since=entry.offset)
+            elif query.reads is not None and query.reads < entry.upto:
+                self._change({query.registered}, reads=entry.upto)
+
+    def behind(self, lead: int) -> list[Registration]:
+        """Those that catch up together."""
+        return [query for query in list(self.queries.values()) if query.lead == lead]
+
+    def _change(self, registered: set[int], **changes: Any) -> None:
+        for name, query in self.queries.items():
+            if query.registered in registered:
+                self.queries[name] = replace(query, **changes)
 
     def _set(self, entry: SetStream) -> None:
         changed = replace(

@@ -91,6 +91,7 @@ class EngineHost:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
             engine = self._snapshots.newest(lo) or Engine(self._share)
+            engine.look_back_by(self._past)
             self._weight = 0
         for reader, _ in self._feed(engine, lo, max_rows):
             engine = reader  # what it brings was committed before
@@ -99,9 +100,10 @@ class EngineHost:
     def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:
         """What each block brings, with the engine that has read it: it may be another one."""
         for block in self._reader.blocks(engine.position, max_rows, until):
+            before = engine.caught_up
             engine, outcome = self._fed(engine, block, max_rows)
             yield engine, Advance(block.first, block.after, outcome)
-            self._weigh(engine, block)
+            self._weigh(engine, block, max(engine.caught_up - before, 0))
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
 
@@ -117,8 +119,13 @@ class EngineHost:
                         engine.feed(before)
                         self._weight += before.rows.num_rows
 
-    def _weigh(self, engine: Engine, block: Block) -> None:
-        self._weight += block.rows.num_rows + 100 * len(block.entries)
+    def _past(self, lo: int, hi: int) -> Iterator[Block]:
+        """What queries that are behind read, while a later part of the log is read for the others."""
+        with closing(LogReader(self._data)) as reader:
+            yield from reader.blocks(lo, MAX_ROWS, hi)
+
+    def _weigh(self, engine: Engine, block: Block, caught_up: int) -> None:
+        self._weight += block.rows.num_rows + caught_up + 100 * len(block.entries)
         if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
             self._write(engine)
 

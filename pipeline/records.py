@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from engine.entries import OCCURRENCES, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Micros, Register, SetStream, Tick
+from engine.entries import (
+    OCCURRENCES, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Micros, Pause, Register, Resume, SetStream, Tick,
+)  # fmt: skip
 
 HAS_LATE = 1
 """Frame flag: some of its rows are late."""
 
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
+    "pause": Pause, "resume": Resume, "catch up": CatchUp,
     "entail": Entail,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
@@ -56,8 +59,13 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
     """The entries alone; the rows are left in the reader."""
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
     at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
-    records = tuple(Record(_KINDS[kind](first + i, *values), late, missed, latest) for i, (kind, values, late, missed, latest) in enumerate(plain))
+    records = tuple(Record(_entry(first + i, kind, values), late, missed, latest) for i, (kind, values, late, missed, latest) in enumerate(plain))
     return at, records, reader
+
+
+def _entry(offset: int, kind: str, values: list[Any]) -> Entry:
+    found: Entry = _KINDS[kind](offset, *(tuple(value) if isinstance(value, list) else value for value in values))
+    return found
 
 
 def decode(first: int, payload: memoryview) -> Content:

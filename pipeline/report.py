@@ -61,7 +61,8 @@ class Reporter:
 
 
 def report_of(engine: Engine) -> Report:
-    queries = {registered: Standing(engine.usage(registered), engine.progress(registered)) for registered in engine.registered}
+    each = reversed(tuple(engine.engines()))  # those beside it first: they have copies of rules that it runs
+    queries = {registered: Standing(one.usage(registered), one.progress(registered)) for one in each for registered in one.registered}
     return Report(engine.position, engine.own, queries)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick
 from pipeline.catalogue import Catalogue, Stream
 from pipeline.errors import LogFailed, Overloaded, StreamFinished, TooFarAhead
-from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
+from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, segments
 from pipeline.memory import Ack, load, save
 from pipeline.reader import LogReader, Published
 from pipeline.records import HAS_LATE, NO_ROWS, Record, decode_records, encode
@@ -87,6 +87,10 @@ class LogWriter:
     def heartbeat(self) -> int:
         """Append a Tick of no stream."""
         return self.append(lambda offset: Tick(offset, None, None))
+
+    def oldest(self) -> int:
+        """The position of the first entry that there is."""
+        return min(segments(self._data / "log"), default=0)
 
     def head(self) -> int:
         """The position after the last durable entry."""

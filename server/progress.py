@@ -65,26 +65,28 @@ class Timeline:
 
     def progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> Progress | None:
         """Of a query, when the entries before the log position `solved` have been applied; None while nothing can be said."""
+        if registration.lead is not None:
+            return None
         for sample in reversed(self._samples):
-            if registration.registered < sample.seen and sample.bound <= solved:
+            if max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
                 rules = [found for query in queries if query.stands and (found := shape(query.text)).into is not None]
                 return _progress(shape(registration.text).streams, rules, sample.streams)
         return None
 
 
-def _reached(streams: Collection[str], rules: Sequence[Shape]) -> frozenset[str]:
+def reached(streams: Collection[str], rules: Sequence[Shape]) -> frozenset[str]:
     """These streams, and those that the rules which write into them read."""
-    reached = set(streams)
+    found = set(streams)
     while True:
-        wider = reached | {stream for rule in rules if rule.into in reached for stream in rule.streams}
-        if wider == reached:
-            return frozenset(reached)
-        reached = wider
+        wider = found | {stream for rule in rules if rule.into in found for stream in rule.streams}
+        if wider == found:
+            return frozenset(found)
+        found = wider
 
 
 def _progress(reads: Collection[str], rules: Sequence[Shape], streams: Mapping[str, Stream]) -> Progress | None:
     """The least watermark of the fed streams that a reader of `reads` rests on; None while one that was never fed holds it back."""
-    names = _reached(reads, rules)
+    names = reached(reads, rules)
     fed = {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
     if any(name not in fed and not _carried(name, rules, fed) for name in names):
         return None
@@ -100,4 +102,4 @@ def _progress(reads: Collection[str], rules: Sequence[Shape], streams: Mapping[s
 def _carried(name: str, rules: Sequence[Shape], fed: Collection[str]) -> bool:
     """Whether rules write a stream that nobody feeds, and have a clock of their own: another stream, fed or to be fed."""
     derived = {rule.into for rule in rules}
-    return name in derived and any(other in fed or other not in derived for other in _reached((name,), rules) - {name})
+    return name in derived and any(other in fed or other not in derived for other in reached((name,), rules) - {name})

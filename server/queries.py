@@ -22,12 +22,14 @@ from server.access import ADMIN, READ, Sent, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
 from server.compiled import check, shape
 from server.names import Name, decoded, encoded
-from server.problems import Fault, Problem, bad_request, described, of_exception, unsupported
+from server.problems import Fault, Problem, bad_request, described, of_exception
 from server.service import Service
 from server.settings import Settings
+from server.waiting import registration as registered_from
 
 router = APIRouter(tags=["queries"])
 SPARQL = "application/sparql-query"
+NOW, BEGINNING = "now", "beginning"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
 DEFAULT_GRAPHS = ("all", "unnamed")
 _NO_QUERY = described(HTTPStatus.NOT_FOUND)
@@ -40,9 +42,21 @@ class Wish:
     text: str
     policy: str
     default_graph: str
+    start: str | int = NOW
 
     def met_by(self, registration: Registration) -> bool:
-        return (self.text, self.policy, self.default_graph) == (registration.text, registration.policy, registration.default_graph)
+        own = self.text, self.policy, self.default_graph
+        return own == (registration.text, registration.policy, registration.default_graph) and self._starts_like(registration)
+
+    def _starts_like(self, registration: Registration) -> bool:
+        """Whatever is the log's beginning today, it was one when the query was registered to read from there."""
+        match self.start:
+            case "now":
+                return registration.reads_from is None
+            case "beginning":
+                return registration.reads_from is not None or registration.registered == 0
+            case offset:
+                return registration.reads_from == offset or (registration.reads_from is None and registration.registered == offset)
 
 
 class WarningDocument(BaseModel):
@@ -57,6 +71,8 @@ class QueryLinks(BaseModel):
     goals: str
     solutions: str
     events: str
+    pause: str
+    resume: str
 
 
 class Memory(BaseModel):
@@ -68,9 +84,11 @@ class Memory(BaseModel):
 
 
 class QuerySummary(BaseModel):
-    """`state` is running, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+    """`state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
 
     `registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id.
+    `from` is the offset from which it reads, if that is earlier. `reads` is the offset up to which a query has read the log that is behind the others,
+    since it reads the past or is paused, or because it rests on a rule, `waits_for`, of which that is so; null for all others.
     `memory` is null for a query that does not run, and until the runner has told of it.
     """
 
@@ -81,6 +99,9 @@ class QuerySummary(BaseModel):
     state: str
     reason: str | None
     registered: int
+    from_: int | None = Field(alias="from")
+    reads: int | None
+    waits_for: str | None
     solutions: int
     last: str | None
     lag: int
@@ -142,7 +163,7 @@ class QueryWish(BaseModel):
     query: str
     policy: str = UNRESTRICTED
     default_graph: Literal["all", "unnamed"] = "all"
-    from_: str | int = Field(default="now", alias="from")
+    from_: Literal["now", "beginning"] | int = Field(default="now", alias="from")
     name: str | None = None
 
 
@@ -234,11 +255,19 @@ async def _wish(request: Request, service: Service, options: dict[str, str], nam
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
     policy = _one_of("policy", text_member(found, "policy", options["policy"]), POLICIES, name)
     default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), DEFAULT_GRAPHS, name)
-    start = found.get("from", options["from"])
-    if start != "now":
-        raise unsupported(f"from {start!r} is not offered by this version: a query reads from 'now'", query=name)
+    start = _start(found.get("from", options["from"]), name)
     named = text_member(found, "name", "") or None
-    return Wish(text_member(found, "query", ""), policy, default_graph), named
+    return Wish(text_member(found, "query", ""), policy, default_graph, start), named
+
+
+def _start(value: object, name: str | None) -> str | int:
+    if value in (NOW, BEGINNING):
+        return str(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise bad_request("invalid-member", f"from cannot be {str(value)[:40]!r}", expected="now, beginning or an offset of the log", query=name)
 
 
 def _one_of(what: str, value: str, choices: tuple[str, ...], name: str | None) -> str:
@@ -259,10 +288,13 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
                 detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
                 raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
             _submit_drop(service, known)  # not waited for: it goes into the log together with the registration
+        bounds = _bounds(service.settings)
         if not same:
             await asyncio.to_thread(
                 service.log.append,
-                lambda offset: Register(offset, name, wish.text, wish.policy, wish.default_graph, *_bounds(service.settings)),
+                lambda offset: registered_from(
+                    service, offset, Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds), wish.start
+                ),
             )
             if known is not None:
                 service.forget(known)
@@ -270,7 +302,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
     registration = service.query(name)
-    return _document(service, registration, (*warnings, *_unfed(service, registration)))
+    return document(service, registration, (*warnings, *_unfed(service, registration)))
 
 
 def _too_many(limit: int) -> Problem:
@@ -309,7 +341,8 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
 
 
 def _summary(service: Service, registration: Registration, report: Report | None) -> QuerySummary:
-    path = f"/queries/{encoded(registration.name)}"
+    path, head = f"/queries/{encoded(registration.name)}", service.log.head()
+    leads = [query.name for query in list(service.log.catalogue.queries.values()) if query.registered == registration.lead != registration.registered]
     tally = service.solutions.tally(registration.registered)
     return QuerySummary(
         name=registration.name,
@@ -319,17 +352,20 @@ def _summary(service: Service, registration: Registration, report: Report | None
         state=registration.state,
         reason=registration.reason or None,
         registered=registration.registered,
+        reads=registration.reads,
+        waits_for=leads[0] if leads else None,
         solutions=tally.count,
         last=tally.last,
-        lag=max(service.log.head() - service.solutions.position, 0),
+        lag=max(head - (service.solutions.position if registration.reads is None else registration.reads), 0),
         memory=_memory(report, registration),
-        links=QueryLinks(plan=f"{path}/plan", goals=f"{path}/goals", solutions=f"{path}/solutions", events=f"{path}/events"),
+        links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
+        **{"from": registration.reads_from},
     )
 
 
 def _standing(report: Report | None, registration: Registration) -> Standing | None:
     """What the runner told of a query, if it still runs: its report may be from before the end."""
-    return report.queries.get(registration.registered) if report is not None and registration.state == "running" else None
+    return report.queries.get(registration.registered) if report is not None and registration.state in ("running", "paused") else None
 
 
 def _memory(report: Report | None, registration: Registration) -> Memory | None:
@@ -339,9 +375,9 @@ def _memory(report: Report | None, registration: Registration) -> Memory | None:
     return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
 
 
-def _document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
     shown = [_warning(warning, registration.text) for warning in warnings]
-    return QueryDocument(**dict(_summary(service, registration, service.report())), warnings=shown)
+    return QueryDocument(**_summary(service, registration, service.report()).model_dump(by_alias=True), warnings=shown)
 
 
 def _warning(warning: Warning_, text: str) -> WarningDocument:
@@ -381,7 +417,7 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
     warnings: tuple[Warning_, ...] = ()
     if registration.state == "running":
         warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
-    return _document(service, registration, (*warnings, *_unfed(service, registration)))
+    return document(service, registration, (*warnings, *_unfed(service, registration)))
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from engine.entries import Micros
 from engine.warm import warm
 from pipeline.catalogue import Registration, Stream
+from pipeline.catching import Catching
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.report import Report, read_report
@@ -83,6 +84,7 @@ class Service:
         self.failure = ""  # why the runner did not start
         self.generation = 0
         self._timeline = Timeline()
+        self._catching = Catching(settings.data, log)
         self._resampling = False
         self._news = asyncio.Event()
         self._pages: dict[int, Pages] = {}
@@ -227,8 +229,13 @@ class Service:
             self._known_progress = (self.generation, {})
         known = self._known_progress[1]
         if registration.registered not in known:
-            known[registration.registered] = self._timeline.progress(self.solutions.position, registration, self.queries())
+            known[registration.registered] = self._timeline.progress(self.solutions.position, self._as_it_is(registration), self.queries())
         return known[registration.registered]
+
+    def _as_it_is(self, registration: Registration) -> Registration:
+        """It may be behind since it was looked up, or no more."""
+        now = self.log.catalogue.queries.get(registration.name, registration)
+        return now if now.registered == registration.registered else registration
 
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
@@ -239,6 +246,17 @@ class Service:
                 await asyncio.to_thread(self.log.idle)
             except Exception:  # noqa: BLE001 - a failed round must not end housekeeping
                 _log.exception("housekeeping failed")
+
+    async def catching_up(self) -> None:
+        """Queries that are behind read on, until cancelled."""
+        while True:
+            seen = self.generation
+            if self.log.catalogue.leads:
+                try:
+                    await asyncio.to_thread(self._catching.step, self.solutions.position)
+                except Exception:  # noqa: BLE001 - a full disk, say: it is tried again
+                    _log.exception("queries that are behind cannot read on")
+            await self.news(seen, _HOUSEKEEPING_S)
 
 
 def _runner(settings: Settings, log: LogWriter) -> Runner:
@@ -276,13 +294,14 @@ async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, l
 
     service.runner.on_commit(on_commit)
     begun = asyncio.create_task(asyncio.to_thread(_begin, service))
-    chores = asyncio.create_task(service.housekeeping())
+    chores = [asyncio.create_task(chore) for chore in (service.housekeeping(), service.catching_up())]
     try:
         yield service
     finally:
         service.stopping.set()
         service.notify()
-        chores.cancel()
+        for chore in chores:
+            chore.cancel()
         await begun
         await asyncio.to_thread(service.runner.stop)
         await service.endpoint.close()
