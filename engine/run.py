@@ -478,7 +478,7 @@ class Engine:
         for member in self.members:
             network, own = kept(member.network)
             own["pending"] = pending(member.pending.table)
-            place = len(arrays)
+            place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
             arrays |= {f"{place}.{name}": array for name, array in own.items()}
             part = None if member.part is None else member.part.value
             members.append({"place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part})

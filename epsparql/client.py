@@ -149,9 +149,10 @@ class Client:
         found = json.loads(content)
         return Accepted(found["offset"], found["accepted"], found.get("late", 0))
 
-    def register(self, name: str, query: str, *, replace: bool = False, **options: str | int) -> dict[str, Any]:
+    def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
+        """`start`: now, beginning, or the log's offset from which the query reads."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
-        return self._json("PUT", path, {"query": query, **options})
+        return self._json("PUT", path, {"query": query, "from": start, **options})
 
     def query(self, name: str) -> dict[str, Any]:
         return self._json("GET", f"/queries/{segment(name)}")

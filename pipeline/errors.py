@@ -127,3 +127,21 @@ class NotOfThisLog(PipelineError):
 
     def __str__(self) -> str:
         return f"{self.directory} has solutions up to log position {self.position}, and this log ends at {self.head}: they are of another log; choose an empty directory with --export"
+
+
+class Gone(PipelineError):
+    """What would be needed of the log has been removed (410)."""
+
+    code = "log-gone"
+
+
+class TooMuchWork(PipelineError):
+    """More work than is granted for one answer (503)."""
+
+    code = "too-much-work"
+
+
+class NotFoundAgain(PipelineError):
+    """A solution that what is left does not give (409)."""
+
+    code = "not-found-again"

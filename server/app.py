@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from server import checking, console, health, history, metrics, ontologies, plans, problems, queries, sockets, solutions, sparql, streams, webhooks
+from server import checking, console, health, history, metrics, ontologies, plans, problems, queries, sockets, solutions, sparql, streams, webhooks, why
 from server.checking import CheckWish
 from server.deliveries import delivering
 from server.metrics import Requests
@@ -54,7 +54,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (streams, queries, history, checking, plans, solutions, ontologies, sparql, webhooks, sockets, health, metrics, console):
+    for part in (streams, queries, history, checking, plans, solutions, why, ontologies, sparql, webhooks, sockets, health, metrics, console):
         app.include_router(part.router)
     problems.install(app)
     app.add_middleware(RawPath)

@@ -71,8 +71,6 @@ class QueryLinks(BaseModel):
     goals: str
     solutions: str
     events: str
-    pause: str
-    resume: str
 
 
 class Memory(BaseModel):

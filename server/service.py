@@ -84,6 +84,7 @@ class Service:
         self.failure = ""  # why the runner did not start
         self.generation = 0
         self._timeline = Timeline()
+        self.explaining = asyncio.Semaphore(1)  # derivations are searched for one after the other
         self._catching = Catching(settings.data, log)
         self._resampling = False
         self._news = asyncio.Event()

@@ -11,7 +11,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from engine.entries import Drop, Facts, Finish, Register, StateChange
+from engine.entries import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, StateChange
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.occurrences import batch_of
@@ -95,6 +95,25 @@ def completing(log: LogWriter) -> None:
     readings(log, range(61, 120), chance)
 
 
+def history(log: LogWriter) -> None:
+    """Queries that read the past, and ones that are paused, caught up with piece by piece while the stream goes on."""
+    chance, rule = Random(5), register(log, "rule", RULE)
+    reader = register(log, "rises", RISES)
+    readings(log, range(40), chance)
+    past = log.append(lambda offset: Register(offset, "past", PAIRS, reads_from=0))
+    at = log.append(lambda offset: Pause(offset, rule, "rule", (reader,)))
+    readings(log, range(40, 60), chance)
+    for upto in range(9, past, 9):
+        log.append(lambda offset, upto=upto: CatchUp(offset, past, upto))  # type: ignore[misc]
+        readings(log, range(50 + upto, 59 + upto), chance)
+    log.append(lambda offset: CatchUp(offset, past, offset))
+    log.append(lambda offset: Resume(offset, rule, "rule"))
+    log.append(lambda offset: CatchUp(offset, rule, at + 10))
+    readings(log, range(120, 140), chance)
+    log.append(lambda offset: CatchUp(offset, rule, offset))
+    readings(log, range(140, 150), chance)
+
+
 FORMS = {
     "some": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 60) }",
     "none": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 600) }",
@@ -106,7 +125,13 @@ FORMS = {
 }
 
 
-CASES: dict[str, Callable[[LogWriter], None]] = {"sequences": sequences, "changing": changing, "rules": rules, "completing": completing}
+CASES: dict[str, Callable[[LogWriter], None]] = {
+    "sequences": sequences,
+    "changing": changing,
+    "rules": rules,
+    "completing": completing,
+    "history": history,
+}
 
 
 def write(case: str, data: Path) -> None:

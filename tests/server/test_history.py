@@ -40,9 +40,9 @@ def test_a_query_from_the_beginning_has_what_one_that_was_always_there_has(clien
     client.create_stream(stream)
     client.register(f"{name} before", values(stream))
     send(client, stream, range(1, 20))
-    document = client.register(name, values(stream), **{"from": start})
+    document = client.register(name, values(stream), start=start)
     assert (document["state"], document["from"]) == ("running", 0)
-    assert client.register(name, values(stream), **{"from": start})["registered"] == document["registered"]
+    assert client.register(name, values(stream), start=start)["registered"] == document["registered"]
     assert refused(lambda: client.register(name, values(stream))) == (409, "query-exists")
     send(client, stream, range(20, 30))
     until(lambda: joined(client, name), "it has caught up")
@@ -58,7 +58,7 @@ def test_a_query_from_an_offset_reads_what_came_from_there_on(client: Client, st
     send(client, stream, range(1, 5))
     offset = client.send(stream, event(5)).offset
     send(client, stream, range(6, 9))
-    client.register(name, values(stream), **{"from": offset})
+    client.register(name, values(stream), start=offset)
     until(lambda: joined(client, name), "it has caught up")
     client.finish(stream)
     until(lambda: joined(client, name), "the end is applied")
@@ -98,7 +98,7 @@ def test_what_reads_a_paused_rule_waits_with_it(client: Client, stream: str, nam
     assert refused(lambda: client.pause(name)) == (409, "query-waits")
     client.register(f"{name} new", derivations(derived))
     assert client.query(f"{name} new")["waits_for"] == f"{name} rule"
-    assert refused(lambda: client.register(f"{name} past", derivations(derived), **{"from": "beginning"})) == (409, "query-waits")
+    assert refused(lambda: client.register(f"{name} past", derivations(derived), start="beginning")) == (409, "query-waits")
     send(client, stream, range(6, 11))
     assert len(client.solutions(name)) <= 5
     client.resume(f"{name} rule")
@@ -114,7 +114,7 @@ def test_a_query_over_a_derived_stream_derives_the_past_anew(client: Client, str
     send(client, stream, range(1, 6))
     client.register(f"{name} rule", rule(stream, derived))
     send(client, stream, range(6, 11))
-    client.register(name, derivations(derived), **{"from": "beginning"})
+    client.register(name, derivations(derived), start="beginning")
     until(lambda: joined(client, name), "it has caught up")
     client.finish(stream)
     until(lambda: joined(client, name), "the end is applied")
@@ -134,7 +134,7 @@ def test_what_cannot_be_paused_is_told(client: Client, stream: str, name: str) -
     assert refused(lambda: client.pause(f"{name} rule")) == (409, "query-waits")
     circle = f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <{stream}> FROM STREAM <{derived}> WHERE {{ ?s :never ?v }}"
     client.drop(f"{name} reader")
-    assert refused(lambda: client.register(f"{name} circle", circle, **{"from": "beginning"})) == (409, "rules-circle")
+    assert refused(lambda: client.register(f"{name} circle", circle, start="beginning")) == (409, "rules-circle")
 
 
 def test_a_subscriber_is_told_of_no_progress_while_a_query_is_behind(client: Client, stream: str, name: str) -> None:
@@ -164,13 +164,12 @@ def test_a_pause_survives_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path) as url:
         client = Client(url)
         assert client.query("q")["state"] == "paused"
-        client.register("past", values(stream), **{"from": "beginning"})
+        client.register("past", values(stream), start="beginning")
         send(client, stream, range(11, 16))
         client.resume("q")
     with serving(tmp_path) as url:
         client = Client(url)
-        for name in ("q", "past"):
-            until(lambda name=name: joined(client, name), f"{name} has caught up")
+        until(lambda: joined(client, "q") and joined(client, "past"), "both have caught up")
         client.finish(stream)
         until(lambda: joined(client, "past"), "the end is applied")
         expected = [each.id for each in client.solutions("always")]
