@@ -10,15 +10,14 @@ from typing import Any, assert_never
 from engine.entries import Micros
 from engine.expressions import ExpressionError, evaluate, truth
 from engine.literals import FALSE, TRUE
-from engine.why.evidence import Absence, Bindings, Edge, Members, Occurrence, Proof, Span, World
+from engine.why.evidence import Absence, Bindings, Edge, Occurrence, Proof, Span, World
+from engine.why.groups import reports
 from engine.why.paths import Way, Ways
 from epsparql import algebra as a
 from epsparql.check import nodes
 from epsparql.terms import Term, TermOrVariable, Variable
 
 NOTHING: Bindings = {}
-SHOWN = 100
-"""Members of a group that are told one by one."""
 Related = Callable[[Proof, Proof], bool]
 
 
@@ -182,39 +181,14 @@ class Derivation:
                 yield x
 
     def _group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
-        """The group's solutions that its window holds at the report; what the aggregates make of them is not worked out again."""
         keys = {key: wanted[key] for key in group.keys if key in wanted}
-        match group.window:
-            case a.RangeWindow(length):
-                after: Micros | None = self.report - length
-            case _:
-                after = None
-        groups: dict[tuple[Term | None, ...], list[Proof]] = {}
-        for x in self.proofs(group.pattern, keys, Span(hi=self.report)):
-            if after is None or x.end is None or x.end > after:
-                groups.setdefault(tuple(x.bindings.get(key) for key in group.keys), []).append(x)
-        if not group.keys and not groups:
-            groups[()] = []
-        for values, found in groups.items():
-            found.sort(key=lambda x: self.t0 if x.end is None else x.end)
-            if isinstance(group.window, a.RowsWindow):
-                found = found[-group.window.count :]
-            bound = {key: value for key, value in zip(group.keys, values, strict=True) if value is not None}
-            starts = [self.t0 if x.start is None else x.start for x in found]
-            stepped = isinstance(group.window, a.RangeWindow) and group.window.step is not None
-            start = self.report - group.window.length if stepped and isinstance(group.window, a.RangeWindow) else min(starts, default=self.report)
-            members = Members(len(found), tuple(found[:SHOWN]))
-            yield Proof(bound, start, self.report, (members,), frozenset(v for v, _ in group.aggregates))
+        found = self.proofs(group.pattern, keys, Span(hi=self.report))
+        yield from (x for x in reports(group, found, self._value, self.t0, self.report) if _agree(x.bindings, wanted))
 
     # ------------------------------------------------------------ expressions
     def _extended(self, pattern: a.Extend, wanted: Bindings, span: Span) -> Iterator[Proof]:
         below = {v: term for v, term in wanted.items() if v != pattern.variable}
         for x in self.proofs(pattern.pattern, below, span):
-            if _mentions(pattern.expression, x.open):
-                value = wanted.get(pattern.variable)
-                opened = x.open | {pattern.variable} if value is None else x.open
-                yield replace(x, open=opened) if value is None else replace(x, bindings={**x.bindings, pattern.variable: value})
-                continue
             value = self._value(pattern.expression, x)
             bound = x.bindings if value is None else {**x.bindings, pattern.variable: value}
             if _agree(bound, wanted):
@@ -222,8 +196,6 @@ class Derivation:
 
     def _filtered(self, condition: a.Expression, x: Proof) -> Proof | None:
         """The solution, with what is absent for the condition to hold; None where it does not."""
-        if _mentions(condition, x.open):
-            return x
         if not self._holds(condition, x):
             return None
         for node in nodes(condition):
@@ -301,7 +273,7 @@ def _proof(edge: Edge, bound: Bindings, used: object) -> Proof:
 def _joined(x: Proof, y: Proof) -> Proof:
     starts = [t for t in (x.start, y.start) if t is not None]
     ends = [t for t in (x.end, y.end) if t is not None]
-    return Proof({**x.bindings, **y.bindings}, min(starts, default=None), max(ends, default=None), (*x.steps, *y.steps), x.open | y.open)
+    return Proof({**x.bindings, **y.bindings}, min(starts, default=None), max(ends, default=None), (*x.steps, *y.steps))
 
 
 def _share(x: Proof, y: Proof) -> bool:
@@ -317,10 +289,6 @@ def _rebuilt(node: Any, decide: Callable[[a.Exists], a.Constant]) -> Any:
     if isinstance(node, a.Expression):
         return replace(node, **{field.name: _rebuilt(getattr(node, field.name), decide) for field in fields(node)})
     return node
-
-
-def _mentions(expression: a.Expression, variables: frozenset[Variable]) -> bool:
-    return bool(variables) and any(isinstance(node, Variable) and node in variables for node in nodes(expression))
 
 
 # ---------------------------------------------------------------- intervals

@@ -85,13 +85,12 @@ Step = Used | Absence | Members
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A solution of a pattern, timeless where start and end are None, with what it rests on. `open` are aggregates' variables, whose values are not worked out."""
+    """A solution of a pattern, timeless where start and end are None, with what it rests on."""
 
     bindings: Bindings
     start: Micros | None = None
     end: Micros | None = None
     steps: tuple[Step, ...] = ()
-    open: frozenset[Variable] = frozenset()
 
     def lookup(self, variable: Variable) -> Term | None:
         return self.bindings.get(variable)
@@ -128,12 +127,14 @@ class World:
         budget: Budget,
     ) -> None:
         self.windows, self.budget, self.given = windows, budget, Given(quad[:3] for quad in facts)
+        self.first: Micros | None = None  # end
         self._by_predicate: dict[Term, list[Edge]] = {}
         self._by_subject: dict[tuple[Term, Term], list[Edge]] = {}
         self._by_object: dict[tuple[Term, Term], list[Edge]] = {}
         self.nodes: dict[Term, list[Edge]] = {}
         for occurrence in occurrences:
             budget.spend()
+            self.first = occurrence.end if self.first is None else min(self.first, occurrence.end)
             for triple in (occurrence.triple, *entailed(occurrence.triple, known.schema)):
                 self._add(Edge(triple, occurrence))
         for s, p, o, graph in known:

@@ -31,7 +31,8 @@ def looks_back(query: a.Query) -> bool:
 
 def justified(query: a.Query, target: Target, world: World) -> Proof | None:
     """A derivation of the solution of a rewritten query; None where there is none in `world`. Raises TooMuch."""
-    derivation = Derivation(world, target.end, target.end)
+    t0 = world.first if world.first is not None and looks_back(query) else target.end
+    derivation = Derivation(world, t0, target.end)
     for wanted in _wanted(query, target):
         for proof in derivation.proofs(query.pattern, wanted, Span(target.start, target.end)):
             if _stands(query, proof, target) and _shows(query, proof, target):
@@ -83,7 +84,7 @@ def _stands(query: a.Query, proof: Proof, target: Target) -> bool:
 def _shows(query: a.Query, proof: Proof, target: Target) -> bool:
     match query:
         case a.Select(_, projection):
-            return all(v in proof.open or _same(proof.bindings.get(v), text) for v, text in zip(projection, target.values, strict=True))
+            return all(_same(proof.bindings.get(v), text) for v, text in zip(projection, target.values, strict=True))
         case a.Construct(template):
             return _alike([triple for pattern in template if (triple := _instance(pattern, proof)) is not None], target.triples)
         case _:
