@@ -9,7 +9,23 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from server import checking, console, health, history, metrics, ontologies, plans, problems, queries, sockets, solutions, sparql, streams, webhooks, why
+from server import (
+    checking,
+    console,
+    health,
+    history,
+    metrics,
+    ontologies,
+    plans,
+    problems,
+    queries,
+    sockets,
+    solutions,
+    sparql,
+    streams,
+    webhooks,
+    why,
+)
 from server.checking import CheckWish
 from server.deliveries import delivering
 from server.metrics import Requests
