@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import Events, Facts, Micros
+from engine.entries import RDFS, Entail, Events, Facts, Micros
 from engine.facts import FactIndex
 from engine.literals import parse_term
+from engine.owl import with_owl
 from engine.quads import GraphName, Quad
 from engine.rewrite import rewritten
 from engine.run import changed, known_from, triples_of
@@ -131,6 +132,7 @@ class Justifier:
         if oldest > first:
             raise Gone(f"the log has nothing before the offset {oldest} any more, and the query reads from {first}")
         facts: dict[Quad, None] = {}
+        regime = RDFS
         found: list[Occurrence] = []
         rows = 0
         with closing(FrameReader(self.data_dir / "log")) as frames:
@@ -142,12 +144,14 @@ class Justifier:
                 for record in records:
                     if isinstance(record.entry, Facts) and record.entry.offset <= entry:
                         facts = changed(facts, record.entry)
+                    elif isinstance(record.entry, Entail) and record.entry.offset <= entry:
+                        regime = record.entry.regime
                 if frame.after > first and frame.rows:
                     rows += frame.rows
                     if rows > self.most_rows:
                         raise TooMuch
                     found += self._occurrences(decode(frame.first, payload), streams, lo, hi, entry)
-        return _Log(found, list(facts))
+        return _Log(found, list(facts if regime == RDFS else with_owl(facts)))
 
     def _occurrences(self, content: Content, streams: set[str], lo: Micros | None, hi: Micros, entry: int) -> Iterator[Occurrence]:
         events = [record.entry for record in content.records if isinstance(record.entry, Events)]

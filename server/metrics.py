@@ -94,7 +94,7 @@ class Standing:
         size = GaugeMetricFamily("epsparql_query_state_bytes", "Bytes of a query's state, as the limits count them", labels=("query",))
         for query in queries[:_SHOWN]:
             solutions.add_metric((query.name,), service.solutions.tally(query.registered).count)
-            standing = report.queries.get(query.registered) if report is not None and query.state == "running" else None
+            standing = report.queries.get(query.registered) if report is not None and query.state in ("running", "paused") else None
             if standing is not None:
                 goals.add_metric((query.name,), standing.usage.goals)
                 size.add_metric((query.name,), standing.usage.state_bytes)

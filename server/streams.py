@@ -129,7 +129,7 @@ async def get_stream(name: Name, service: Shared) -> StreamDocument:
 async def delete_stream(name: Name, service: Shared) -> None:
     async with service.control:
         service.stream(name)
-        users = [query.name for query in service.queries() if query.state == "running" and shape(query.text).touches(name)]
+        users = [query.name for query in service.queries() if query.state in ("running", "paused") and shape(query.text).touches(name)]
         if users:
             raise _in_use(name, users)
         await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))

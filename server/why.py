@@ -39,11 +39,14 @@ class StepDocument(BaseModel):
     """What a solution rests on. The members that are there depend on `kind`:
 
     `occurrence`: a triple of `stream`, accepted at the log position `offset`; `derived`: one that a solution of a rule gave (`rule`, `solution`, which stands in
-    `rules`); `background`: one of the background. `pattern` is what it matched, by what `inferences` make of it.
+    `rules`); `background`: one of the background. `s`, `p` and `o` are that triple's terms; `triple` is what `inferences` make of it, which `pattern` matched.
     `absent`: `patterns` have no solution that counts up to `until`. `members`: an aggregate is over `count` solutions, of which the first are `shown`.
     """
 
     kind: Literal["occurrence", "derived", "background", "absent", "members"]
+    s: str | None = None
+    p: str | None = None
+    o: str | None = None
     pattern: str | None = None
     triple: str | None = None
     stream: str | None = None
@@ -188,7 +191,8 @@ def _used(pattern: str, triple: Triple, given: Occurrence | Fact, inferences: tu
         for each in inferences
     ]
     graph = None if given.graph is None else str(given.graph)
-    common: dict[str, Any] = {"pattern": pattern, "triple": statement(triple), "graph": graph, "inferences": told or None}
+    s, p, o = map(str, given.triple)
+    common: dict[str, Any] = {"s": s, "p": p, "o": o, "pattern": pattern, "triple": statement(triple), "graph": graph, "inferences": told or None}
     match given:
         case Fact():
             return StepDocument(kind="background", **common)

@@ -167,6 +167,7 @@ def test_inference_is_told_step_by_step(asked: Asked) -> None:
         ("rdfs9", f"<{EX}s> <{TYPE}> <{EX}Sensor> ."),
         ("rdfs9", f"<{EX}s> <{TYPE}> <{EX}Thing> ."),
     ]
+    assert (step["s"], step["p"], step["o"]) == (f"<{EX}s>", f"<{EX}warm>", '"1"')
     assert step["inferences"][0]["premises"] == [triple("s", "warm", "1"), f"<{EX}warm> <{RDFS}subPropertyOf> <{EX}reading> ."]
     assert ("background", triple("s", "in", "hall")) in told(found["because"])
 
