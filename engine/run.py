@@ -13,7 +13,24 @@ from engine.assemble import Found, found_of, in_emission_order, parts_of, row_pa
 from engine.behind import Behind, Past, in_order, is_history, join, of_own, pause, register
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
 from engine.entries import (
-    ADD, DROP, RDFS, Block, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume, StateChange, Tick,
+    ADD,
+    DROP,
+    RDFS,
+    Block,
+    CatchUp,
+    Drop,
+    DropStream,
+    Entail,
+    Entry,
+    Events,
+    Facts,
+    Finish,
+    Outcome,
+    Pause,
+    Register,
+    Resume,
+    StateChange,
+    Tick,
 )  # fmt: skip
 from engine.errors import LogGap, OneBucketOnly, Refusal, SnapshotMismatch
 from engine.expressions import parse_term
@@ -163,7 +180,9 @@ class Engine:
         if not self.heeds(entry):
             return
         if not self.share.whole and is_history(entry):
-            raise OneBucketOnly(f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one bucket (--buckets 1)")
+            raise OneBucketOnly(
+                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one bucket (--buckets 1)"
+            )
         self._layout = None
         match entry:
             case Register():

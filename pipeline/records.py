@@ -8,7 +8,21 @@ import msgspec
 import pyarrow as pa
 
 from engine.entries import (
-    OCCURRENCES, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Micros, Pause, Register, Resume, SetStream, Tick,
+    OCCURRENCES,
+    CatchUp,
+    Drop,
+    DropStream,
+    Entail,
+    Entry,
+    Events,
+    Facts,
+    Finish,
+    Micros,
+    Pause,
+    Register,
+    Resume,
+    SetStream,
+    Tick,
 )  # fmt: skip
 
 HAS_LATE = 1

@@ -6,6 +6,7 @@ from typing import Literal
 
 from engine.entries import Pause, Register, Resume
 from pipeline.catalogue import Registration
+from pipeline.sharing import recorded
 from server.compiled import Shape, shape
 from server.problems import Fault, Problem, bad_request
 from server.progress import reached
@@ -17,6 +18,7 @@ def switch(service: Service, offset: int, name: str, state: Literal["paused", "r
     known = service.log.catalogue.queries[name]
     if state == "running":
         return Resume(offset, known.registered, name)
+    _in_one_bucket(service, name)
     if known.lead is None:
         return Pause(offset, known.registered, name, _held(service, known, "paused"))
     if known.lead != known.registered:
@@ -27,6 +29,8 @@ def switch(service: Service, offset: int, name: str, state: Literal["paused", "r
 def registration(service: Service, offset: int, wish: Register, start: str | int) -> Register:
     """The entry that registers a query which reads from `start`. In the log's committer. Raises: Fault 400, 409."""
     reads_from, own, standing = _start(service, offset, wish.name, start), shape(wish.text), _standing(service)
+    if reads_from is not None:
+        _in_one_bucket(service, wish.name)
     ahead = [query for query in standing if query.lead is not None and shape(query.text).into in reached(own.streams, _rules(standing))]
     leads = {query.lead for query in ahead if query.lead is not None}
     if not leads:
@@ -42,6 +46,14 @@ def registration(service: Service, offset: int, wish: Register, start: str | int
 def _with(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
     bounds = wish.max_derivations, wish.max_goals, wish.max_state_bytes
     return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
+
+
+def _in_one_bucket(service: Service, name: str) -> None:
+    """What is behind reads all events, which no bucket has where there are several."""
+    buckets = recorded(service.settings.data) or 1
+    if buckets > 1:
+        detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
+        raise conflict("several-buckets", detail, name)
 
 
 def _start(service: Service, offset: int, name: str, start: str | int) -> int | None:

@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from engine.entries import Block, CatchUp, Drop, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume
+from engine.errors import OneBucketOnly
+from engine.routing import Share
 from engine.run import Engine
 from epsparql.terms import Iri, Literal
 from tests.oracle import Occurrence
@@ -67,7 +69,7 @@ class Log:
 
     def run(self, random: Random | None = None) -> list[Outcome]:
         """What an engine makes of the log, in blocks of random length; at random it is saved and restored."""
-        engine, outcomes, at = Engine(self.read), list[Outcome](), 0
+        engine, outcomes, at = Engine(past=self.read), list[Outcome](), 0
         while at < len(self.parts):
             n = len(self.parts) if random is None else random.randrange(1, 12)
             if random is not None and random.random() < 0.3:
@@ -289,3 +291,11 @@ def test_dropped_while_it_is_behind() -> None:
     log.feed(random, 2000, 2010)
     log.run(random)
     check(log, random, ["other"])
+
+
+def test_what_is_behind_reads_all_events_so_there_is_one_bucket() -> None:
+    log = Log()
+    log.feed(Random(13), 10, 20)
+    log.add(Register(0, "q", SEQ, reads_from=0))
+    with pytest.raises(OneBucketOnly, match="--buckets 1"):
+        Engine(Share(0, 2)).feed(block(log.parts))

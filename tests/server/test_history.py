@@ -176,3 +176,12 @@ def test_a_pause_survives_a_restart(tmp_path: Path) -> None:
         assert len(expected) == 15
         assert [each.id for each in client.solutions("q")] == expected
         assert [each.id for each in client.solutions("past")] == expected
+
+
+def test_with_several_buckets_it_is_refused_and_said_how_it_is_not(tmp_path: Path) -> None:
+    with serving(tmp_path, buckets=2) as url:
+        client = Client(url)
+        client.register("q", values("default"))
+        send(client, "default", range(1, 3))
+        assert refused(lambda: client.pause("q")) == (409, "several-buckets")
+        assert refused(lambda: client.register("past", values("default"), start="beginning")) == (409, "several-buckets")
