@@ -35,7 +35,7 @@ class Entailment:
         known: dict[Term, tuple[Triple, ...]] = {}
         if before is not None and touched and TYPE not in touched:  # whatever types something entails what rdf:type does
             known = {p: found for p, found in before.of_predicate.items() if p not in touched}
-        properties = {*schema.predicates, *schema.subjects, *schema.objects}
+        properties = schema.speaking()
         found = known | {p: tuple(entailed((SUBJECT, p, OBJECT), schema)) for p in properties - known.keys()}
         self.of_predicate = {p: found[p] for p in sorted(found, key=str)}
         self.typing = (TYPE, *(p for p in self.of_predicate if TYPE in schema.predicates.get(p)))

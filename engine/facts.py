@@ -15,7 +15,9 @@ from epsparql.terms import Term, Variable
 class FactIndex:
     """Background triples, each with the graph that it lies in, None for none."""
 
-    def __init__(self, quads: Iterable[Quad] = ()) -> None:
+    def __init__(self, quads: Iterable[Quad] = (), owl: bool = False) -> None:
+        """`owl`: what the schema says in OWL's words counts for streams too."""
+        self._owl = owl
         self._by_predicate: dict[Term, list[Quad]] = {}
         for quad in dict.fromkeys(quads):
             self._by_predicate.setdefault(quad[1], []).append(quad)
@@ -26,7 +28,7 @@ class FactIndex:
 
     @cached_property
     def schema(self) -> Schema[Term]:
-        return schema_of(self)
+        return schema_of(self, self._owl)
 
     @cached_property
     def entailment(self) -> Entailment:

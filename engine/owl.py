@@ -1,21 +1,25 @@
 """OWL 2 RL: what follows from the background beyond RDFS, which is left to the closure. The rules are those of the package `reasonable`.
 
 What holds of everything there is (that it is an owl:Thing, that it is the same as itself) is left out. What is entailed lies in no graph.
+For triples of streams the schema says some of it again, in words that schema.py reads: inverses both ways, a symmetric property as its own inverse,
+and the domain that a restriction amounts to (someValuesFrom, where the property's range is known to be of the class asked for).
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from engine.quads import Quad
+from engine.schema import RDFS
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
 
 if TYPE_CHECKING:
     from rdflib.term import Node  # imported where it is asked for, as the reasoner is: they are large
 
 OWL = "http://www.w3.org/2002/07/owl#"
-_COUNTED = {Iri(OWL + name) for name in ("cardinality", "maxCardinality", "maxQualifiedCardinality", "minCardinality", "qualifiedCardinality")}
-"""Properties whose values the rules read; all other literals and blank nodes are only compared, and go through the reasoner by number."""
+_INVERSE = OWL + "inverseOf"
+Triple = tuple[Term, Term, Term]
 _NUMBERED = "urn:epsparql:term:"
+"""Literals and blank nodes, which the rules only compare, go through the reasoner as IRIs: it would bring some into another form."""
 
 
 class Reasoner(Protocol):
@@ -25,7 +29,6 @@ class Reasoner(Protocol):
 
 def with_owl(facts: Iterable[Quad]) -> list[Quad]:
     """The facts, and then what OWL 2 RL entails that is not among them, in an order that is the same on every run."""
-    from rdflib.term import Literal as PlainLiteral
     from rdflib.term import URIRef
 
     given = list(facts)
@@ -44,23 +47,39 @@ def with_owl(facts: Iterable[Quad]) -> list[Quad]:
                     numbers[term] = known
                 return known
 
-    def counted(predicate: Term, value: Term) -> "Node | None":
-        """A value that the rules read."""
-        if predicate in _COUNTED and isinstance(value, Literal):
-            return PlainLiteral(value.lexical, datatype=URIRef(value.datatype))
-        return None
-
     reasoner = _reasoner()
-    reasoner.from_graph([(named(s), named(p), counted(p, o) or named(o)) for s, p, o, _ in given])
+    reasoner.from_graph([(named(s), named(p), named(o)) for s, p, o, _ in given])
     known = {quad[:3] for quad in given}
-    found: set[tuple[Term, Term, Term]] = set()
+    found: set[Triple] = set()
     for triple in reasoner.reason():
-        if any(isinstance(part, PlainLiteral) for part in triple):
-            continue  # one of those that were given to be counted
         s, p, o = (numbered.get(str(part)) or Iri(str(part)) for part in triple)
         if not isinstance(s, Literal) and isinstance(p, Iri) and (s, p, o) not in known and not _idle(s, p, o):
             found.add((s, p, o))
+    found |= _for_streams(known | found) - known
     return [*given, *((s, p, o, None) for s, p, o in sorted(found, key=str))]
+
+
+def _for_streams(facts: set[Triple]) -> set[Triple]:
+    """What the facts say of properties, in the words of a schema."""
+    by_predicate: dict[Term, list[Triple]] = {}
+    for triple in facts:
+        by_predicate.setdefault(triple[1], []).append(triple)
+    stated = {name: by_predicate.get(Iri(name), []) for name in (_INVERSE, RDF + "type", OWL + "someValuesFrom", OWL + "onProperty", RDFS + "range")}
+    found: set[Triple] = {(o, Iri(_INVERSE), s) for s, _, o in stated[_INVERSE]}
+    for equivalent, below in (("equivalentClass", "subClassOf"), ("equivalentProperty", "subPropertyOf")):
+        pairs = {(s, o) for s, _, o in by_predicate.get(Iri(OWL + equivalent), ())}
+        found |= {(one, Iri(RDFS + below), other) for s, o in pairs for one, other in ((s, o), (o, s))}
+    found |= {(s, Iri(_INVERSE), s) for s, _, o in stated[RDF + "type"] if o == Iri(OWL + "SymmetricProperty")}
+    above = {(s, o) for s, _, o in by_predicate.get(Iri(RDFS + "subClassOf"), ())}
+    ranges = {(s, o) for s, _, o in stated[RDFS + "range"]}
+    properties: dict[Term, list[Term]] = {}
+    for s, _, o in stated[OWL + "onProperty"]:
+        properties.setdefault(s, []).append(o)
+    for restriction, _, kind in stated[OWL + "someValuesFrom"]:
+        for property_ in properties.get(restriction, ()):
+            if kind == Iri(OWL + "Thing") or any(p == property_ and (of == kind or (of, kind) in above) for p, of in ranges):
+                found.add((property_, Iri(RDFS + "domain"), restriction))
+    return found
 
 
 def _idle(s: Term, p: Iri, o: Term) -> bool:

@@ -598,7 +598,9 @@ def registration(values: dict[str, Any]) -> Register:
 
 def known_from(facts: Iterable[Quad], entailment: str = RDFS) -> FactIndex:
     """The background and what follows from it."""
-    return FactIndex(closure(facts if entailment == RDFS else with_owl(facts)))
+    if entailment == RDFS:
+        return FactIndex(closure(facts))
+    return FactIndex(closure(with_owl(facts)), owl=True)
 
 
 def triples_of(ntriples: str) -> list[tuple[Term, Term, Term]]:

@@ -10,12 +10,13 @@ from epsparql.terms import RDF, Iri, Literal, Term
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 VOCABULARY = (
     Iri(RDF + "type"), Iri(RDF + "Property"), Iri(RDFS + "domain"), Iri(RDFS + "range"), Iri(RDFS + "subClassOf"), Iri(RDFS + "subPropertyOf"),
+    Iri("http://www.w3.org/2002/07/owl#inverseOf"),
 )  # fmt: skip
-TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY = range(6)
+TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE = range(7)
 
 Triple = tuple[Term, Term, Term]
 Statement = tuple[Node, int, Node]
-"""Subject, relation (DOMAIN to SUBPROPERTY), object."""
+"""Subject, relation (DOMAIN to SUBPROPERTY; INVERSE where OWL counts), object."""
 
 
 class Schema(Generic[Node]):
@@ -29,6 +30,7 @@ class Schema(Generic[Node]):
         """Only a property can stand as a predicate: an IRI."""
         stated = _by_relation(statements)
         self._is_property = is_property
+        self.inverses = linked(stated[INVERSE])
         self._hold(Hierarchy(stated[SUBCLASS]), Hierarchy(stated[SUBPROPERTY]), linked(stated[DOMAIN]), linked(stated[RANGE]))
 
     def _hold(self, classes: Hierarchy[Node], properties: Hierarchy[Node], domains: Closed[Node], ranges: Closed[Node]) -> None:
@@ -41,6 +43,7 @@ class Schema(Generic[Node]):
         """The schema with other statements, as a set: one that several graphs state is removed when the last of them has lost it."""
         more, fewer = _by_relation(added), _by_relation(removed)
         found: Schema[Node] = Schema((), self._is_property)
+        found.inverses = relinked(self.inverses, more[INVERSE], fewer[INVERSE])
         found._hold(
             self.classes.changed(more[SUBCLASS], fewer[SUBCLASS]),
             self.properties.changed(more[SUBPROPERTY], fewer[SUBPROPERTY]),
@@ -54,7 +57,7 @@ class Schema(Generic[Node]):
         """What it was made of, but for reflexive statements."""
         yield from ((node, SUBCLASS, above) for node, above in self.classes.links)
         yield from ((node, SUBPROPERTY, above) for node, above in self.properties.links)
-        for relation, stated in ((DOMAIN, self._domains), (RANGE, self._ranges)):
+        for relation, stated in ((DOMAIN, self._domains), (RANGE, self._ranges), (INVERSE, self.inverses)):
             yield from ((node, relation, kind) for node, kinds in stated.items() for kind in kinds)
 
     def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
@@ -64,11 +67,19 @@ class Schema(Generic[Node]):
         for mine, others in ((self._domains, other._domains), (self._ranges, other._ranges)):
             stated = {*differing(mine, others), *_of_classes(mine, classes), *_of_classes(others, classes)}
             properties |= stated | self.properties.all_below(stated) | other.properties.all_below(stated)
+        if properties or self.inverses != other.inverses:  # what is entailed of an inverse is entailed of the property itself
+            for schema in (self, other):
+                if schema.inverses:
+                    properties.update(schema.speaking())
         return classes, properties
+
+    def speaking(self) -> set[Node]:
+        """The properties whose triples entail something."""
+        return {*self.predicates, *self.subjects, *self.objects, *self.inverses}
 
     def speaks_of(self, predicate: Node) -> bool:
         """Whether a triple entails something by its predicate."""
-        return predicate in self.predicates or predicate in self.subjects or predicate in self.objects
+        return predicate in self.predicates or predicate in self.subjects or predicate in self.objects or predicate in self.inverses
 
     def knows(self, subject: Node, relation: int, value: Node) -> bool:
         """Whether a statement of the schema's vocabulary adds nothing to it."""
@@ -118,7 +129,7 @@ class Types(Generic[Node]):
 
 
 def _by_relation(statements: Iterable[Statement[Node]]) -> dict[int, list[tuple[Node, Node]]]:
-    found: dict[int, list[tuple[Node, Node]]] = {relation: [] for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY)}
+    found: dict[int, list[tuple[Node, Node]]] = {relation: [] for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE)}
     for subject, relation, value in statements:
         found[relation].append((subject, value))
     return found
@@ -129,15 +140,15 @@ def _of_classes(stated: Closed[Node], classes: set[Node]) -> Iterator[Node]:
     return (node for node, types in stated.items() if not classes.isdisjoint(types))
 
 
-def statements_of(facts: Iterable[Quad]) -> Iterator[Statement[Term]]:
-    """What of facts is a schema's."""
-    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY)}
+def statements_of(facts: Iterable[Quad], owl: bool = False) -> Iterator[Statement[Term]]:
+    """What of facts is a schema's; with `owl` properties may have inverses."""
+    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *((INVERSE,) if owl else ()))}
     return ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
 
 
-def schema_of(facts: Iterable[Quad]) -> Schema[Term]:
+def schema_of(facts: Iterable[Quad], owl: bool = False) -> Schema[Term]:
     """The schema that facts hold."""
-    return schema_stating(statements_of(facts))
+    return schema_stating(statements_of(facts, owl))
 
 
 def schema_stating(statements: Iterable[Statement[Term]]) -> Schema[Term]:
@@ -145,7 +156,7 @@ def schema_stating(statements: Iterable[Statement[Term]]) -> Schema[Term]:
 
 
 def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
-    """What a stream's triple entails by B's schema (rdfs2, 3, 7, 9), without itself."""
+    """What a stream's triple entails by B's schema (rdfs2, 3, 7, 9; prp-inv of OWL 2 RL), without itself."""
     found = {triple: None}
     pending = [triple]
     while pending:
@@ -162,5 +173,6 @@ def _given(triple: Triple, schema: Schema[Term]) -> Iterator[Triple]:
     yield from ((subject, kind, of) for of in schema.subjects.get(predicate))
     if not isinstance(object_, Literal):
         yield from ((object_, kind, of) for of in schema.objects.get(predicate))
+        yield from ((object_, other, subject) for other in schema.inverses.get(predicate, ()) if isinstance(other, Iri))
     if predicate == kind:
         yield from ((subject, kind, of) for of in schema.classes.get(object_))

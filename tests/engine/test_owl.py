@@ -1,0 +1,109 @@
+"""OWL 2 RL: what the background entails under it, and what streams do by rules with one premise of theirs."""
+
+import pytest
+
+from engine.entries import Entail, Facts
+from engine.run import Engine
+from tests.engine.test_run import Log
+from tests.feeds import EXAMPLE
+
+
+def ntriples(text: str) -> str:
+    """`s p o . ` with names of the example, of `owl:`, `rdfs:` or `a`."""
+    spaces = {"owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
+
+    def named(word: str) -> str:
+        prefix, colon, name = word.partition(":")
+        if word == "a":
+            return "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+        return word if word[0] in '"_' else f"<{spaces[prefix]}{name}>" if colon else f"<{EXAMPLE}{word}>"
+
+    lines = [line.split() for line in text.strip().split(" . ")]
+    return "".join(f"{named(s)} {named(p)} {named(o)} .\n" for s, p, o in lines)
+
+
+@pytest.fixture
+def log() -> Log:
+    found = Log(Engine())
+    found.put(Entail(0, "owl-rl"))
+    return found
+
+
+BACKGROUND = [
+    pytest.param("near a owl:SymmetricProperty . s near t", "t near s", id="symmetric"),
+    pytest.param("has owl:inverseOf in . s has t", "t in s", id="inverse"),
+    pytest.param("in a owl:TransitiveProperty . s in t . t in u", "s in u", id="transitive"),
+    pytest.param("K owl:equivalentClass L . s a L", "s a K", id="equivalent classes"),
+    pytest.param("p owl:equivalentProperty q . s q t", "s p t", id="equivalent properties"),
+    pytest.param("s owl:sameAs t . t p u", "s p u", id="the same"),
+    pytest.param("K owl:onProperty p . K owl:hasValue v . s a K", "s p v", id="a value of a class"),
+    pytest.param("K owl:onProperty p . K owl:hasValue v . s p v", "s a K", id="a class by a value"),
+    pytest.param("K owl:onProperty p . K owl:someValuesFrom L . s p t . t a L", "s a K", id="some values"),
+    pytest.param("K owl:onProperty p . K owl:allValuesFrom L . s a K . s p t", "t a L", id="all values"),
+    pytest.param("p a owl:FunctionalProperty . s p t . s p u", "t owl:sameAs u", id="functional"),
+]
+
+
+@pytest.mark.parametrize(("facts", "entailed"), BACKGROUND)
+def test_what_the_background_entails(log: Log, facts: str, entailed: str) -> None:
+    wanted = ntriples(entailed).strip().removesuffix(".")
+    log.put(Facts(0, "", ntriples(facts)))
+    log.register("asked", f"SELECT * WHERE {{ ?s :A ?a . {wanted} }}")
+    assert len(log.send("A@1")) == 1
+    plain = Log(Engine())
+    plain.put(Facts(0, "", ntriples(facts)))
+    plain.register("asked", f"SELECT * WHERE {{ ?s :A ?a . {wanted} }}")
+    assert plain.send("A@1") == [], "not without OWL"
+
+
+STREAMS = [
+    pytest.param("near a owl:SymmetricProperty", "?x :near :s", "near(t)@1", id="symmetric"),
+    pytest.param("has owl:inverseOf in", "?x :in :s", "has(t)@1", id="inverse"),
+    pytest.param("has owl:inverseOf in", "?x :has :s", "in(t)@1", id="inverse the other way"),
+    pytest.param("sub rdfs:subPropertyOf has . has owl:inverseOf in . in rdfs:subPropertyOf at", "?x :at :s", "sub(t)@1", id="inverse of what is above, and above it"),
+    pytest.param("has owl:inverseOf in . in rdfs:domain K", ":t a :K", "has(t)@1", id="the domain of an inverse"),
+    pytest.param("K owl:equivalentClass L . p rdfs:domain L", "?x a :K", "p(t)@1", id="equivalent classes"),
+    pytest.param("p owl:equivalentProperty q", "?x :q ?y", "p(t)@1", id="equivalent properties"),
+    pytest.param("K owl:onProperty p . K owl:someValuesFrom owl:Thing", "?x a :K", "p(t)@1", id="some values of any kind"),
+    pytest.param("K owl:onProperty p . K owl:someValuesFrom L . p rdfs:range M . M rdfs:subClassOf L", "?x a :K", "p(t)@1", id="some values by the range"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "pattern", "feed"), STREAMS)
+def test_what_streams_entail(log: Log, facts: str, pattern: str, feed: str) -> None:
+    log.register("before", f"SELECT * WHERE {{ {pattern} }}")
+    log.put(Facts(0, "", ntriples(facts)))
+    log.register("after", f"SELECT * WHERE {{ {pattern} }}")
+    log.engine = Engine.restore(log.engine.snapshot())
+    assert sorted(row[0] for row in log.send(feed)) == ["after", "before"]
+
+
+def test_a_regime_can_change_while_queries_run() -> None:
+    log = Log(Engine())
+    log.put(Facts(0, "", ntriples("near a owl:SymmetricProperty")))
+    log.register("near", "SELECT * WHERE { ?x :near :s }")
+    assert log.send("near(t)@1") == []
+    log.put(Entail(0, "owl-rl"))
+    assert len(log.send("near(t)@2")) == 1
+    log.put(Entail(0, "rdfs"))
+    assert log.send("near(t)@3") == []
+
+
+def test_literals_and_blank_nodes_come_through_unchanged(log: Log) -> None:
+    log.put(
+        Facts(
+            0,
+            "",
+            '_:b <urn:p> "01"^^<http://www.w3.org/2001/XMLSchema#integer> .\n<urn:p> <http://www.w3.org/2002/07/owl#equivalentProperty> <urn:q> .\n',
+        )
+    )
+    log.register("asked", "SELECT ?v WHERE { ?s :A ?a . ?b <urn:q> ?v }")
+    known = {(str(s), str(o)) for s, p, o, _ in log.engine.known if str(p) == "<urn:q>" and str(s).startswith("_:")}
+    assert known == {("_:b", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>')}
+    assert len(log.send("A@1")) == 1
+
+
+def test_a_property_that_has_a_literal_has_no_inverse_triple(log: Log) -> None:
+    log.put(Facts(0, "", ntriples("has owl:inverseOf in")))
+    log.register("asked", "SELECT * WHERE { ?x :in ?y }")
+    assert log.send('has("5")@1') == []
