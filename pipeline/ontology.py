@@ -55,7 +55,7 @@ def syntax_of(path: Path) -> str:
 
 
 def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
-    """The graphs of a body; `name` is the graph of triples in none, and the base of relative IRIs. Raises: FormatError.
+    """The graphs of a body; `name` is the graph of triples in none, and the base of relative IRIs. An empty body is that graph, empty. Raises: FormatError.
 
     Blank nodes are named after the body, so that they are the same whenever it is read, and no other's.
     """
@@ -68,7 +68,7 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
         graph = name if isinstance(quad.graph_name, ox.DefaultGraph) else term_text(quad.graph_name, labels, body)
         terms = (term_text(term, labels, body) for term in (quad.subject, quad.predicate, quad.object))
         graphs[graph.removeprefix("<").removesuffix(">")][" ".join(terms) + " .\n"] = None
-    return {graph: "".join(lines) for graph, lines in graphs.items()}
+    return {graph: "".join(lines) for graph, lines in graphs.items()} or {name: ""}
 
 
 def read_graph(body: bytes, media_type: str, name: str) -> str:

@@ -1,0 +1,137 @@
+"""`--background` and `--entailment`: of serve, which keeps them over restarts, and of replay."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.entries import Register
+from pipeline.catalogue import Graph
+from pipeline.log import LogWriter
+from server.cli import main
+from server.knowledge import Knowledge
+from server.loading import load
+from server.serve import clock
+from server.settings import Settings, SettingsError
+from server.sources import SourceFault
+
+EX = "http://example.org/"
+LINE = f"<{EX}s> <{EX}in> <{EX}hall> ."
+EVENT = f'{{"s":"<{EX}s>","p":"<{EX}value>","o":"<{EX}t>","at":"2026-01-01T00:00:01Z"}}\n'
+FILES = {
+    "a.ttl": f"@prefix : <{EX}> . :s :in :hall .",
+    "b.rdf": f'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="{EX}">'
+    f'<rdf:Description rdf:about="{EX}s"><e:in rdf:resource="{EX}hall"/></rdf:Description></rdf:RDF>',
+    "c.nt": LINE,
+    "d.trig": f"<{EX}g> {{ {LINE} }}",
+    "e.nq": LINE[:-1] + f"<{EX}g> .",
+    "f.jsonld": f'{{"@id":"{EX}s","{EX}in":{{"@id":"{EX}hall"}}}}',
+}
+
+
+def started(data: Path, *background: str, entailment: str = "rdfs") -> tuple[int, dict[str, list[str]], str]:
+    """The log's end, the graphs and the regime after a start with these."""
+    with LogWriter(data, clock) as log:
+        load(Settings(data=data, background=background, entailment=entailment), log)
+        knowledge = Knowledge(log)
+        graphs = {name: list(knowledge.lines(graph)) for name, graph in log.catalogue.graphs.items()}
+        knowledge.close()
+        return log.head(), graphs, log.catalogue.entailment
+
+
+def test_a_start_brings_graphs_into_the_log_once(tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text(FILES["a.ttl"])
+    (tmp_path / "b.ttl").write_text("[] <urn:p> [] .")
+    data, files = tmp_path / "data", (str(tmp_path / "a.ttl"), f"{EX}g={tmp_path / 'b.ttl'}")
+    first = started(data, *files)
+    assert first[0] == 2
+    assert (first[1][""], len(first[1][f"{EX}g"]), first[2]) == ([LINE], 1, "rdfs")
+    assert started(data, *files) == first, "a restart finds what it wants"
+    (tmp_path / "b.ttl").write_text("<urn:a> <urn:p> <urn:b> .")
+    head, graphs, regime = started(data, *files, entailment="owl-rl")
+    assert (head, graphs, regime) == (4, {"": [LINE], f"{EX}g": ["<urn:a> <urn:p> <urn:b> ."]}, "owl-rl")
+    assert started(data)[1] == graphs, "what is not named stays"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_syntax_is_read_by_its_suffix(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(FILES[name])
+    head, graphs, _ = started(tmp_path / "data", str(tmp_path / name))
+    assert (head, [*graphs.values()]) == (1, [[LINE]])
+
+
+def test_files_of_one_graph_are_together(tmp_path: Path) -> None:
+    for name in ("a.ttl", "c.nt", "f.jsonld"):
+        (tmp_path / name).write_text(FILES[name].replace("hall", name[0]))
+    _, graphs, _ = started(tmp_path / "data", *(f"urn:g={tmp_path / name}" for name in ("a.ttl", "c.nt", "f.jsonld")))
+    assert graphs == {"urn:g": [LINE.replace("hall", letter) for letter in "acf"]}
+
+
+@pytest.mark.parametrize(
+    ("argument", "text", "message"),
+    [
+        ("{}/x.ttl", "<urn:a> <urn:b>\n<urn:c>", r"x.ttl:2:8: "),
+        ("{}/x.txt", "", "no format of background is known by the suffix '.txt'"),
+        ("no iri={}/x.ttl", "", "'no iri' cannot name a graph"),
+        ("{}/none.ttl", "", "No such file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_changes_nothing(tmp_path: Path, argument: str, text: str, message: str) -> None:
+    for name in ("x.ttl", "x.txt"):
+        (tmp_path / name).write_text(text)
+    with LogWriter(tmp_path / "data", clock) as log:
+        with pytest.raises(SourceFault, match=message):
+            load(Settings(data=tmp_path / "data", background=(argument.format(tmp_path),), entailment="owl-rl"), log)
+        assert log.head() == 0
+
+
+def test_a_background_under_which_a_rule_would_deny_itself_is_no_start(tmp_path: Path) -> None:
+    rule = f"PREFIX : <{EX}> CONSTRUCT {{ ?s :A ?a }} WHERE {{ {{ ?s :C ?a FILTER NOT EXISTS {{ ?s :A ?z }} }} SEQ {{ ?s :B ?b }} }}"
+    (tmp_path / "a.ttl").write_text(f"<{EX}s> <{EX}B> <{EX}o> .")
+    with LogWriter(tmp_path / "data", clock) as log:
+        log.append(lambda offset: Register(offset, "rule", rule))
+        with pytest.raises(SettingsError, match="a rule would feed itself through a negative part"):
+            load(Settings(data=tmp_path / "data", background=(str(tmp_path / "a.ttl"),)), log)
+        assert log.catalogue.graphs == {}
+
+
+def test_the_server_tells_of_a_fault_and_does_not_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.ttl").write_text("<urn:a> .")
+    arguments = ["serve", "--port", "0", "--runner", "inprocess", "--data", str(tmp_path / "data"), "--background", str(tmp_path / "a.ttl")]
+    assert main(arguments) == 2
+    assert "a.ttl:1:9: " in capsys.readouterr().err
+
+
+class TestReplay:
+    @pytest.mark.parametrize("name", FILES)
+    def test_each_syntax(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+        assert self.replayed(tmp_path, name, FILES[name], "?s :in :hall") == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1
+
+    @pytest.mark.parametrize(("regime", "solutions"), [("rdfs", 0), ("owl-rl", 1)])
+    def test_a_regime(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], regime: str, solutions: int) -> None:
+        text = f"<{EX}value> <http://www.w3.org/2002/07/owl#inverseOf> <{EX}of> ."
+        assert self.replayed(tmp_path, "a.ttl", text, "?t :of ?s", "--entailment", regime) == 0
+        assert len(capsys.readouterr().out.splitlines()) == solutions
+
+    def test_a_fault(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert (
+            self.replayed(
+                tmp_path, "a.rdf", '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n<rdf:Description></rdf:RDF>', "?s :in :hall"
+            )
+            == 2
+        )
+        assert "a.rdf:2:20: " in capsys.readouterr().err
+
+    def replayed(self, folder: Path, name: str, background: str, pattern: str, *more: str) -> int:
+        (folder / "q.rq").write_text(f"PREFIX : <{EX}> SELECT * WHERE {{ ?s :value ?v . {pattern} }}")
+        (folder / "s.ndjson").write_text(EVENT)
+        (folder / name).write_text(background)
+        files = {"--query": "q.rq", "--stream": "s.ndjson", "--background": name}
+        return main(["replay", *(part for flag, file in files.items() for part in (flag, str(folder / file))), *more])
+
+
+def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text("")
+    with LogWriter(tmp_path / "data", clock) as log:
+        load(Settings(data=tmp_path / "data", background=(f"urn:g={tmp_path / 'a.ttl'}",)), log)
+        assert log.catalogue.graphs == {"urn:g": Graph("urn:g", (0,), 0)}
