@@ -1,4 +1,5 @@
-"""OWL 2 RL: what follows from the background beyond RDFS, which is left to the closure. The rules are those of the package `reasonable`.
+"""OWL 2 RL: what follows from the background beyond RDFS, which is left to the closure. The rules are those of the
+package `reasonable`, and of owl_rules.py, which has what it lacks.
 
 What holds of everything there is (that it is an owl:Thing, that it is the same as itself) is left out. What is entailed lies in no graph.
 For triples of streams the schema says some of it again, in words that schema.py reads: inverses both ways, a symmetric property as its own inverse,
@@ -8,16 +9,16 @@ and the domain that a restriction amounts to (someValuesFrom, where the property
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from engine.literals import parse_term
+from engine.owl_rules import OWL, SAME, THING, TYPE, Triple, beyond, by_predicate, is_literal
 from engine.quads import Quad
 from engine.schema import RDFS
-from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
+from epsparql.terms import Term
 
 if TYPE_CHECKING:
     from rdflib.term import Node  # imported where it is asked for, as the reasoner is: they are large
 
-OWL = "http://www.w3.org/2002/07/owl#"
-_INVERSE = OWL + "inverseOf"
-Triple = tuple[Term, Term, Term]
+_INVERSE, _NOTHING = OWL + "inverseOf", f"<{OWL}Nothing>"
 _NUMBERED = "urn:epsparql:term:"
 """Literals and blank nodes, which the rules only compare, go through the reasoner as IRIs: it would bring some into another form."""
 
@@ -29,64 +30,60 @@ class Reasoner(Protocol):
 
 def with_owl(facts: Iterable[Quad]) -> list[Quad]:
     """The facts, and then what OWL 2 RL entails that is not among them, in an order that is the same on every run."""
+    given = list(facts)
+    terms: dict[str, Term] = {str(term): term for quad in given for term in quad[:3]}
+    known = {(str(s), str(p), str(o)) for s, p, o, _ in given}
+    found = _reasoned(known)
+    while more := beyond(found) - found:  # rare: few ontologies have what these rules are about
+        found = _reasoned(found | more)
+    new = sorted((found | _for_streams(found)) - known)
+    terms |= {text: parse_term(text) for triple in new for text in triple if text not in terms}
+    return [*given, *((terms[s], terms[p], terms[o], None) for s, p, o in new)]
+
+
+def _reasoned(facts: set[Triple]) -> set[Triple]:
+    """The facts with what the reasoner makes of them."""
     from rdflib.term import URIRef
 
-    given = list(facts)
-    numbered: dict[str, Term] = {}
-    numbers: dict[Term, Node] = {}
-
-    def named(term: Term) -> "Node":
-        match term:
-            case Iri():
-                return URIRef(term.value)
-            case BlankNode() | Literal():
-                known = numbers.get(term)
-                if known is None:
-                    text = f"{_NUMBERED}{len(numbers)}"
-                    numbered[text], known = term, URIRef(text)
-                    numbers[term] = known
-                return known
-
+    nodes: dict[str, Node] = {}
+    texts: dict[str, str] = {}  # by IRI of the nodes
+    for text in {text for triple in facts for text in triple}:
+        iri = text[1:-1] if text.startswith("<") else f"{_NUMBERED}{len(nodes)}"
+        texts[iri], nodes[text] = text, URIRef(iri)
     reasoner = _reasoner()
-    reasoner.from_graph([(named(s), named(p), named(o)) for s, p, o, _ in given])
-    known = {quad[:3] for quad in given}
-    found: set[Triple] = set()
+    reasoner.from_graph([(nodes[s], nodes[p], nodes[o]) for s, p, o in facts])
+    found = set(facts)
     for triple in reasoner.reason():
-        s, p, o = (numbered.get(str(part)) or Iri(str(part)) for part in triple)
-        if not isinstance(s, Literal) and isinstance(p, Iri) and (s, p, o) not in known and not _idle(s, p, o):
+        s, p, o = (texts.get(str(part)) or f"<{part}>" for part in triple)
+        if not is_literal(s) and p.startswith("<") and not _idle(s, p, o):
             found.add((s, p, o))
-    found |= _for_streams(known | found) - known
-    return [*given, *((s, p, o, None) for s, p, o in sorted(found, key=str))]
+    return found
 
 
 def _for_streams(facts: set[Triple]) -> set[Triple]:
     """What the facts say of properties, in the words of a schema."""
-    by_predicate: dict[Term, list[Triple]] = {}
-    for triple in facts:
-        by_predicate.setdefault(triple[1], []).append(triple)
-    stated = {name: by_predicate.get(Iri(name), []) for name in (_INVERSE, RDF + "type", OWL + "someValuesFrom", OWL + "onProperty", RDFS + "range")}
-    found: set[Triple] = {(o, Iri(_INVERSE), s) for s, _, o in stated[_INVERSE]}
+    pairs = by_predicate(facts)
+
+    def stated(name: str) -> list[tuple[str, str]]:
+        return pairs.get(f"<{name}>", [])
+
+    found: set[Triple] = {(o, f"<{_INVERSE}>", s) for s, o in stated(_INVERSE)}
+    found |= {(s, f"<{_INVERSE}>", s) for s, o in pairs.get(TYPE, ()) if o == f"<{OWL}SymmetricProperty>"}
     for equivalent, below in (("equivalentClass", "subClassOf"), ("equivalentProperty", "subPropertyOf")):
-        pairs = {(s, o) for s, _, o in by_predicate.get(Iri(OWL + equivalent), ())}
-        found |= {(one, Iri(RDFS + below), other) for s, o in pairs for one, other in ((s, o), (o, s))}
-    found |= {(s, Iri(_INVERSE), s) for s, _, o in stated[RDF + "type"] if o == Iri(OWL + "SymmetricProperty")}
-    above = {(s, o) for s, _, o in by_predicate.get(Iri(RDFS + "subClassOf"), ())}
-    ranges = {(s, o) for s, _, o in stated[RDFS + "range"]}
-    properties: dict[Term, list[Term]] = {}
-    for s, _, o in stated[OWL + "onProperty"]:
-        properties.setdefault(s, []).append(o)
-    for restriction, _, kind in stated[OWL + "someValuesFrom"]:
-        for property_ in properties.get(restriction, ()):
-            if kind == Iri(OWL + "Thing") or any(p == property_ and (of == kind or (of, kind) in above) for p, of in ranges):
-                found.add((property_, Iri(RDFS + "domain"), restriction))
+        found |= {(one, f"<{RDFS}{below}>", other) for s, o in stated(OWL + equivalent) for one, other in ((s, o), (o, s))}
+    above, ranges = set(stated(RDFS + "subClassOf")), stated(RDFS + "range")
+    for restriction, kind in stated(OWL + "someValuesFrom"):
+        for each, property_ in stated(OWL + "onProperty"):
+            if each == restriction and (kind == THING or any(p == property_ and (of == kind or (of, kind) in above) for p, of in ranges)):
+                found.add((property_, f"<{RDFS}domain>", restriction))
     return found
 
 
-def _idle(s: Term, p: Iri, o: Term) -> bool:
+def _idle(s: str, p: str, o: str) -> bool:
     """Whether a triple only says what holds of everything."""
-    if p.value == OWL + "sameAs":
+    if p == SAME:
         return s == o
-    return (p.value == RDF + "type" and o == Iri(OWL + "Thing")) or s in (Iri(OWL + "Thing"), Iri(OWL + "Nothing"))
+    return (p == TYPE and o == THING) or s in (THING, _NOTHING)
 
 
 def _reasoner() -> Reasoner:

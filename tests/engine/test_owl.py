@@ -10,13 +10,17 @@ from tests.feeds import EXAMPLE
 
 def ntriples(text: str) -> str:
     """`s p o . ` with names of the example, of `owl:`, `rdfs:` or `a`."""
-    spaces = {"owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
+    spaces = {
+        "owl": "http://www.w3.org/2002/07/owl#",
+        "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+        "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    }
 
     def named(word: str) -> str:
-        prefix, colon, name = word.partition(":")
+        prefix, _, name = word.partition(":")
         if word == "a":
             return "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
-        return word if word[0] in '"_' else f"<{spaces[prefix]}{name}>" if colon else f"<{EXAMPLE}{word}>"
+        return word if word[0] in '"_' else f"<{spaces[prefix]}{name}>" if prefix in spaces else f"<{EXAMPLE}{word}>"
 
     lines = [line.split() for line in text.strip().split(" . ")]
     return "".join(f"{named(s)} {named(p)} {named(o)} .\n" for s, p, o in lines)
@@ -40,6 +44,19 @@ BACKGROUND = [
     pytest.param("K owl:onProperty p . K owl:hasValue v . s p v", "s a K", id="a class by a value"),
     pytest.param("K owl:onProperty p . K owl:someValuesFrom L . s p t . t a L", "s a K", id="some values"),
     pytest.param("K owl:onProperty p . K owl:allValuesFrom L . s a K . s p t", "t a L", id="all values"),
+    pytest.param(
+        "g owl:propertyChainAxiom _:1 . _:1 rdf:first p . _:1 rdf:rest _:2 . _:2 rdf:first q . _:2 rdf:rest rdf:nil . s p t . t q u",
+        "s g u",
+        id="a chain",
+    ),
+    pytest.param("K owl:hasKey _:1 . _:1 rdf:first p . _:1 rdf:rest rdf:nil . s a K . t a K . s p v . t p v . s q u", "t q u", id="a key"),
+    pytest.param("K owl:oneOf _:1 . _:1 rdf:first s . _:1 rdf:rest _:1", "s a K", id="an enumeration, which runs in a circle"),
+    pytest.param('K owl:maxCardinality "1" . K owl:onProperty p . s a K . s p t . s p u', "t owl:sameAs u", id="at most one"),
+    pytest.param(
+        'K owl:maxQualifiedCardinality "1" . K owl:onProperty p . K owl:onClass L . s a K . s p t . s p u . t a L . u a L',
+        "u owl:sameAs t",
+        id="at most one of a class",
+    ),
     pytest.param("p a owl:FunctionalProperty . s p t . s p u", "t owl:sameAs u", id="functional"),
 ]
 
