@@ -79,6 +79,7 @@ bench: $(RUN_STAMP)
 	$(BIN)/epsparql bench windows
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
+	$(BIN)/epsparql bench server
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff format .

@@ -39,6 +39,10 @@ class Child:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def stop(self) -> int:
         """End it in an orderly way; returns its exit code."""
         self._end()

@@ -28,6 +28,7 @@ _COUNTS = {
     "windows": 200_000,
     "reasoning": 100_000,
     "latency": 200,
+    "server": 600_000,
     "solve": 1_000_000,
     "spark": 1_000_000,
     "fuzz": 100_000,
@@ -367,6 +368,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import reasoning
 
             return reasoning.measure(n)
+        case "server":
+            from bench import server
+
+            return server.measure(n)
         case "latency":
             from bench import latency
 

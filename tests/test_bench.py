@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import calls, end_to_end, engine, goals, growth, queries, reasoning, threads
+from bench import calls, end_to_end, engine, goals, growth, queries, reasoning, server, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -129,3 +129,11 @@ def test_slope(power: int, found: float) -> None:
 
 def test_percentiles_are_measured_values() -> None:
     assert [percentile([3.0, 1.0, 2.0], percent) for percent in (1, 50, 99)] == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.slow
+def test_the_server_under_load() -> None:
+    """Each subscriber gets each solution once and in order, or the bench says so; how fast is not asked here."""
+    found = [json.loads(line) for line in server.measure(20_000)]
+    assert [each["workload"] for each in found] == ["subscribers", "stalled subscriber", "ingest ndjson", "ingest Arrow", "idle subscribers"]
+    assert all(each["rss_mb"] > 0 for each in found)

@@ -1,0 +1,62 @@
+"""A WebSocket subscriber that costs its process little: it upgrades a connection and hands on the payloads of the server's frames."""
+
+import asyncio
+import base64
+import os
+from collections.abc import Callable
+from typing import cast
+
+_TEXT = 1
+
+
+class Frames(asyncio.Protocol):
+    """`take` is called with each text frame; `ready` is set once the server has accepted. Nothing is ever sent back, not even to pings."""
+
+    def __init__(self, path: str, take: Callable[[bytes], None]) -> None:
+        self._path, self._take = path, take
+        self.ready, self.closed = asyncio.Event(), asyncio.Event()
+        self._buffer = bytearray()
+        self._open = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        key = base64.b64encode(os.urandom(16)).decode()
+        fields = ("Host: localhost", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13")
+        self._transport.write("\r\n".join((f"GET {self._path} HTTP/1.1", *fields, "", "")).encode())
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if not self._open:
+            head, end, _ = self._buffer.partition(b"\r\n\r\n")
+            if not end:
+                return
+            assert head.startswith(b"HTTP/1.1 101 "), bytes(head)
+            del self._buffer[: len(head) + 4]
+            self._open = True
+            self.ready.set()
+        self._frames()
+
+    def _frames(self) -> None:
+        buffer, at = self._buffer, 0
+        while len(buffer) - at >= 2:
+            length, begin = buffer[at + 1], at + 2
+            if length == 126:
+                length, begin = int.from_bytes(buffer[at + 2 : at + 4], "big"), at + 4
+            elif length == 127:
+                length, begin = int.from_bytes(buffer[at + 2 : at + 10], "big"), at + 10
+            if len(buffer) < begin + length or len(buffer) < begin:
+                break
+            if buffer[at] & 15 == _TEXT:
+                self._take(bytes(buffer[begin : begin + length]))
+            at = begin + length
+        del buffer[:at]
+
+    def pause(self) -> None:
+        """Read nothing more."""
+        self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+    def close(self) -> None:
+        self._transport.close()
