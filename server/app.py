@@ -1,8 +1,10 @@
 """The application: routes, faults, and its OpenAPI document."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
@@ -81,6 +83,24 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
     return app
 
 
+_PUBLIC = ("/livez", "/readyz")
+"""Asked for without a token."""
+
+
+def _complete(operation: dict[str, Any], *, public: bool) -> None:
+    """Add the problems that any such operation may answer with; FastAPI's own 422 for parameters is a 400 here."""
+    responses = operation["responses"]
+    if "HTTPValidationError" in json.dumps(responses.get("422", {})):
+        del responses["422"]
+    common = [] if public else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN]
+    if "parameters" in operation or "requestBody" in operation:
+        common.append(HTTPStatus.BAD_REQUEST)
+    if "requestBody" in operation:
+        common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
+    for status, response in problems.described(*common).items():
+        responses.setdefault(str(status), response)
+
+
 def document(app: FastAPI) -> dict[str, Any]:
     """FastAPI's OpenAPI document with the schemas that routes refer to by name."""
     if app.openapi_schema is None:
@@ -91,6 +111,11 @@ def document(app: FastAPI) -> dict[str, Any]:
             schemas |= described.pop("$defs", {})
             if "$ref" not in described:
                 schemas[model.__name__] = described
+        for path, operations in made["paths"].items():
+            for operation in operations.values():
+                _complete(operation, public=path in _PUBLIC)
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
         made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         made["security"] = [{"token": []}, {}]
         app.openapi_schema = made
