@@ -52,7 +52,7 @@ def _server() -> Iterator[Child]:
         yield child
 
 
-def _rss_mb(child: Child) -> float:
+def resident_mb(child: Child) -> float:
     """Of the server; 0 on systems without /proc."""
     try:
         return int(Path(f"/proc/{child.pid}/statm").read_text().split()[1]) * getpagesize() / 2**20
@@ -114,14 +114,14 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
     if stalled:
         deaf = await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None)
         deaf.pause()
-    before_mb, before_s = _rss_mb(child), _cpu_s(child)
+    before_mb, before_s = resident_mb(child), _cpu_s(child)
     began = time.perf_counter()
     lagged_s = await _send(child, frames, sent_at)
     took_s = time.perf_counter() - began
     expected = list(range(0, n, EACH))
     with suppress(TimeoutError):
         await asyncio.wait_for(complete.wait(), _SETTLE_S)
-    cpu_s, after_mb = _cpu_s(child) - before_s, _rss_mb(child)
+    cpu_s, after_mb = _cpu_s(child) - before_s, resident_mb(child)
     for subscriber in subscribers:
         subscriber.close()
     for mine in seen:
@@ -222,7 +222,7 @@ def _ingest(child: Child, media_type: str, rows: int, events: int) -> str:
         time.sleep(0.02)
     took_s = time.perf_counter() - began
     name = "ingest Arrow" if media_type == _ARROW else "ingest ndjson"
-    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(_cpu_s(child) - before_s, 1), "rss_mb": round(_rss_mb(child))}
+    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(_cpu_s(child) - before_s, 1), "rss_mb": round(resident_mb(child))}
     return line("server", workload=name, n=sent, body=rows, events_per_s=round(sent / took_s), **figures)
 
 
@@ -246,14 +246,14 @@ async def _idle(child: Child, count: int) -> str:
     client = Client(child.url)
     client.register("idle", _MARKED)
     client.send("default", _event(0, 0))
-    before_mb = _rss_mb(child)
+    before_mb = resident_mb(child)
     subscribers = [await _subscribe(child, "/queries/idle/feed", lambda _frame: None) for _ in range(count)]
     await asyncio.sleep(3)
-    rss_mb, before_s = _rss_mb(child), _cpu_s(child)
+    after_mb, before_s = resident_mb(child), _cpu_s(child)
     await asyncio.sleep(5)
     busy = (_cpu_s(child) - before_s) / 5
     for subscriber in subscribers:
         subscriber.close()
     return line(
-        "server", workload="idle subscribers", subscribers=count, rss_mb=round(rss_mb), grown_mb=round(rss_mb - before_mb), cores=round(busy, 3)
+        "server", workload="idle subscribers", subscribers=count, rss_mb=round(after_mb), grown_mb=round(after_mb - before_mb), cores=round(busy, 3)
     )

@@ -73,9 +73,9 @@ def _time(statements: list[Statement], text: bytes, timing: str | None) -> tuple
     values = {each.p: each.o for each in said.values()}
     if not values:
         return None, frozenset()
-    if len(said) > len(values):
-        name, value = next((each.p, each.o) for each in said.values() if values[each.p] != each.o)
-        raise FormatError("time", f"the message has two times by {name}", *place_of(text, _lexical(value)))
+    for each in said.values():
+        if values[each.p] != each.o:
+            raise FormatError("time", f"the message has two times by {each.p}", *place_of(text, _lexical(each.o)))
     instants = {name.strip("<>"): _instant(value, text) for name, value in values.items()}
     alone = frozenset(said) if timing is None else frozenset()
     if len(instants) == 1 and STARTS_AT not in instants and ENDS_AT not in instants:

@@ -32,6 +32,7 @@ _COUNTS = {
     "solve": 1_000_000,
     "spark": 1_000_000,
     "fuzz": 100_000,
+    "bodies": 50_000,
 }
 """What each bench takes, unless told otherwise."""
 
@@ -368,6 +369,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import reasoning
 
             return reasoning.measure(n)
+        case "bodies":
+            from bench import bodies
+
+            return bodies.measure(n)
         case "server":
             from bench import server
 

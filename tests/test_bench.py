@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import calls, end_to_end, engine, goals, growth, queries, reasoning, server, threads
+from bench import bodies, calls, end_to_end, engine, goals, growth, queries, reasoning, server, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -137,3 +137,12 @@ def test_the_server_under_load() -> None:
     found = [json.loads(line) for line in server.measure(20_000)]
     assert [each["workload"] for each in found] == ["subscribers", "stalled subscriber", "ingest ndjson", "ingest Arrow", "idle subscribers"]
     assert all(each["rss_mb"] > 0 for each in found)
+
+
+def test_mutated_bodies_are_taken_or_refused() -> None:
+    """The bench raises where an answer is neither, or a refused body left something behind."""
+    (line,) = bodies.measure(2_000)
+    found = json.loads(line)
+    assert {status for name in found["found"] for status in (name.rpartition(" ")[2],)} <= {"202", "400", "413", "415", "422"}
+    assert found["accepted"] > 0
+    assert found["grown_mb"] < 64

@@ -50,6 +50,10 @@ def test_blank_nodes_are_the_messages_own_and_the_same_again() -> None:
     assert parse(body, TURTLE + MESSAGES) == found
 
 
+def test_a_time_may_be_said_twice() -> None:
+    assert [each[4] for each in parse(f"<a:m> {AT} {TIME1} . <a:n> {AT} {TIME1} . {S} 1 .", TURTLE + MESSAGES)] == [AT1]
+
+
 def test_a_property_of_ones_own_stays_an_occurrence() -> None:
     body = f"<http://e/o> <http://e/resultTime> {TIME1} ; <http://e/p> 1 .\nMESSAGE\n{S} 2 ."
     found = listed(parse_body(body.encode(), TURTLE + MESSAGES, default=None, arrived=ARRIVED, timing="http://e/resultTime"))
