@@ -1,4 +1,7 @@
-"""The console: static files that Vite made of `console/` at the top of the project, and that travel with the server."""
+"""The console: static files that Vite made of `console/` at the top of the project, and that travel with the server.
+
+They ask for nothing that the policy on all answers (`server.requests`) forbids.
+"""
 
 import asyncio
 import hashlib
@@ -22,8 +25,6 @@ _TYPES = {
     ".woff2": "font/woff2",
 }
 _FILE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
-_POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_GUARDS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _FOR_EVER, _ASK = "public, max-age=31536000, immutable", "no-cache"
 
 
@@ -44,7 +45,7 @@ async def _answer(request: Request, file: str, kept: str) -> Response:
     if not _FILE.fullmatch(file) or path.suffix not in _TYPES or not path.is_file():
         raise Fault(Problem(HTTPStatus.NOT_FOUND, "not-found", f"the console has no file {file!r}; it starts at /"))
     body, tag = await asyncio.to_thread(_read, path)
-    headers = {**_GUARDS, "Cache-Control": kept, "ETag": tag}
+    headers = {"Cache-Control": kept, "ETag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(body, media_type=_TYPES[path.suffix], headers=headers)

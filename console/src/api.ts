@@ -1,5 +1,7 @@
 /** The server's HTTP interface, as openapi.yaml describes it; only what the console calls. */
 
+import type { Reasons } from "./reasons";
+
 export interface Problem {
   status: number;
   code: string;
@@ -154,7 +156,7 @@ export const api = {
   first: async (name: string) => (await request("GET", `${query(name)}/solutions?limit=1`, { headers: { Accept: "application/x-ndjson" } })).text(),
   events: (name: string, after: string | null, signal: AbortSignal) =>
     request("GET", `${query(name)}/events${after ? `?after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
-  why: (name: string, id: string) => json<unknown>("GET", `${query(name)}/solutions/${encodeURIComponent(id)}/why`),
+  why: (name: string, id: string) => json<Reasons>("GET", `${query(name)}/solutions/${encodeURIComponent(id)}/why`),
   streams: () => json<{ streams: StreamDocument[] }>("GET", "streams"),
   putStream: (name: string, settings: object) => json<StreamDocument>("PUT", stream(name), settings),
   finish: (name: string) => request("POST", `${stream(name)}/finish`),

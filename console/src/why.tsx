@@ -1,32 +1,18 @@
 /** One solution in full, and where it came from. */
 
 import { useEffect, useState } from "preact/hooks";
-import { justification, notServed, occurrences, shown } from "./behind";
 import { duration, fullTerm, interval, moment, prefixesOf } from "./format";
+import { type Derived, notServed, readable, type Reasons, reasons, type Step } from "./reasons";
 import { selected } from "./selection";
 import { millis } from "./solutions";
 import { tab } from "./tabs";
 
-type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
-type Answer = { kind: "asking" } | { kind: "found"; document: Json } | { kind: "not"; reason: string };
+const DEEPEST = 40;
 
-const DEEPEST = 8;
-const MOST = 200;
+type Answer = { kind: "asking" } | { kind: "found"; reasons: Reasons } | { kind: "not"; why: string };
 
 export function Why() {
   const row = selected.value;
-  const name = tab.value?.name;
-  const [answer, setAnswer] = useState<Answer>({ kind: "asking" });
-  useEffect(() => {
-    if (!row || !name) return;
-    let over = false;
-    setAnswer({ kind: "asking" });
-    justification(name, row.id).then(
-      (document) => !over && setAnswer({ kind: "found", document: document as Json }),
-      (error: unknown) => !over && setAnswer({ kind: "not", reason: reason(error) }),
-    );
-    return () => void (over = true);
-  }, [row?.id, name]);
   if (!row) return null;
   return (
     <aside class="why" aria-label="The chosen solution">
@@ -37,7 +23,7 @@ export function Why() {
           ×
         </button>
       </header>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="What it binds, and where it came from">
         <p class="figures">
           {interval(row.start, row.end)}
           <br />
@@ -62,56 +48,94 @@ export function Why() {
           </div>
         </dl>
         <h3>Where it came from</h3>
-        {answer.kind === "asking" && <p class="quiet">Looking in the log …</p>}
-        {answer.kind === "not" && <p class="quiet">{answer.reason}</p>}
-        {answer.kind === "found" && <Found document={answer.document} />}
+        <Origin id={row.id} />
       </div>
     </aside>
   );
 }
 
-/** The occurrences first, by which most questions are answered; all of the document below. */
-function Found({ document }: { document: Json }) {
-  const prefixes = prefixesOf(tab.value?.query ?? "");
-  return (
-    <>
-      <ul class="behind">
-        {occurrences(document).map((each) => (
-          <li key={[each.s, each.p, each.o, each.end].join(" ")}>
-            <span class="quiet figures">{each.end ? moment(millis(each.end)) : "always"}</span>
-            <br />
-            {shown(each.s, prefixes)} {shown(each.p, prefixes)} {shown(each.o, prefixes)}
-          </li>
-        ))}
-      </ul>
-      <details>
-        <summary>All that is known</summary>
-        <Tree value={document} depth={0} />
-      </details>
-    </>
-  );
+function Origin({ id }: { id: string }) {
+  const name = tab.value?.name;
+  const [answer, setAnswer] = useState<Answer>({ kind: "asking" });
+  useEffect(() => {
+    if (!name) return;
+    let over = false;
+    setAnswer({ kind: "asking" });
+    reasons(name, id).then(
+      (found) => !over && setAnswer({ kind: "found", reasons: found }),
+      (error: unknown) => !over && setAnswer({ kind: "not", why: told(error) }),
+    );
+    return () => void (over = true);
+  }, [id, name]);
+  if (answer.kind === "asking") return <p class="quiet">Looking in the log …</p>;
+  if (answer.kind === "not") return <p class="quiet">{answer.why}</p>;
+  return <Steps steps={answer.reasons.because} rules={answer.reasons.rules} depth={0} />;
 }
 
-function reason(error: unknown): string {
+function told(error: unknown): string {
   if (notServed(error)) return "This server does not tell where a solution came from.";
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Any document, as nested names and values. */
-function Tree({ value, depth }: { value: Json; depth: number }) {
-  if (value === null || typeof value !== "object") return <span class="leaf">{value === null ? "–" : String(value)}</span>;
-  const entries = Array.isArray(value) ? value.map((each): [string, Json] => ["", each]) : Object.entries(value);
-  if (!entries.length) return <span class="quiet">none</span>;
-  if (depth > DEEPEST) return <span class="quiet">…</span>;
+function Steps({ steps, rules, depth }: { steps: readonly Step[]; rules: readonly Derived[]; depth: number }) {
   return (
-    <ul class="tree">
-      {entries.slice(0, MOST).map(([name, each], k) => (
-        <li key={k}>
-          {name && <span class="quiet">{name.replaceAll("_", " ")} </span>}
-          <Tree value={each} depth={depth + 1} />
+    <ol class="steps">
+      {steps.map((step, k) => (
+        <li key={k} class={step.kind}>
+          <Because step={step} rules={rules} depth={depth} />
         </li>
       ))}
-      {entries.length > MOST && <li class="quiet">and {entries.length - MOST} more</li>}
-    </ul>
+    </ol>
   );
+}
+
+function Because({ step, rules, depth }: { step: Step; rules: readonly Derived[]; depth: number }) {
+  const prefixes = prefixesOf(tab.value?.query ?? "");
+  if (step.kind === "absent")
+    return (
+      <>
+        <span class="quiet">nothing for {step.operator ?? "this"}{step.until ? ` up to ${moment(millis(step.until))}` : ""}</span>
+        {step.patterns?.map((pattern) => (
+          <code key={pattern}>{readable(pattern, prefixes)}</code>
+        ))}
+      </>
+    );
+  if (step.kind === "members")
+    return (
+      <details>
+        <summary>{step.count} solutions of a group</summary>
+        {step.shown?.map((member, k) => (
+          <Steps key={k} steps={member.because} rules={rules} depth={depth + 1} />
+        ))}
+      </details>
+    );
+  const rule = depth < DEEPEST ? rules.find((each) => each.query === step.rule && each.id === step.solution) : undefined;
+  return (
+    <>
+      <span class="quiet figures">{when(step)}</span>
+      <code>{readable(step.triple ?? "", prefixes)}</code>
+      {rule && (
+        <details>
+          <summary>by the rule {rule.query}</summary>
+          <Steps steps={rule.because} rules={rules} depth={depth + 1} />
+        </details>
+      )}
+      {step.inferences && (
+        <details>
+          <summary>{step.inferences.length === 1 ? "an inference" : `${step.inferences.length} inferences`}</summary>
+          {step.inferences.map((each, k) => (
+            <p key={k} class="quiet">
+              {each.rule}: {each.premises.map((premise) => readable(premise, prefixes)).join(", ")}
+            </p>
+          ))}
+        </details>
+      )}
+    </>
+  );
+}
+
+function when(step: Step): string {
+  if (step.kind === "background") return "background";
+  const at = step.start && step.end ? interval(millis(step.start), millis(step.end)) : "";
+  return step.stream ? `${at} · ${step.stream}` : at;
 }

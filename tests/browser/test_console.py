@@ -190,3 +190,48 @@ def test_tokens(context: BrowserContext, tmp_path: Path) -> None:
         assert Client(url, "root").query("heat")["solutions"] > 0
         assert "root" not in page.evaluate("JSON.stringify(localStorage)")
         page.close()
+
+
+ONTOLOGY = """@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <http://example.org/> .
+:Freezer rdfs:subClassOf :Device . :Oven rdfs:subClassOf :Device . :cellar a :Freezer ."""
+
+
+def test_an_ontology_is_loaded_looked_into_and_dropped(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "devices.ttl"
+    file.write_text(ONTOLOGY)
+    page.get_by_role("button", name="Ontologies").click()
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("textbox", name="Name").fill("http://example.org/devices")
+    page.get_by_role("button", name="Load").click()
+    graph = page.get_by_role("button", name="http://example.org/devices", exact=True)
+    expect(page.locator(".graphs")).to_contain_text("3 triples")
+    graph.click()
+    page.get_by_text("Classes", exact=True).click()
+    expect(page.locator(".browse .tree").first).to_contain_text("Freezer")
+    page.get_by_role("searchbox").fill("oven")
+    expect(page.get_by_role("region", name="Triples of http://example.org/devices").locator("tr")).to_have_count(1)
+    file.write_text("this is no Turtle")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Load").click()
+    expect(page.get_by_role("alert")).to_contain_text("line")
+    page.get_by_role("button", name="Drop http://example.org/devices").click()
+    expect(graph).to_be_hidden()
+
+
+def test_where_a_solution_came_from(page: Page, client: Client) -> None:
+    work.run_example(page, "Blizzard")
+    work.played(page)
+    work.caught_up(page, client, "blizzard")
+    page.locator("tr[data-id]").first.click()
+    origin = page.get_by_role("complementary", name="The chosen solution")
+    if "/queries/{name}/solutions/{id}/why" not in client._json("GET", "/openapi.json")["paths"]:
+        expect(origin).to_contain_text("This server does not tell")
+        return
+    expect(origin.locator("li.derived").first).to_contain_text(":settling")
+    origin.get_by_text("by the rule settling-n").first.click()
+    expect(origin.locator("li.occurrence").first).to_contain_text(":wind_speed")
+    page.keyboard.press("Escape")
+    canvas = page.get_by_role("application").bounding_box()
+    assert canvas is not None
+    page.mouse.move(canvas["x"] + canvas["width"] * 0.6, canvas["y"] + 50)
+    expect(page.get_by_role("tooltip")).to_contain_text(":settling")

@@ -1,0 +1,67 @@
+/** Why a solution is one, as the server tells it: asked for once each. */
+
+import { api, Refused } from "./api";
+import { shortIri } from "./format";
+
+const KEPT = 200;
+
+/** See StepDocument of openapi.yaml: what is there depends on `kind`. */
+export interface Step {
+  kind: "occurrence" | "derived" | "background" | "absent" | "members";
+  triple?: string;
+  stream?: string;
+  graph?: string;
+  start?: string;
+  end?: string;
+  rule?: string;
+  solution?: string;
+  inferences?: { rule: string; premises: string[]; conclusion: string }[];
+  operator?: string;
+  patterns?: string[];
+  until?: string;
+  count?: number;
+  shown?: { start?: string; end?: string; because: Step[] }[];
+}
+
+export interface Derived {
+  query: string;
+  id: string;
+  because: Step[];
+}
+
+export interface Reasons extends Derived {
+  /** The solutions of rules that it rests on. */
+  rules: Derived[];
+}
+
+const known = new Map<string, Promise<Reasons>>();
+let served = true;
+
+/** Rejects with Refused. */
+export function reasons(name: string, id: string): Promise<Reasons> {
+  const key = `${name}\n${id}`;
+  let found = known.get(key);
+  if (!found) {
+    found = api.why(name, id);
+    known.set(key, found);
+    found.catch((error: unknown) => {
+      known.delete(key);
+      if (notServed(error)) served = false;
+    });
+    if (known.size > KEPT) known.delete(known.keys().next().value!);
+  }
+  return found;
+}
+
+/** Of a server that has no such route at all. */
+export const notServed = (error: unknown) => error instanceof Refused && error.problem.code === "not-found";
+
+/** Whether asking may help: a pointer that only passes by asks no second time where there is nothing. */
+export const asksInPassing = () => served;
+
+/** A statement in N-Triples, for the eye. */
+export const readable = (triple: string, prefixes: ReadonlyMap<string, string>): string =>
+  triple
+    .replace(/\s*\.$/, "")
+    .replace(/"((?:[^"\\]|\\.)*)"(\^\^<[^>]*>)?/g, (_, text: string, type?: string) => (type && /^[-+.\deE]+$/.test(text) ? text : `"${text}"`))
+    .replace(/<([^>]*)>/g, (_, iri: string) => shortIri(iri, prefixes));
