@@ -6,7 +6,7 @@ RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 
-.PHONY: demo serve test check fast slow bench warm lint format clean chromium console pictures
+.PHONY: demo serve test check fast slow bench chaos warm lint format clean chromium console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -80,6 +80,13 @@ bench: $(RUN_STAMP)
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
 	$(BIN)/epsparql bench server
+	$(BIN)/epsparql bench spark --n 200000
+	$(BIN)/epsparql bench spark
+
+# Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
+CHAOS ?= 50
+chaos: $(TEST_STAMP)
+	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/test_kill.py -k chaos -n 0
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff format .

@@ -8,9 +8,10 @@ from threading import Lock
 from typing import Protocol
 
 from engine.routing import Share
-from pipeline.hosting import MAX_ROWS, SNAPSHOT_WEIGHT, Advance, EngineHost
+from pipeline.hosting import MAX_ROWS, Advance, EngineHost
 from pipeline.log import LogReader
 from pipeline.merging import Merger
+from pipeline.sharing import SNAPSHOT_WEIGHT
 from pipeline.solutions import SolutionReader
 
 
@@ -85,14 +86,16 @@ def host_for(
     return Buckets(data_dir, buckets, snapshot_weight)
 
 
-_hosts: dict[tuple[Path, int], EngineHost | Buckets] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
+_hosts: dict[
+    tuple[Path, int, int], EngineHost | Buckets
+] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
 _hosts_lock = Lock()
 
 
-def host_of(data_dir: Path | str, buckets: int = 1) -> EngineHost | Buckets:
+def host_of(data_dir: Path | str, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> EngineHost | Buckets:
     """The process's host of a data directory: for runners whose tasks come and go."""
-    key = (Path(data_dir).resolve(), buckets)
+    key = (Path(data_dir).resolve(), buckets, snapshot_weight)
     with _hosts_lock:
         if key not in _hosts:
-            _hosts[key] = host_for(data_dir, buckets)
+            _hosts[key] = host_for(data_dir, buckets, snapshot_weight=snapshot_weight)
         return _hosts[key]

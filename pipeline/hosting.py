@@ -21,11 +21,9 @@ from engine.snapshot import apart, digest_of
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.report import Reporter
-from pipeline.sharing import name_of
+from pipeline.sharing import SNAPSHOT_WEIGHT, name_of
 
 MAX_ROWS = 50_000
-SNAPSHOT_WEIGHT = 1_000_000
-"""What may lie between two snapshots: rows, an entry counting as a hundred. About a second or two to read again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 from pipeline.buckets import Host, host_for
 from pipeline.errors import OutOfOrder
-from pipeline.hosting import MAX_ROWS, SNAPSHOT_WEIGHT, Advance
+from pipeline.hosting import MAX_ROWS, Advance
 from pipeline.log import LogReader
-from pipeline.sharing import settle
+from pipeline.sharing import SNAPSHOT_WEIGHT, settle
 from pipeline.solutions import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from threading import Condition
 
@@ -97,6 +98,10 @@ class LogReader:
             rows += max(frame.rows, frame.after - frame.first)
             position = frame.after
         return position
+
+    def rows(self, position: int, until: int) -> int:
+        """Rows of the frames that begin in [position, until), late ones too; no payload is read."""
+        return sum(frame.rows for frame in takewhile(lambda frame: frame.first < until, self._frames.frames(position)))
 
     def late(self, stream: str, after: int, limit: int) -> list[LateRow]:
         """Late rows of `stream` in entries at or after position `after`: whole entries, until there are at least `limit` rows."""

@@ -3,7 +3,6 @@
 It is no part of what must not be lost: it says as of which log position it is true, and is written anew while the log is read.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ import msgspec
 from engine.progress import Operator, Side, SideName
 from engine.run import Engine
 from engine.usage import Own, Usage
+from pipeline.batches import path_of, replace
 from pipeline.sharing import name_of, recorded
 
 _SHARE = 20
@@ -52,10 +52,7 @@ class Reporter:
         if engine.position == self._position or began < self._after:
             return
         with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
-            temporary.write_bytes(msgspec.json.encode(report_of(engine)))
-            temporary.replace(self._path)
+            replace(self._path, msgspec.json.encode(report_of(engine)))
         self._position, ended = engine.position, self._clock()
         self._after = ended + _SHARE * (ended - began)
 
@@ -77,10 +74,6 @@ def _read(data_dir: Path | str, name: str) -> Report | None:
     with suppress(FileNotFoundError, msgspec.DecodeError):
         return msgspec.json.decode(path_of(data_dir, name).read_bytes(), type=Report)
     return None
-
-
-def path_of(data_dir: Path | str, name: str) -> Path:
-    return Path(data_dir) / "reports" / f"{name}.json"
 
 
 def _together(reports: Sequence[Report]) -> Report:

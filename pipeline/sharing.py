@@ -7,6 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+SNAPSHOT_WEIGHT = 1_000_000
+"""What may lie between two snapshots: rows, an entry counting as a hundred. About a second or two to read again."""
 MOST_BUCKETS = 64
 MOST_BY_ITSELF = 4
 

@@ -30,14 +30,16 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from engine.entries import INSTANT, StateChange
+from pipeline.batches import Batch, tell_batch
 from pipeline.errors import Locked, SparkFailed
 from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, clear, configuration, java_home, spark_environment, spark_home
 from pipeline.log import LogReader, LogWriter
-from pipeline.sharing import cores, recorded, settle
+from pipeline.sharing import SNAPSHOT_WEIGHT, cores, recorded, settle
 from pipeline.solutions import SolutionWriter
 from pipeline.solve import solve
 
@@ -53,6 +55,7 @@ EAGER_POLLS, LAZY_POLL_S = 10, 0.01  # after two silent seconds
 LOCK_PATIENCE_S = 30.0  # a killed server's runner goes within seconds
 STOP_PATIENCE_S = 10.0
 ARCHIVE_PATIENCE_S = 180.0
+PROGRESS_S = 1.0
 
 SOLUTION_COLUMNS = "query string, registered long, entry long, start timestamp, end timestamp, values array<string>"
 PIECE_COLUMNS = "lo long, hi long, solutions binary, file string, changes string"
@@ -84,6 +87,7 @@ class Range(InputPartition):
 
     data: str
     buckets: int
+    snapshot_weight: int
     lo: int
     hi: int
 
@@ -93,6 +97,7 @@ class SolutionSource(DataSource):
     `maxRows` (rows of the log in one micro-batch), `buckets` (their number; default that of the data directory) and `form`: `solutions`
     (default) gives a row per solution; `pieces` a row per range with its solutions as one Arrow stream, which is what the server's sink
     takes: rows that pass through the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead.
+    `snapshotWeight` is what lies between two snapshots: rows, and an entry as a hundred.
     """
 
     @classmethod
@@ -117,6 +122,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.start = int(options.get("from", "0"))
         self.max_rows = int(options.get("maxrows", options.get("maxRows", str(BATCH_ROWS))))
         self.buckets = int(options.get("buckets", "0")) or recorded(self.data) or 1
+        self.snapshot_weight = int(options.get("snapshotweight", options.get("snapshotWeight", str(SNAPSHOT_WEIGHT))))
         self.pieces = options.get("form") == "pieces"
         self.spill = options.get("spill", "")
         self.last: int | None = None  # with trigger availableNow: where to end
@@ -163,14 +169,14 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One task: Spark gives a batch's tasks to any idle workers, and an engine is worth its worker's memory of it."""
-        return [Range(self.data, self.buckets, start["position"], end["position"])]
+        return [Range(self.data, self.buckets, self.snapshot_weight, start["position"], end["position"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The engine runs here, in the task. Worker processes outlive tasks, and with them the engines of `host_of`."""
         from pipeline.buckets import host_of  # the planning processes have no use for the engine and its second of import
 
         assert isinstance(partition, Range)
-        host = host_of(partition.data, partition.buckets)
+        host = host_of(partition.data, partition.buckets, partition.snapshot_weight)
         if self.pieces and host.unswept:  # the sink made the solutions before `lo` durable before this batch was planned
             host.sweep(partition.lo)
         for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS)):
@@ -268,15 +274,18 @@ class SolutionSink:
 
 
 def start_job(
-    spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, buckets: int = 1, max_rows: int = BATCH_ROWS, to_end: bool = False
-) -> StreamingQuery:
+    spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, buckets: int = 1, max_rows: int = BATCH_ROWS,
+    snapshot_weight: int = SNAPSHOT_WEIGHT, to_end: bool = False,
+) -> StreamingQuery:  # fmt: skip
     """The server's job over one data directory; with `to_end` it ends at the log's present head.
 
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
     options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
     writer = (
-        _load(spark, options | {"buckets": str(buckets)}).writeStream.foreachBatch(sink).option("checkpointLocation", str(sink.spill / "checkpoint"))
+        _load(spark, options | {"buckets": str(buckets), "snapshotWeight": str(snapshot_weight)})
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(sink.spill / "checkpoint"))
     )
     return (writer.trigger(availableNow=True) if to_end else writer).start()
 
@@ -380,8 +389,8 @@ def _end(gateway: Any, patience_s: float) -> None:
 class Runner:
     """The server's job in a process of its own, which lives as long as its standard input."""
 
-    def __init__(self, data: Path, master: str, buckets: int | None = None) -> None:
-        self._data, self._master, self._buckets = data, master, buckets
+    def __init__(self, data: Path, master: str, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+        self._data, self._master, self._buckets, self._snapshot_weight = data, master, buckets, snapshot_weight
         self._over = threading.Event()
         self._failure: str | None = None
 
@@ -408,8 +417,10 @@ class Runner:
     def _serve(self, writer: SolutionWriter, scratch: Path) -> None:
         sink = SolutionSink(writer, scratch, self._committed)
         with session(self._master, scratch, self._data / "spark.log") as spark:
-            query = start_job(spark, self._data, sink, writer.position, buckets=settle(self._data, self._buckets, cores()))
-            threading.Thread(target=self._watch, args=(query,), daemon=True).start()
+            buckets = settle(self._data, self._buckets, cores())
+            query = start_job(spark, self._data, sink, writer.position, buckets=buckets, snapshot_weight=self._snapshot_weight)
+            for follow in (self._watch, self._tell_batches):
+                threading.Thread(target=follow, args=(query,), daemon=True).start()
             self._say({"state": "ready", "position": writer.position})
             self._over.wait()
             sink.close()
@@ -447,6 +458,17 @@ class Runner:
                 self._failure = "the Spark job ended"
         self._over.set()
 
+    def _tell_batches(self, query: StreamingQuery) -> None:
+        """Once a second, what Spark says of its last batch."""
+        told = -1
+        with contextlib.closing(LogReader(self._data)) as log:
+            while not self._over.wait(PROGRESS_S):
+                with contextlib.suppress(PySparkException, Py4JError):  # the job is ending
+                    progress = query.lastProgress
+                    if progress is not None and progress.batchId != told:
+                        told = progress.batchId
+                        tell_batch(self._data, batch_of(progress, log))
+
     def _watch_parent(self) -> None:
         """Standard input ends with the parent, however that ends. Start-up and stop can hang in the JVM: then the process ends all the same, and the JVM with it."""
         with contextlib.suppress(OSError, ValueError):
@@ -460,6 +482,13 @@ class Runner:
         self._over.set()
 
 
+def batch_of(progress: StreamingQueryProgress, log: LogReader) -> Batch:
+    """Spark knows the range of a batch, the log what lies in it."""
+    source = progress.sources[0]
+    lo, hi = (json.loads(offset)["position"] for offset in (source.startOffset, source.endOffset))
+    return Batch(progress.batchId, hi - lo, log.rows(lo, hi), progress.batchDuration / 1000, max(log.head() - hi, 0))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m pipeline.spark", description="Runs the queries of a data directory on Spark until standard input ends."
@@ -467,8 +496,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, help="the server's data directory")
     parser.add_argument("--master", default="local[*,4]", help="Spark master (default %(default)s; the 4 lets a failed task be retried)")
     parser.add_argument("--buckets", type=int, help="engines that share the events; default that of the data directory")
+    parser.add_argument("--snapshot-weight", type=int, default=SNAPSHOT_WEIGHT, help="rows between two snapshots, an entry counting as a hundred")
     options = parser.parse_args(arguments)
-    return Runner(options.data, options.master, options.buckets).run()
+    return Runner(options.data, options.master, options.buckets, options.snapshot_weight).run()
 
 
 __all__ = ["SolutionSink", "SolutionSource", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job", "warm"]

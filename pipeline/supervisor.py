@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from pipeline.sharing import SNAPSHOT_WEIGHT
 from pipeline.solutions import SolutionReader
 
 HEARTBEAT_S = 20.0  # Spark ends workers that were idle for a minute, and an engine with them
@@ -31,8 +32,14 @@ class SparkRunner:
     """
 
     def __init__(
-        self, data_dir: Path | str, master: str = "local[*,4]", heartbeat: Callable[[], object] | None = None, buckets: int | None = None
+        self,
+        data_dir: Path | str,
+        master: str = "local[*,4]",
+        heartbeat: Callable[[], object] | None = None,
+        buckets: int | None = None,
+        snapshot_weight: int = SNAPSHOT_WEIGHT,
     ) -> None:
+        self._snapshot_weight = snapshot_weight
         self._data, self._master, self._heartbeat, self._buckets = Path(data_dir).absolute(), master, heartbeat, buckets
         self._log = self._data / "spark.log"
         self._callbacks: list[Callable[[int], None]] = []
@@ -144,6 +151,7 @@ class SparkRunner:
         root = str(Path(__file__).parent.parent)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
         command = [sys.executable, "-m", "pipeline.spark", "--data", str(self._data), "--master", self._master]
+        command += ["--snapshot-weight", str(self._snapshot_weight)]
         command += [] if self._buckets is None else ["--buckets", str(self._buckets)]
         # A session of its own: an interrupt from the terminal is the server's to handle. It ends with its standard input, however we end.
         return subprocess.Popen(

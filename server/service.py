@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from engine.entries import Micros
 from engine.warm import warm
+from pipeline.batches import Batch, read_batch
 from pipeline.catalogue import Registration, Stream
 from pipeline.catching import Catching
 from pipeline.inprocess import InProcessRunner
@@ -223,6 +224,10 @@ class Service:
     def overtaxed(self) -> bool:
         """Whether events have to wait for the runner."""
         return 0 < self.settings.max_lag < self.lag
+
+    def batch(self) -> Batch | None:
+        """Of the last micro-batch, if batches there are."""
+        return read_batch(self.settings.data) if self.settings.runner == "spark" else None
 
     def progress(self, registration: Registration) -> Progress | None:
         """Found once for all who follow the query."""

@@ -1,20 +1,23 @@
 """Processes killed with -9 while a log is fed: the solutions are those of a run that nothing disturbed, each once, and nothing is left behind.
 
-The moments are random, and the same on every run.
+The moments are random, and the same on every run; some are sought: while a snapshot is written, or while solutions are there and not yet published.
+EPSPARQL_CHAOS=N kills N times on Spark (`make chaos`).
 """
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
 
 import pytest
 
+from pipeline.frames import FrameReader, segment_path
 from pipeline.log import LogWriter
 from pipeline.solutions import Solution, SolutionReader, listed
 from pipeline.supervisor import SparkRunner
@@ -23,6 +26,9 @@ from tests.pipeline import spark_cases as cases
 pytestmark = pytest.mark.slow
 MASTER = "local[2,4]"
 MESSAGES_S = 50
+BUCKETS = 2
+SNAPSHOT_WEIGHT = 500  # five entries: most lives write a snapshot
+CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
 
 # A server in the one respect that matters here: it owns the runner, and dies with no chance to say so. It reports its child on standard output.
 HOST = f"""
@@ -30,7 +36,8 @@ import sys, time
 from pipeline.inprocess import InProcessRunner
 from pipeline.supervisor import SparkRunner
 kind, data = sys.argv[1:]
-runner = SparkRunner(data, {MASTER!r}) if kind == "spark" else InProcessRunner(data)
+options = {{"buckets": {BUCKETS}, "snapshot_weight": {SNAPSHOT_WEIGHT}}}
+runner = SparkRunner(data, {MASTER!r}, **options) if kind == "spark" else InProcessRunner(data, **options)
 runner.start()
 print(runner.pid if kind == "spark" else 0, flush=True)
 while not runner.state.startswith("failed"):
@@ -141,38 +148,83 @@ def kill(*victims: int) -> None:
 
 VICTIMS: dict[str, Callable[[int], tuple[int, ...]]] = {
     "worker": lambda driver: (worker_of(driver),),
+    "driver": lambda driver: (driver,),
     "driver and JVM": lambda driver: (driver, java_of(driver)),
     "JVM": lambda driver: (java_of(driver),),
 }
+TEN = ["worker", "JVM", "worker", "driver", "worker", "driver and JVM", "worker", "worker"]
+"""With the two servers below."""
+
+
+# ---------------------------------------------------------------- moments
+def at_a_snapshot(data: Path) -> None:
+    """Return while a snapshot is being written, or after a while in which none was."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with suppress(FileNotFoundError):
+            if any(name.endswith(".tmp") for name in os.listdir(data / "snapshots")):
+                return
+
+
+def at_unpublished_solutions(data: Path) -> None:
+    """Return when there is more in the solution log's files than its head says, or after a while."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not unpublished(data):
+        pass
+
+
+def unpublished(data: Path) -> bool:
+    with closing(FrameReader(data / "solutions")) as reader:
+        head = reader.head()
+    return segment_path(data / "solutions", head.segment).stat().st_size > head.size
 
 
 def test_in_process(tmp_path: Path) -> None:
-    """The runner's process dies five times."""
+    """The runner's process dies at five random moments, then while it writes snapshots, and between solutions and the head that publishes them."""
     chance, data = Random(7), tmp_path / "data"
     with fed(data, seed=7) as (log, client):
         for _ in range(5):
             with host("inprocess", data):
                 moves_on(data, client, chance.randrange(5, 40))
+        for moment in (at_a_snapshot, at_a_snapshot, at_unpublished_solutions):
+            with host("inprocess", data) as process:
+                moves_on(data, client, 5)
+                moment(data)
+                process.kill()
+        torn = 0
+        for _ in range(8):
+            if torn:
+                break
+            with host("inprocess", data) as process:
+                moves_on(data, client, 5)
+                at_unpublished_solutions(data)
+                process.kill()
+                process.wait()
+                torn += unpublished(data)
     with host("inprocess", data):
         cases.reached(data, log.head(), 60)
     check(data, client, tmp_path / "undisturbed")
 
 
-def test_spark(tmp_path: Path) -> None:
-    """The server dies, then in a new one's runner the worker, driver and JVM, and the JVM."""
-    chance, data = Random(11), tmp_path / "data"
-    with fed(data, seed=11) as (log, client):
-        with host("spark", data) as server:
-            moves_on(data, client, chance.randrange(5, 60))
-            family = cases.below(server.pid)
-        runner = SparkRunner(data, MASTER, heartbeat=log.heartbeat)
+def kills_on_spark(tmp_path: Path, victims: Sequence[str], chance: Random) -> None:
+    """Two servers die, then in a third one's runner these victims, every third while a snapshot is written."""
+    data, family = tmp_path / "data", dict[int, str]()
+    with fed(data, seed=chance.randrange(1000)) as (log, client):
+        for _ in range(2):
+            with host("spark", data) as server:
+                moves_on(data, client, chance.randrange(5, 60))
+                family |= cases.below(server.pid)
+        runner = SparkRunner(data, MASTER, heartbeat=log.heartbeat, snapshot_weight=SNAPSHOT_WEIGHT)
         runner.start()
         try:
-            for victims in VICTIMS.values():
+            for number, victim in enumerate(victims):
                 moves_on(data, client, chance.randrange(5, 60), lambda: runner.state)
                 assert runner.pid is not None
                 family |= {runner.pid: cases.processes()[runner.pid][1]} | cases.below(runner.pid)
-                kill(*victims(runner.pid))
+                pids = VICTIMS[victim](runner.pid)
+                if number % 3 == 2:
+                    at_a_snapshot(data)
+                kill(*pids)
             moves_on(data, client, 5, lambda: runner.state)
             cases.eventually(lambda: runner.ready, 60, lambda: runner.state)
             assert runner.pid is not None
@@ -185,3 +237,13 @@ def test_spark(tmp_path: Path) -> None:
         cases.reached(data, log.head(), 60)
     cases.gone(family)
     check(data, client, tmp_path / "undisturbed")
+
+
+def test_spark(tmp_path: Path) -> None:
+    kills_on_spark(tmp_path, TEN, Random(11))
+
+
+@pytest.mark.skipif(not CHAOS, reason="EPSPARQL_CHAOS says how many kills")
+def test_chaos(tmp_path: Path) -> None:
+    chance = Random()
+    kills_on_spark(tmp_path, [chance.choice([*VICTIMS]) for _ in range(CHAOS - 2)], chance)

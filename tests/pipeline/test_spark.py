@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.batches import read_batch
 from pipeline.log import LogWriter
 from pipeline.solutions import SolutionReader
 from pipeline.spark import run_to_end, session, solutions_frame
@@ -98,6 +99,9 @@ def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, 
             cases.sequences(log)
             cases.reached(tmp_path, cases.finish(log) + 1, 60, lambda: runner.state)
             cases.eventually(lambda: runner.position == log.head(), 10, lambda: str(runner.position))
+            cases.eventually(
+                lambda: (told := read_batch(tmp_path)) is not None and told.entries > 0 and told.lag == 0, 10, lambda: str(read_batch(tmp_path))
+            )
             family |= cases.below(runner.pid)
         finally:
             runner.stop()
