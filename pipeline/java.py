@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from pipeline import shipping
 from pipeline.errors import JavaMissing
 
 OLDEST = 17  # what Spark 4 needs
@@ -198,7 +199,9 @@ def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] 
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    if len(str(sockets)) + len("/.") + _SOCKET_NAME <= _SOCKET_PATH:
+    else:
+        settings |= shipping.settings(scratch)
+    if master.startswith("local") and len(str(sockets)) + len("/.") + _SOCKET_NAME <= _SOCKET_PATH:
         # Between JVM and workers: over TCP a batch waits 40 ms for a delayed acknowledgement, 115 -> 65 ms. Guarded by the directory's mode.
         settings |= {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(sockets)}
     return settings

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.entries import UNRESTRICTED
-from engine.routing import partition
 from epsparql import algebra as a
 from epsparql.check import nodes
 from epsparql.terms import Variable
@@ -39,13 +38,24 @@ def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, backg
 
 
 def _column(query: a.Query) -> str | None:
-    """Where every triple pattern has the partition key: `s`, `o`, or nowhere in common."""
+    """Where every triple pattern has one variable, on which what is compared agrees: `s`, `o`, or nowhere in common."""
     inside = list(nodes(query.pattern))
-    key = partition(query).key
-    if key is None or any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in inside):
-        return None
     triples = [node for node in inside if isinstance(node, a.TriplePattern)]
-    for column, terms in (("s", [triple.subject for triple in triples]), ("o", [triple.object for triple in triples])):
-        if all(isinstance(term, Variable) and term == key for term in terms):
+    if not triples or any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in inside):
+        return None
+    for column, terms in (("s", {triple.subject for triple in triples}), ("o", {triple.object for triple in triples})):
+        key = next(iter(terms))
+        if len(terms) == 1 and isinstance(key, Variable) and _agrees(query, key):
             return column
     return None
+
+
+def _agrees(query: a.Query, key: Variable) -> bool:
+    """Whether solutions that differ in the key are never compared with each other."""
+    match query:
+        case a.Select(projection=projection, distinct=distinct):
+            return not query.sources.windows and query.modifiers == a.PLAIN and (key in projection or not distinct)
+        case a.Construct(template=template):
+            return not query.sources.windows and key in {term for triple in template for term in (triple.subject, triple.predicate, triple.object)}
+        case _:
+            return False

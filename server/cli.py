@@ -39,7 +39,7 @@ _COUNTS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code: 0; 1 for what is our fault or the machine's; 2 for the user's."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     fault = _fault_of_functions()
     if fault is not None:
@@ -65,7 +65,7 @@ def _fault_of_functions() -> Exception | None:
     return None
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="epsparql", description="Continuous EP-SPARQL queries over streams of time-stamped RDF.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):

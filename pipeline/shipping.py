@@ -1,0 +1,22 @@
+"""Our code for executors that may not have it, or have another version: an archive that Spark unpacks beside them (`shipped/sitecustomize.py`)."""
+
+import zipfile
+from pathlib import Path
+
+PACKAGES = ("epsparql", "engine", "pipeline")
+NAME = "epsparql_code"
+
+
+def settings(scratch: Path) -> dict[str, str]:
+    """Spark's settings that bring the archive, made in `scratch`, to each executor and its bootstrap to the front of its Python's path."""
+    archive = scratch / f"{NAME}.zip"
+    pack(archive)
+    return {"spark.archives": f"{archive}#{NAME}", "spark.executorEnv.PYTHONPATH": NAME}
+
+
+def pack(archive: Path) -> None:
+    here = Path(__file__).parent
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        out.write(here / "shipped" / "sitecustomize.py", "sitecustomize.py")
+        for file in sorted(file for package in PACKAGES for file in (here.parent / package).rglob("*.py")):
+            out.write(file, Path("code") / file.relative_to(here.parent))
