@@ -20,7 +20,7 @@ import epsparql
 from engine.entries import Register, int64s
 from epsparql.algebra import Query
 from pipeline.errors import NotOfThisLog, PipelineError
-from pipeline.frames import sync_directory
+from pipeline.frames import oldest, sync_directory
 from pipeline.lock import DirectoryLock
 from pipeline.log import LogReader
 from pipeline.ordinals import solution_id
@@ -154,7 +154,7 @@ class Exporter:
     # ------------------------------------------------------------ state
     def _read(self) -> State:
         path = self._directory / "_epsparql.json"
-        return msgspec.json.decode(path.read_bytes(), type=State) if path.exists() else State()
+        return msgspec.json.decode(path.read_bytes(), type=State) if path.exists() else State(oldest(self._data / "solutions"))
 
     def _note(self, state: State) -> None:
         _replace(self._directory / "_epsparql.json", lambda path: path.write_bytes(msgspec.json.encode(state)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import Corrupt, OutOfOrder
+from pipeline.errors import Corrupt, Gone, OutOfOrder
 from pipeline.lock import DirectoryLock
 
 HEADER = struct.Struct("<4sIqqIIII")  # magic, payload bytes, first, after, rows, flags, crc of the payload, crc of the header so far
@@ -57,6 +57,11 @@ def segment_path(directory: Path, first: int) -> Path:
 
 def segments(directory: Path) -> list[int]:
     return sorted(int(name[: -len(SUFFIX)]) for name in os.listdir(directory) if name.endswith(SUFFIX))
+
+
+def oldest(directory: Path) -> int:
+    """The first position that is kept."""
+    return min(segments(directory), default=0) if directory.exists() else 0
 
 
 def pack_header(payload: bytes | memoryview, first: int, after: int, rows: int, flags: int) -> bytes:
@@ -186,6 +191,8 @@ class FrameReader:
         known = [first for first in segments(self.directory) if first <= head.segment]
         if not known or known[-1] != head.segment:
             raise Corrupt(segment_path(self.directory, head.segment), 0, "the file is missing")
+        if position < known[0]:
+            raise Gone(f"position {position} of {self.directory} is no longer kept: the oldest is {known[0]}")
         begin = segment if at == position and segment in known else max((first for first in known if first <= position), default=known[0])
         for first in known[known.index(begin) :]:
             limit = head.size if first == head.segment else self._open(first).size()
@@ -195,7 +202,11 @@ class FrameReader:
         if self._file is None or self._file.first != segment:
             if self._file is not None:
                 self._file.close()
-            self._file = SegmentFile(self.directory, segment)
+                self._file = None
+            try:
+                self._file = SegmentFile(self.directory, segment)
+            except FileNotFoundError:
+                raise Gone(f"positions from {segment} of {self.directory} are no longer kept") from None
         return self._file
 
 

@@ -1,5 +1,6 @@
 """Where each registration's solutions stand in the solution log. Derived from the frames, so it may be thrown away at any time."""
 
+import os
 from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
@@ -10,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from engine.entries import StateChange
-from pipeline.frames import Frame, FrameReader, Head, segments
-from pipeline.ordinals import Key, Run, Summary, decode_summary
+from pipeline.errors import Corrupt, Gone
+from pipeline.frames import Frame, FrameReader, Head, segments, sync_directory
+from pipeline.ordinals import Key, Run, Summary, decode_summary, solution_id
 
 
 def _longs() -> "array[int]":
@@ -20,21 +22,26 @@ def _longs() -> "array[int]":
 
 @dataclass(slots=True)
 class Places:
-    """One registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end."""
+    """One registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end.
+
+    `gone` solutions, up to the key `before`, stood in frames that are no longer kept.
+    """
 
     ends: "array[int]" = field(default_factory=_longs)
     ordinals: "array[int]" = field(default_factory=_longs)
     segments: "array[int]" = field(default_factory=_longs)
     bytes: "array[int]" = field(default_factory=_longs)
     counts: "array[int]" = field(default_factory=_longs)
+    gone: int = 0
+    before: Key | None = None
 
     @property
     def count(self) -> int:
-        return self.counts[-1] if self.counts else 0
+        return self.counts[-1] if self.counts else self.gone
 
     @property
     def last(self) -> Key | None:
-        return (self.ends[-1], self.ordinals[-1]) if self.ends else None
+        return (self.ends[-1], self.ordinals[-1]) if self.ends else self.before
 
     def ahead_of(self, rank: int) -> tuple[Key | None, int]:
         """The last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to it."""
@@ -49,12 +56,22 @@ class Places:
         self.bytes.append(byte)
 
     def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
-        """Segment and byte of the frames that hold the first `limit` solutions beyond `key`."""
+        """Segment and byte of the frames that hold the first `limit` solutions beyond `key`; of None, beyond what is gone. Raises: Gone."""
+        if key is not None and self.before is not None and key < self.before:
+            raise Gone(f"solutions up to {solution_id(*self.before)} are no longer kept: read on after that id, or from the first one kept")
         begin = 0 if key is None else bisect_right(range(len(self.ends)), key, key=lambda i: (self.ends[i], self.ordinals[i]))
         if begin == len(self.ends):
             return []
         stop = bisect_left(self.counts, self.counts[begin] + limit, begin) + 1  # the first of them may hold a single one beyond the key
         return list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
+
+    def forget(self, segment: int) -> None:
+        """The frames before a segment are no longer kept."""
+        stop = bisect_left(self.segments, segment)
+        if stop:
+            self.gone, self.before = self.counts[stop - 1], (self.ends[stop - 1], self.ordinals[stop - 1])
+            for column in (self.ends, self.ordinals, self.segments, self.bytes, self.counts):
+                del column[:stop]
 
 
 _Noted = list[tuple[int, Summary]]
@@ -85,6 +102,13 @@ class Index:
             self._add(frame.segment, frame.byte, summary)
             self.position = frame.after
 
+    def forget(self, directory: Path, segment: int) -> None:
+        """Keep of the frames before a segment what nothing else tells: how many solutions there were, the last of each registration, and changes of state."""
+        for places in self.places.values():
+            places.forget(segment)
+        tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
+        write_base(directory, Base(segment, tallies, [change for change in self.changes if change.entry < segment]))
+
     def _add(self, segment: int, byte: int, summary: Summary) -> None:
         for run in summary.runs:
             self.places.setdefault(run.registered, Places()).add(run, segment, byte)
@@ -99,7 +123,12 @@ class Index:
 
     def _recall(self, directory: Path, head: Head) -> None:
         """Take in the leading full segments that are noted."""
-        known = [first for first in segments(directory) if first <= head.segment] if directory.exists() else []
+        base = read_base(directory)
+        if base is not None:
+            self.position = base.position
+            self.changes += base.changes
+            self.places |= {registered: Places(gone=gone, before=(end, ordinal)) for registered, gone, end, ordinal in base.tallies}
+        known = [first for first in segments(directory) if self.position <= first <= head.segment] if directory.exists() else []
         for first, following in pairwise(known):
             noted = _read_notes(directory, first)
             if noted is None:
@@ -107,6 +136,37 @@ class Index:
             for byte, summary in noted:
                 self._add(first, byte, summary)
             self.position = following
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What is known of the frames before `position`, which are no longer kept: per registration how many solutions, and the last one's key."""
+
+    position: int
+    tallies: list[tuple[int, int, int, int]]
+    changes: list[StateChange]
+
+
+def read_base(directory: Path) -> Base | None:
+    """Raises: Corrupt, for it cannot be made anew."""
+    path = directory / "base"
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=Base)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as fault:
+        raise Corrupt(path, 0, f"it cannot be read: {fault}") from None
+
+
+def write_base(directory: Path, base: Base) -> None:
+    """In one step, and durably: what it stands for is removed next."""
+    temporary = directory / "base.tmp"
+    with temporary.open("wb") as file:
+        file.write(msgspec.msgpack.encode(base))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / "base")
+    sync_directory(directory)
 
 
 def _notes(directory: Path, segment: int) -> Path:

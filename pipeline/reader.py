@@ -10,7 +10,7 @@ from threading import Condition
 import pyarrow as pa
 
 from engine.entries import Block, Entry, Events, Micros
-from pipeline.frames import FrameReader
+from pipeline.frames import FrameReader, oldest
 from pipeline.records import HAS_LATE, NO_ROWS, Content, decode, rows_of
 
 _POLL_S = 0.002
@@ -104,7 +104,11 @@ class LogReader:
         return sum(frame.rows for frame in takewhile(lambda frame: frame.first < until, self._frames.frames(position)))
 
     def late(self, stream: str, after: int, limit: int) -> list[LateRow]:
-        """Late rows of `stream` in entries at or after position `after`: whole entries, until there are at least `limit` rows."""
+        """Late rows of `stream` in entries at or after position `after` (0: the oldest kept): whole entries, until there are at least `limit` rows.
+
+        Raises: Gone.
+        """
+        after = after or oldest(self._frames.directory)
         found: list[LateRow] = []
         for frame in self._frames.frames(after):
             if frame.flags & HAS_LATE:

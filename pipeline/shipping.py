@@ -1,5 +1,6 @@
 """Our code for executors that may not have it, or have another version: an archive that Spark unpacks beside them (`shipped/sitecustomize.py`)."""
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,8 @@ def settings(scratch: Path) -> dict[str, str]:
     """Spark's settings that bring the archive, made in `scratch`, to each executor and its bootstrap to the front of its Python's path."""
     archive = scratch / f"{NAME}.zip"
     pack(archive)
-    return {"spark.archives": f"{archive}#{NAME}", "spark.executorEnv.PYTHONPATH": NAME}
+    path = os.pathsep.join([NAME, str(Path(__file__).parent.parent)])  # where executors see the driver's own files, they may use them
+    return {"spark.archives": f"{archive}#{NAME}", "spark.executorEnv.PYTHONPATH": path}
 
 
 def pack(archive: Path) -> None:

@@ -169,6 +169,20 @@ class SolutionReader:
         finally:
             frames.close()
 
+    def needed(self, registered: int, after: str | None) -> int:
+        """The position from which on frames hold a registration's solutions beyond an id (None: the first kept)."""
+        key = None if after is None else key_of(after)
+        with self._lock:
+            places = self._places(registered)
+            beyond = places.after(None if key is None or (places.before is not None and key < places.before) else key, 1)
+            return beyond[0][0] if beyond else self._frames.head().position
+
+    def forget(self, segment: int) -> None:
+        """Solutions in segments before this one are to be removed: note what must outlive them. Who reads on from an earlier id is told that it is gone."""
+        with self._lock:
+            self._index.follow(self._frames)
+            self._index.forget(self._directory, segment)
+
     def close(self) -> None:
         with self._lock, self._stored_lock:
             self._frames.close()

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick
 from pipeline.catalogue import Catalogue, Stream
-from pipeline.errors import LogFailed, Overloaded, StreamFinished, TooFarAhead
-from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, segments
+from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
+from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.memory import Ack, load, save
 from pipeline.reader import LogReader, Published
 from pipeline.records import HAS_LATE, NO_ROWS, Record, decode_records, encode
@@ -55,6 +55,8 @@ class LogWriter:
 
     catalogue: Catalogue
     """Streams and queries as of the last entry. For looking only."""
+    saved: int = 0
+    """The position from which on a start reads the log for the catalogue."""
 
     def submit(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, timeout: float | None = 0.0) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, Overloaded or LogFailed.
@@ -90,7 +92,7 @@ class LogWriter:
 
     def oldest(self) -> int:
         """The position of the first entry that there is."""
-        return min(segments(self._data / "log"), default=0)
+        return oldest(self._data / "log")
 
     def head(self) -> int:
         """The position after the last durable entry."""
@@ -224,6 +226,11 @@ class LogWriter:
         self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes)
         try:
             self.catalogue, self._keys = load(self._data, self._frames.position)
+            if self.catalogue.position < oldest(self._data / "log"):
+                raise Corrupt(
+                    self._data / "catalogue.json", 0, "it cannot be read, and the log's beginning, from which it could be made, is no longer kept"
+                )
+            self.saved = self.catalogue.position
             reader = FrameReader(self._data / "log")
             for frame in reader.frames(self.catalogue.position):
                 at, records, _ = decode_records(frame.first, reader.payload(frame))
@@ -238,6 +245,7 @@ class LogWriter:
 
     def _save(self) -> None:
         save(self._data, self.catalogue, self._keys)
+        self.saved = self.catalogue.position
 
 
 def judge(stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros) -> tuple[Record, pa.RecordBatch]:

@@ -71,6 +71,11 @@ class Deliveries:
         self._observers.pop((observer.query, observer.id), None)
         await asyncio.to_thread(self._files.delete, observer)
 
+    def needed(self) -> int:
+        """The position from which on solutions are yet to be delivered. From any thread."""
+        solutions = self._service.solutions
+        return min((solutions.needed(each.registered, each.last) for each in self if each.state == "active"), default=solutions.position)
+
     # ------------------------------------------------------------ life
     def start(self) -> None:
         for observer in self._files.load():
@@ -223,6 +228,7 @@ async def _answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure 
 async def delivering(service: Service) -> AsyncIterator[Deliveries]:
     """Deliveries to all observers until the block is left."""
     deliveries = Deliveries(service)
+    service.retention.solution_holds.append(deliveries.needed)
     deliveries.start()
     try:
         yield deliveries

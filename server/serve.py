@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -35,9 +35,9 @@ def clock() -> Micros:
 class Server(uvicorn.Server):
     """Ends subscriptions before it waits for requests to end. Prints its address once it listens."""
 
-    def __init__(self, settings: Settings, log: LogWriter, listener: socket.socket) -> None:
+    def __init__(self, settings: Settings, log: LogWriter, listener: socket.socket, holds: Sequence[Callable[[], int]] = ()) -> None:
         gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
-        self._app = create_app(lambda: running(settings, clock, gate, log))
+        self._app = create_app(lambda: running(settings, clock, gate, log, holds))
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         super().__init__(_config(self._app, settings))
@@ -69,18 +69,18 @@ def serve(settings: Settings) -> int:
     log_to_stderr(settings.log_format)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener, LogWriter(settings.data, clock) as log, _exported(settings, log):
+    with listen(settings) as listener, LogWriter(settings.data, clock) as log, _exported(settings, log) as holds:
         load(settings, log)
-        server = Server(settings, log, listener)
+        server = Server(settings, log, listener, holds)
         server.run(sockets=[listener])
     return 0 if server.started else 1
 
 
 @contextmanager
-def _exported(settings: Settings, log: LogWriter) -> Iterator[None]:
-    """Solutions go to Parquet files meanwhile, if that is asked for; the last of them after the runner has stopped."""
+def _exported(settings: Settings, log: LogWriter) -> Iterator[list[Callable[[], int]]]:
+    """Solutions go to Parquet files meanwhile, if that is asked for, the last of them after the runner has stopped; gives who needs which solutions yet."""
     if settings.export is None:
-        yield
+        yield []
         return
 
     def text_of(registered: int) -> str | None:
@@ -89,7 +89,7 @@ def _exported(settings: Settings, log: LogWriter) -> Iterator[None]:
     exporter = Exporter(settings.data, settings.export, text_of, settings.export_every_s)
     exporter.start()
     try:
-        yield
+        yield [lambda: exporter.position]
     finally:
         exporter.stop()
 

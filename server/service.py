@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +20,7 @@ from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
+from pipeline.retention import Limits, Retention
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
 from server.asking import Endpoint
@@ -79,6 +80,7 @@ class Service:
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
         self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
+        self.retention = _retention(settings, log, self.solutions)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
         self.expecting = False  # whether the runner's thread has called for `committed`
@@ -245,11 +247,16 @@ class Service:
 
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
-        """Time passes on silent streams, until cancelled."""
+        """Time passes on silent streams, and the logs are held to their limits, until cancelled."""
+        loop = asyncio.get_running_loop()
+        swept_s = loop.time()
         while True:
             await asyncio.sleep(_HOUSEKEEPING_S)
             try:
                 await asyncio.to_thread(self.log.idle)
+                if loop.time() - swept_s >= self.settings.retain_every_s:
+                    swept_s = loop.time()
+                    await asyncio.to_thread(self.retention.sweep, self.clock())
             except Exception:  # noqa: BLE001 - a failed round must not end housekeeping
                 _log.exception("housekeeping failed")
 
@@ -263,6 +270,11 @@ class Service:
                 except Exception:  # noqa: BLE001 - a full disk, say: it is tried again
                     _log.exception("queries that are behind cannot read on")
             await self.news(seen, _HOUSEKEEPING_S)
+
+
+def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader) -> Retention:
+    age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
+    return Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved)
 
 
 def _runner(settings: Settings, log: LogWriter) -> Runner:
@@ -286,9 +298,12 @@ def _begin(service: Service) -> None:
 
 
 @asynccontextmanager
-async def running(settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter) -> AsyncIterator[Service]:
-    """A service over an open log, with its runner, until the block is left."""
+async def running(
+    settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter, holds: Sequence[Callable[[], int]] = ()
+) -> AsyncIterator[Service]:
+    """A service over an open log, with its runner, until the block is left. `holds` give positions from which on solutions must be kept."""
     service = Service(settings, clock, gate, log)
+    service.retention.solution_holds += holds
     loop = asyncio.get_running_loop()
 
     def on_commit(_position: int) -> None:

@@ -31,6 +31,26 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
     return read
 
 
+_AGES = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def age(text: str) -> float:
+    """Seconds of `90s`, `15m`, `12h` or `30d`. Raises: ValueError."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _AGES or not number.replace(".", "", 1).isdigit():
+        raise ValueError(f"{text!r} is no time such as 90s, 15m, 12h or 30d")
+    return float(number) * _AGES[unit]
+
+
+def size(text: str) -> int:
+    """Bytes of `500000`, `500k`, `20M`, `50G` or `1T`. Raises: ValueError."""
+    number, unit = (text, "") if text.isdigit() else (text[:-1], text[-1:])
+    if unit not in _SIZES or not number.isdigit():
+        raise ValueError(f"{text!r} is no size such as 500k, 20M or 50G")
+    return int(number) * _SIZES[unit]
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
@@ -76,6 +96,9 @@ class Settings:
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
     export: Path | None = _setting(None, Path, "directory that solutions are written to as Parquet files too, by query and date")
     export_every_s: float = _setting(60.0, _seconds, "between such writes, while there are new solutions")
+    retain_age: float | None = _setting(None, age, "what is older may go from both logs: 90s, 15m, 12h, 30d; else all is kept")
+    retain_bytes: int | None = _setting(None, size, "of each log; the oldest goes beyond it: 500M, 50G; else all is kept")
+    retain_every_s: float = _setting(30.0, _seconds, "how often that is looked at")
     origins: tuple[str, ...] = _setting((), _words, "origins that browsers may come from, beside the server's own")
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "hosts, addresses or networks that webhooks may go to although they are loopback, private or otherwise not public"

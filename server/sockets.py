@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, WebSocket, WebSocketDisconnect
 
 from pipeline.catalogue import Registration
-from pipeline.errors import Overloaded, PipelineError
+from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats import parse_frame
 from pipeline.log import Ack
 from server import security
@@ -161,7 +161,7 @@ class _Subscriber:
         try:
             while (after := await self._follow(after)) is not None:
                 pass
-        except ValueError as error:
+        except (ValueError, Gone) as error:
             await _close(self.websocket, BAD_REQUEST, f"after: {error}")
 
     async def _follow(self, after: str | None) -> str | None:

@@ -198,7 +198,9 @@ def _behind(service: Service) -> Problem:
     dependencies=[INGEST],
     summary="What came late, and was not applied",
     responses=described(
-        HTTPStatus.NOT_FOUND, success={200: {"description": "One JSON object per line", "content": {NDJSON: {"schema": {"type": "string"}}}}}
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.GONE,
+        success={200: {"description": "One JSON object per line", "content": {NDJSON: {"schema": {"type": "string"}}}}},
     ),
     response_class=Response,
 )

@@ -1,0 +1,122 @@
+"""What both logs keep: no more than was asked for by age and size, and never less than a start would need (docs/operations.md).
+
+A log is cut by whole segments, from its beginning.
+"""
+
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.entries import Micros
+from pipeline.frames import segment_path, segments, sync_directory
+from pipeline.solutions import SolutionReader
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of each log: segments whose last frame is older go, and the oldest while there are more bytes. None for no limit."""
+
+    age: Micros | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Bytes that a sweep has freed."""
+
+    log: int
+    solutions: int
+
+
+class Retention:
+    """Sweeps the logs of a data directory in the process that writes the input log and serves `solutions`.
+
+    `saved` is the position from which a start reads the log for its catalogue. `log_holds` and `solution_holds` give positions from which on others still need the
+    input log and the solutions: paused queries, exports, observers.
+    """
+
+    def __init__(self, data_dir: Path | str, limits: Limits, solutions: SolutionReader, saved: Callable[[], int]) -> None:
+        self._data, self._limits, self._solutions, self._saved = Path(data_dir), limits, solutions, saved
+        self.log_holds: list[Callable[[], int]] = []
+        self.solution_holds: list[Callable[[], int]] = []
+
+    def sweep(self, now: Micros) -> Removed:
+        """Raises: OSError; what was not removed is removed another time."""
+        log, solutions = self._data / "log", self._data / "solutions"
+        needed = min([self._saved(), secured(self._data), *(hold() for hold in self.log_holds)])
+        freed = _remove(log, _cut(log, self._limits, now, needed))
+        cut = _cut(solutions, self._limits, now, min([self._solutions.position, *(hold() for hold in self.solution_holds)]))
+        if cut is not None:
+            self._solutions.forget(cut)
+        return Removed(freed, _remove(solutions, cut))
+
+
+def _cut(directory: Path, limits: Limits, now: Micros, needed: int) -> int | None:
+    """The segment that is to be the first; None where that is so already."""
+    known = segments(directory) if directory.exists() else []
+    sizes = [segment_path(directory, first).stat() for first in known]
+    total, chosen = sum(found.st_size for found in sizes), None
+    for found, following in zip(sizes, known[1:], strict=False):  # never the last one, which is written
+        old = limits.age is not None and found.st_mtime_ns // 1000 < now - limits.age
+        large = limits.bytes is not None and total > limits.bytes
+        if following > needed or not (old or large):
+            break
+        total, chosen = total - found.st_size, following
+    return chosen
+
+
+def _remove(directory: Path, cut: int | None) -> int:
+    """The oldest first, so that what is left is always one piece."""
+    freed = 0
+    for first in segments(directory) if cut is not None else ():
+        if cut is not None and first < cut:
+            path = segment_path(directory, first)
+            freed += path.stat().st_size
+            path.unlink()
+            sync_directory(directory)
+            path.with_suffix(".index").unlink(missing_ok=True)
+    return freed
+
+
+# ---------------------------------------------------------------- snapshots
+def secured(data_dir: Path) -> int:
+    """The position from which on engines need the log, whatever falls: that of the oldest snapshot, if every bucket has one that is whole, made durable here."""
+    directory = data_dir / "snapshots"
+    found = _snapshots(directory)
+    if not found or any(bucket not in found for bucket in _buckets(data_dir)):
+        return 0
+    for positions in found.values():
+        path = positions[min(positions)]
+        data = path.read_bytes()
+        if zlib.crc32(data[4:]).to_bytes(4, "little") != data[:4]:
+            return 0
+    _sync([path for positions in found.values() for path in positions.values()])
+    for pieces in directory.glob("*-pieces"):
+        _sync(pieces.iterdir())
+        sync_directory(pieces)
+    sync_directory(directory)
+    return min(min(positions) for positions in found.values())
+
+
+def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:
+    found: dict[str, dict[int, Path]] = {}
+    for path in directory.glob("*-*.snapshot"):
+        bucket, _, position = path.stem.rpartition("-")
+        found.setdefault(bucket, {})[int(position)] = path
+    return found
+
+
+def _buckets(data_dir: Path) -> Iterable[str]:
+    """The buckets that have reported: each has an engine."""
+    return [path.stem for path in (data_dir / "reports").glob("*.json")]
+
+
+def _sync(paths: Iterable[Path]) -> None:
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
