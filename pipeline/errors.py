@@ -110,12 +110,6 @@ class SparkFailed(PipelineError):
     code = "spark-failed"
 
 
-class Gone(PipelineError):
-    """What would be needed of the log has been removed (410)."""
-
-    code = "log-gone"
-
-
 class SolveFailed(PipelineError):
     """A DataFrame that is no stream of occurrences, or queries that cannot be run over it."""
 

@@ -21,7 +21,7 @@ from epsparql import algebra as a
 from epsparql import parse
 from pipeline.catalogue import Registration
 from pipeline.errors import Gone, NotFoundAgain, TooMuchWork
-from pipeline.frames import FrameReader, segments
+from pipeline.frames import FrameReader, oldest
 from pipeline.ordinals import key_of
 from pipeline.records import Content, decode, decode_records
 from pipeline.solutions import Solution, SolutionReader, listed, solution_id
@@ -128,9 +128,9 @@ class Justifier:
         """What they read that ends by `hi` and starts at `lo` at the earliest, in entries up to `entry`; and the background as of then."""
         streams = {stream for each in involved for stream in self._query(each).streams}
         first = min(each.registered + 1 if each.reads_from is None else each.reads_from for each in involved)
-        oldest = min(segments(self.data_dir / "log"), default=0)
-        if oldest > first:
-            raise Gone(f"the log has nothing before the offset {oldest} any more, and the query reads from {first}")
+        kept = oldest(self.data_dir / "log")
+        if kept > first:
+            raise Gone(f"the log has nothing before the offset {kept} any more, and the query reads from {first}")
         facts: dict[Quad, None] = {}
         regime = RDFS
         found: list[Occurrence] = []

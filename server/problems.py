@@ -25,7 +25,6 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.StreamFinished: HTTPStatus.CONFLICT,
     pipeline_errors.TooFarAhead: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.Overloaded: HTTPStatus.TOO_MANY_REQUESTS,
-    pipeline_errors.Gone: HTTPStatus.GONE,
     pipeline_errors.LogFailed: HTTPStatus.SERVICE_UNAVAILABLE,
     pipeline_errors.TooMuchWork: HTTPStatus.SERVICE_UNAVAILABLE,
     pipeline_errors.NotFoundAgain: HTTPStatus.CONFLICT,

@@ -245,6 +245,10 @@ class Service:
         now = self.log.catalogue.queries.get(registration.name, registration)
         return now if now.registered == registration.registered else registration
 
+    def read_on_from(self) -> int:
+        """The position from which on the log is still to be read by queries that are behind the others."""
+        return min((query.reads for query in list(self.log.catalogue.queries.values()) if query.reads is not None), default=self.log.head())
+
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
         """Time passes on silent streams, and the logs are held to their limits, until cancelled."""
@@ -304,6 +308,7 @@ async def running(
     """A service over an open log, with its runner, until the block is left. `holds` give positions from which on solutions must be kept."""
     service = Service(settings, clock, gate, log)
     service.retention.solution_holds += holds
+    service.retention.log_holds.append(service.read_on_from)
     loop = asyncio.get_running_loop()
 
     def on_commit(_position: int) -> None:

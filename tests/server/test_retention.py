@@ -11,7 +11,7 @@ from server.cli import parser
 from server.settings import Settings, SettingsError, settings_from
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.test_retention import emitted, fill, retention
-from tests.server.conftest import serving
+from tests.server.conftest import serving, until
 
 
 def test_what_is_gone_is_410(tmp_path: Path) -> None:
@@ -33,6 +33,22 @@ def test_what_is_gone_is_410(tmp_path: Path) -> None:
         assert http.get("/queries/pairs").json()["solutions"] == len(every)
         with pytest.raises(Closed, match="no longer kept"), Client(url).follow("pairs", after=every[0].id) as subscription:
             subscription.next(10)
+
+
+def test_what_a_paused_query_has_still_to_read_stays(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    fill(data, range(10), begin=True)
+    with serving(data) as url, httpx.Client(base_url=url) as http:
+        other = {"query": cases.PAIRS, "from": "beginning"}
+        assert http.put("/queries/other", json=other).status_code == 201
+        until(lambda: http.get("/queries/other").json()["solutions"] == http.get("/queries/pairs").json()["solutions"], "the past is read")
+        assert http.post("/queries/pairs/pause").status_code == 200
+    fill(data, range(10, 150))
+    with serving(data, retain_bytes=1, retain_every_s=0.01) as url, httpx.Client(base_url=url) as http:
+        until(lambda: oldest(data / "solutions") > 0, "the logs are cut")
+        assert http.post("/queries/pairs/resume").status_code == 200
+        until(lambda: http.get("/queries/pairs").json()["solutions"] == http.get("/queries/other").json()["solutions"], "all is read")
+        until(lambda: oldest(data / "log") > 0, "the log is cut")
 
 
 @pytest.mark.parametrize(
