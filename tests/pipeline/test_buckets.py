@@ -43,10 +43,18 @@ def run(data: Path, buckets: int | None, **options: int) -> None:
 
 
 @pytest.mark.parametrize("buckets", [2, 4])
-@pytest.mark.parametrize("case", cases.CASES)
+@pytest.mark.parametrize("case", [case for case in cases.CASES if case != "history"])
 def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
     run(copied(logs / case, tmp_path), buckets, max_rows=60)
     assert cases.found_in(tmp_path) == cases.found_in(logs / "solved" / case)
+
+
+def test_queries_that_are_behind_need_one_bucket(logs: Path, tmp_path: Path) -> None:
+    runner = InProcessRunner(copied(logs / "history", tmp_path), None, buckets=2)
+    runner.start()
+    cases.eventually(lambda: runner.state.startswith("failed"), 300, lambda: runner.state)
+    runner.stop()
+    assert "--buckets 1" in runner.state
 
 
 def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
