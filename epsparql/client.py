@@ -1,4 +1,4 @@
-"""A small client of the server: registers queries, feeds streams, follows solutions, and takes up where a broken connection left off."""
+"""A small client of the server (for asyncio: async_client.py): registers queries, feeds streams, follows solutions, and takes up where a broken connection left off."""
 
 import json
 import time
@@ -74,6 +74,15 @@ class Progress:
 
     watermark: str
     finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Solutions that a subscriber with the policy `drop-oldest` was too slow for: `missed` of them, beyond the id `after`, up to the id `resume`."""
+
+    after: str
+    resume: str
+    missed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +190,21 @@ class Client:
         """A connection for events; up to `window` frames may await their acks."""
         return Feed(self, f"/streams/{segment(stream)}/feed", window)
 
-    def follow(self, query: str, *, after: str | None = None) -> "Subscription":
-        """A query's solutions after an id (from the first one without), and as they come."""
-        return Subscription(self, f"/queries/{segment(query)}/feed", after)
+    def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "Subscription":
+        """A query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
+        return Subscription(self, query, after, policy)
 
     def socket(self, path: str) -> AbstractContextManager[ClientConnection]:
         """A connection, opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
-        scheme = "wss" if self._url.scheme == "https" else "ws"
-        url = f"{scheme}://{self._url.netloc}{self._url.path}{path}"
-        return connect(
-            url, subprotocols=[SUBPROTOCOL], additional_headers=self._headers, max_size=None, compression=None, open_timeout=10, proxy=None
-        )
+        found: AbstractContextManager[ClientConnection] = connect(self.socket_url(path), **self.socket_options())
+        return found
+
+    def socket_url(self, path: str) -> str:
+        return f"{'wss' if self._url.scheme == 'https' else 'ws'}://{self._url.netloc}{self._url.path}{path}"
+
+    def socket_options(self) -> dict[str, Any]:
+        common = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
+        return common | {"subprotocols": [SUBPROTOCOL], "additional_headers": self._headers}
 
     def retry(self, attempt: Callable[[], None]) -> None:
         """Call `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
@@ -225,7 +238,7 @@ def _problem(status: int, content: bytes) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {"status": status, "code": "http", "detail": content.decode(errors="replace")[:500]}
 
 
-def _raise_if_final(error: ConnectionClosed) -> None:
+def raise_if_final(error: ConnectionClosed) -> None:
     """Raises: Closed for a close that another try would only meet again."""
     received = error.rcvd
     if received is not None and received.code not in RESUMABLE:
@@ -278,7 +291,7 @@ class Feed(_Socket):
             else:
                 self._connection.send(frame)
         except ConnectionClosed as error:
-            _raise_if_final(error)
+            raise_if_final(error)
             self._reopen()
         self._take_answers(down_to=self._window)
 
@@ -296,7 +309,7 @@ class Feed(_Socket):
             for frame in self._pending:
                 connection.send(frame)
         except ConnectionClosed as error:
-            _raise_if_final(error)
+            raise_if_final(error)
             raise
 
     def _take_answers(self, down_to: int) -> None:
@@ -310,7 +323,7 @@ class Feed(_Socket):
             except TimeoutError:
                 return
             except ConnectionClosed as error:
-                _raise_if_final(error)
+                raise_if_final(error)
                 self._reopen()
                 continue
             self._answered(json.loads(answer))
@@ -323,14 +336,43 @@ class Feed(_Socket):
         self.acked = int(answer["ack"])
 
 
-class Subscription(_Socket):
-    """Solutions in order, each once, across reconnects. `last` is the id of the newest one received: where to resume."""
+Word = Solution | Progress | Gap
 
-    def __init__(self, client: Client, path: str, after: str | None) -> None:
-        super().__init__(client)
-        self._path, self.last = path, after
 
-    def next(self, timeout_s: float | None = None) -> Solution | Progress | None:
+class Place:
+    """Where a subscription is. `last` is the id of the newest solution received: where to resume."""
+
+    def __init__(self, query: str, after: str | None, policy: str) -> None:
+        self._query, self.last, self._policy = query, after, policy
+
+    @property
+    def path(self) -> str:
+        parameters = {"policy": self._policy} | ({"after": self.last} if self.last else {})
+        return f"/queries/{segment(self._query)}/feed?{urlencode(parameters)}"
+
+    def told(self, message: Mapping[str, Any]) -> Word | None:
+        """What a message says; None for one of a kind that is not known."""
+        if "solution" in message:
+            solution = solution_of(message["solution"])
+            self.last = solution.id
+            return solution
+        if "gap" in message:
+            gap = Gap(**message["gap"])
+            self.last = gap.resume
+            return gap
+        if "progress" in message:
+            return Progress(message["progress"]["watermark"], bool(message["progress"].get("finished")))
+        return None
+
+
+class Subscription(_Socket, Place):
+    """Solutions in order, each once, across reconnects."""
+
+    def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
+        _Socket.__init__(self, client)
+        Place.__init__(self, query, after, policy)
+
+    def next(self, timeout_s: float | None = None) -> Word | None:
         """The next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
         while True:
             try:
@@ -341,16 +383,12 @@ class Subscription(_Socket):
             except TimeoutError:
                 return None
             except ConnectionClosed as error:
-                _raise_if_final(error)
+                raise_if_final(error)
                 self.close()
                 continue
-            if "solution" in message:
-                solution = solution_of(message["solution"])
-                self.last = solution.id
-                return solution
-            if "progress" in message:
-                progress = message["progress"]
-                return Progress(progress["watermark"], bool(progress.get("finished")))
+            word = self.told(message)
+            if word is not None:
+                return word
 
     def open(self) -> None:
         """Connect now rather than at the first `next`."""
@@ -358,7 +396,7 @@ class Subscription(_Socket):
             self._client.retry(self._connect)
 
     def _connect(self) -> None:
-        self._dial(self._path + (f"?{urlencode({'after': self.last})}" if self.last else ""))
+        self._dial(self.path)
 
     def __iter__(self) -> Iterator[Solution]:
         """Solutions until the stream's end: progress `finished`, or a normal close."""

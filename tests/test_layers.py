@@ -30,6 +30,7 @@ OUTSIDE = {
     },
 }
 """Beside the standard library."""
+CLIENTS = {"client.py", "async_client.py"}
 
 
 def imports(file: Path) -> set[str]:
@@ -46,7 +47,7 @@ def imports(file: Path) -> set[str]:
 @pytest.mark.parametrize("package", OUTSIDE)
 def test_imports(package: str) -> None:
     allowed = {*ORDER[: ORDER.index(package) + 1], *OUTSIDE[package]} | ({"bench"} if package == "server" else set())
-    found = {file.relative_to(ROOT): imports(file) - allowed for file in (ROOT / package).rglob("*.py") if file.name != "client.py"}
+    found = {file.relative_to(ROOT): imports(file) - allowed for file in (ROOT / package).rglob("*.py") if file.name not in CLIENTS}
     assert {file: names for file, names in found.items() if names} == {}
 
 
@@ -55,5 +56,6 @@ def test_few_files_know_spark() -> None:
     assert {file.name for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in imports(file)} == {"spark.py", "solve.py", "stateful.py"}
 
 
-def test_the_client_stands_alone() -> None:
-    assert imports(ROOT / "epsparql" / "client.py") <= {"websockets", "httpx"}
+def test_the_clients_stand_alone() -> None:
+    assert imports(ROOT / "epsparql" / "client.py") <= {"websockets"}
+    assert imports(ROOT / "epsparql" / "async_client.py") <= {"websockets", "epsparql"}

@@ -1,0 +1,182 @@
+"""The client for asyncio: requests run in threads, sockets on the loop."""
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+
+from epsparql.client import Accepted, ApiError, Client, Closed, Place, Progress, Solution, Unreachable, Word, raise_if_final, segment
+
+
+class AsyncClient:
+    """As Client; `sync` is the one that it asks."""
+
+    def __init__(self, url: str, token: str | None = None, patience_s: float = 60.0) -> None:
+        self.sync = Client(url, token, patience_s)
+
+    async def wait_ready(self, within_s: float | None = None) -> None:
+        await asyncio.to_thread(self.sync.wait_ready, within_s)
+
+    async def create_stream(self, name: str, **settings: str | float | None) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.create_stream, name, **settings)
+
+    async def stream(self, name: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.stream, name)
+
+    async def finish(self, name: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.finish, name)
+
+    async def send(self, name: str, body: bytes | str, media_type: str = "application/x-ndjson", *, key: str | None = None, **query: str) -> Accepted:
+        return await asyncio.to_thread(self.sync.send, name, body, media_type, key=key, **query)
+
+    async def register(self, name: str, query: str, *, replace: bool = False, **options: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.register, name, query, replace=replace, **options)
+
+    async def query(self, name: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.query, name)
+
+    async def drop(self, name: str) -> None:
+        await asyncio.to_thread(self.sync.drop, name)
+
+    async def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Solution]:
+        return await asyncio.to_thread(self.sync.solutions, name, after=after, limit=limit, wait_s=wait_s)
+
+    def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "AsyncSubscription":
+        return AsyncSubscription(self.sync, query, after, policy)
+
+    def feed(self, stream: str, *, window: int = 256) -> "AsyncFeed":
+        return AsyncFeed(self.sync, f"/streams/{segment(stream)}/feed", window)
+
+
+class _AsyncSocket:
+    """As _Socket."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._connection: ClientConnection | None = None
+        self._open = AsyncExitStack()
+
+    async def _dial(self, path: str) -> ClientConnection:
+        await self.close()
+        self._connection = await self._open.enter_async_context(connect(self._client.socket_url(path), **self._client.socket_options()))
+        return self._connection
+
+    async def _retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
+        """Await `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
+        deadline, pause_s = time.monotonic() + self._client.patience_s, 0.05
+        while True:
+            try:
+                await attempt()
+                return
+            except (OSError, InvalidHandshake, ConnectionClosed) as error:
+                if time.monotonic() + pause_s > deadline:
+                    raise Unreachable(f"the server does not answer: {error}") from error
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, 1.0)
+
+    async def close(self) -> None:
+        self._connection = None
+        await self._open.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+
+class AsyncSubscription(_AsyncSocket, Place):
+    """As Subscription; iterate with `async for`."""
+
+    def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
+        _AsyncSocket.__init__(self, client)
+        Place.__init__(self, query, after, policy)
+
+    async def next(self) -> Word:
+        """The next message. Raises: Closed when the server ends it; Unreachable."""
+        while True:
+            try:
+                if self._connection is None:
+                    await self._retry(lambda: self._dial(self.path))
+                assert self._connection is not None
+                word = self.told(json.loads(await self._connection.recv()))
+            except ConnectionClosed as error:
+                raise_if_final(error)
+                await self.close()
+                continue
+            if word is not None:
+                return word
+
+    async def __aiter__(self) -> AsyncIterator[Solution]:
+        """As Subscription's."""
+        while True:
+            try:
+                word = await self.next()
+            except Closed as closed:
+                if closed.code == 1000:
+                    return
+                raise
+            if isinstance(word, Solution):
+                yield word
+            elif isinstance(word, Progress) and word.finished:
+                return
+
+
+class AsyncFeed(_AsyncSocket):
+    """As Feed. One task at a time."""
+
+    def __init__(self, client: Client, path: str, window: int) -> None:
+        super().__init__(client)
+        self._path, self._window = path, window
+        self._pending: deque[str] = deque()
+        self.acked = 0
+
+    async def send(self, frame: str) -> None:
+        """Send one frame; waits while `window` frames are unanswered. Raises: as Feed's."""
+        self._pending.append(frame)
+        try:
+            if self._connection is None:
+                await self._retry(self._connect)
+            else:
+                await self._connection.send(frame)
+        except ConnectionClosed as error:
+            raise_if_final(error)
+            await self._retry(self._connect)
+        await self._take_answers(down_to=self._window)
+
+    async def flush(self) -> int:
+        """Wait until every frame is answered; returns `acked`."""
+        await self._take_answers(down_to=0)
+        return self.acked
+
+    async def _connect(self) -> None:
+        connection = await self._dial(self._path)
+        try:
+            for frame in self._pending:
+                await connection.send(frame)
+        except ConnectionClosed as error:
+            raise_if_final(error)
+            raise
+
+    async def _take_answers(self, down_to: int) -> None:
+        while len(self._pending) > down_to:
+            try:
+                if self._connection is None:
+                    await self._retry(self._connect)
+                assert self._connection is not None
+                answer = json.loads(await self._connection.recv())
+            except ConnectionClosed as error:
+                raise_if_final(error)
+                await self._retry(self._connect)
+                continue
+            self._pending.popleft()
+            if "error" in answer:
+                raise ApiError(answer["error"])
+            self.acked = int(answer["ack"])
