@@ -84,8 +84,9 @@ function Load({ done }: { done: () => unknown }) {
     if (!name) setName(found.name.replace(/\.\w+$/, ""));
   };
   const load = async (add: boolean) => {
-    const ok = file && name && (await attempt(() => api.loadOntology(name, file, type, add), `${file.name} is loaded as ${name}`));
-    if (ok) done();
+    if (!file || !name) return;
+    const loading = async () => api.loadOntology(name, await contents(file), type, add);
+    if (await attempt(loading, `${file.name} is loaded as ${name}`)) done();
   };
   return (
     <form class="load bar" onSubmit={(event) => (event.preventDefault(), void load(false))}>
@@ -103,6 +104,14 @@ function Load({ done }: { done: () => unknown }) {
         Add
       </button>
     </form>
+  );
+}
+
+/** A browser does not read a file that was changed after it was chosen. */
+function contents(file: File): Promise<Blob> {
+  return file.arrayBuffer().then(
+    (bytes) => new Blob([bytes]),
+    () => Promise.reject(new Error(`${file.name} has changed since it was chosen; choose it again`)),
   );
 }
 

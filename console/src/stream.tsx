@@ -1,7 +1,7 @@
 /** One stream: its settings and counts, what came late, and a place to send events from. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api, Refused, type StreamDocument } from "./api";
+import { api, type StreamDocument } from "./api";
 import { count, moment, rate } from "./format";
 import { millis } from "./solutions";
 import { attempt, rateOf, say, streams, view } from "./state";
@@ -83,8 +83,7 @@ function Send({ name }: { name: string }) {
       const { accepted, late } = await api.send(name, text, type);
       say("done", `${accepted} accepted${late ? `, ${late} of them late` : ""}`);
     } catch (error) {
-      const place = error instanceof Refused && error.problem.line ? `line ${error.problem.line}, column ${error.problem.column ?? 1}: ` : "";
-      setFault(place + (error instanceof Error ? error.message : String(error)));
+      setFault(error instanceof Error ? error.message : String(error));
     }
   };
   return (

@@ -210,10 +210,14 @@ def test_an_ontology_is_loaded_looked_into_and_dropped(page: Page, tmp_path: Pat
     expect(page.locator(".browse .tree").first).to_contain_text("Freezer")
     page.get_by_role("searchbox").fill("oven")
     expect(page.get_by_role("region", name="Triples of http://example.org/devices").locator("tr")).to_have_count(1)
-    file.write_text("this is no Turtle")
-    page.get_by_label("File").set_input_files(file)
+    other = tmp_path / "other.ttl"
+    other.write_text("this is no Turtle")
+    page.get_by_label("File").set_input_files(other)
     page.get_by_role("button", name="Load").click()
-    expect(page.get_by_role("alert")).to_contain_text("line")
+    expect(page.get_by_role("alert")).to_contain_text("line 1, column 1")
+    other.write_text(ONTOLOGY)
+    page.get_by_role("button", name="Load").click()
+    expect(page.get_by_role("alert")).to_contain_text("choose it again")
     page.get_by_role("button", name="Drop http://example.org/devices").click()
     expect(graph).to_be_hidden()
 
