@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.entries import Micros
 from pipeline.frames import segment_path, segments, sync_directory
+from pipeline.sharing import name_of, recorded
 from pipeline.solutions import SolutionReader
 
 
@@ -82,10 +83,13 @@ def _remove(directory: Path, cut: int | None) -> int:
 
 # ---------------------------------------------------------------- snapshots
 def secured(data_dir: Path) -> int:
-    """The position from which on engines need the log, whatever falls: that of the oldest snapshot, if every bucket has one that is whole, made durable here."""
+    """The position from which on the engine needs the log, whatever falls: that of the oldest snapshot, if it is whole; it is made durable here.
+
+    Engines of several buckets may have to begin anew whenever a query is registered (`Moved`, docs/decisions/0024): they need all of it.
+    """
     directory = data_dir / "snapshots"
     found = _snapshots(directory)
-    if not found or any(bucket not in found for bucket in _buckets(data_dir)):
+    if (recorded(data_dir) or 1) > 1 or found.keys() != {name_of(0, 1)}:
         return 0
     for positions in found.values():
         path = positions[min(positions)]
@@ -106,11 +110,6 @@ def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:
         bucket, _, position = path.stem.rpartition("-")
         found.setdefault(bucket, {})[int(position)] = path
     return found
-
-
-def _buckets(data_dir: Path) -> Iterable[str]:
-    """The buckets that have reported: each has an engine."""
-    return [path.stem for path in (data_dir / "reports").glob("*.json")]
 
 
 def _sync(paths: Iterable[Path]) -> None:

@@ -96,7 +96,9 @@ class Settings:
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
     export: Path | None = _setting(None, Path, "directory that solutions are written to as Parquet files too, by query and date")
     export_every_s: float = _setting(60.0, _seconds, "between such writes, while there are new solutions")
-    retain_age: float | None = _setting(None, age, "what is older may go from both logs: 90s, 15m, 12h, 30d; else all is kept")
+    retain_age: float | None = _setting(
+        None, age, "what is older may go from both logs, from the log of events with one bucket only: 90s, 15m, 12h, 30d; else all is kept"
+    )
     retain_bytes: int | None = _setting(None, size, "of each log; the oldest goes beyond it: 500M, 50G; else all is kept")
     retain_every_s: float = _setting(30.0, _seconds, "how often that is looked at")
     origins: tuple[str, ...] = _setting((), _words, "origins that browsers may come from, beside the server's own")
