@@ -424,13 +424,15 @@ class Network(Residents):
         by_predicate(self.net)[: len(observed), c.ALPHA_SEEN] = observed
 
     def await_facts(self, facts: Sequence[tuple[Planned, Ints]]) -> None:
-        """What each query is yet to take in, as rows of `facts` whose cells may be fewer; whatever stood there before goes."""
+        """What each query is yet to take in, as rows of `facts` whose cells may be fewer, or more than any query has; whatever stood there before goes."""
         self._used["facts"] = Ranges()
         self.net.queries[:, c.Q_FACTS_N], self.net.streams[:, c.S_PENDING] = 0, 0
         for planned, rows in facts:
-            wide = np.zeros((len(rows), self.net.facts.shape[1]), np.int64)
-            wide[:, : rows.shape[1]] = rows
-            self._with_fact_rows(planned, wide)
+            own = np.zeros((len(rows), self.net.facts.shape[1]), np.int64)
+            cells = min(rows.shape[1], own.shape[1])
+            assert not rows[:, cells:].any(), "columns of wider queries, which are gone"
+            own[:, :cells] = rows[:, :cells]
+            self._with_fact_rows(planned, own)
             pending = self.net.queries[planned.number, c.Q_OPEN] == 0 or len(rows) > 0
             for stream in dict.fromkeys(planned.query.streams):
                 self.net.streams[self.streams[stream], c.S_PENDING] += pending

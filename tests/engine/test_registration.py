@@ -119,6 +119,15 @@ def test_queries_come_to_a_restored_network_as_to_the_first_one() -> None:
         assert log.send(feed) == restored.send(feed)
 
 
+def test_a_wide_query_that_is_gone_leaves_no_width_in_what_is_restored() -> None:
+    log = Log()
+    log.register("narrow", SEQ)
+    wide = log.register("wide", "SELECT * WHERE { ?s :A ?a . ?s :B ?b . ?t :A ?c . ?t :B ?d . ?u :A ?e . ?u :B ?f }")
+    log.send("A(1)@1")
+    log.drop(wide)
+    assert len(Log(Engine.restore(log.engine.snapshot())).send("B(5)@2")) == 1
+
+
 def test_a_refused_rule_leaves_no_trace() -> None:
     log = Log()
     log.register("reads", "SELECT * WHERE { {?s :A ?x} MINUS {?s :D ?y} }")
