@@ -104,6 +104,9 @@ export interface Wish {
   default_graph: string;
 }
 
+/** From where in the log a query reads when it is registered. */
+export type From = "now" | "beginning";
+
 const TOKEN = "epsparql.token";
 
 export const token = {
@@ -146,7 +149,7 @@ export const api = {
   ready: () => json<{ runner: string; lag: number }>("GET", "readyz"),
   queries: () => json<{ queries: QuerySummary[] }>("GET", "queries"),
   query: (name: string) => json<QuerySummary & { warnings: Mark[] }>("GET", query(name)),
-  register: (name: string, wish: Wish, replace: boolean) => json<QuerySummary>("PUT", query(name) + (replace ? "?replace=true" : ""), wish),
+  register: (name: string, wish: Wish & { from: From }, replace: boolean) => json<QuerySummary>("PUT", query(name) + (replace ? "?replace=true" : ""), wish),
   drop: (name: string) => request("DELETE", query(name)),
   pause: (name: string) => request("POST", `${query(name)}/pause`),
   resume: (name: string) => request("POST", `${query(name)}/resume`),

@@ -8,7 +8,7 @@ import { add, show, tabs, unused } from "./tabs";
 
 export async function run(example: Example): Promise<void> {
   const ok = await attempt(async () => {
-    for (const [name, text] of example.queries) await api.register(name, { query: text, policy: "unrestricted", default_graph: "all" }, false);
+    for (const [name, text] of example.queries) await api.register(name, { query: text, policy: "unrestricted", default_graph: "all", from: "now" }, false);
     await start(example);
   });
   if (ok) look(example);

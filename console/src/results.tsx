@@ -154,7 +154,7 @@ function Nothing() {
   return (
     <p class="empty">
       {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${read.map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
-      {rules ? "" : "A query sees what comes after it was registered. "}The plan shows how far its partial solutions are.
+      {rules ? "" : "A query sees what comes after it was registered, unless it reads from the beginning. "}The plan shows how far its partial solutions are.
     </p>
   );
 }

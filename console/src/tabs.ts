@@ -1,7 +1,7 @@
 /** Query texts being worked on: kept in this browser, and shared as links that hold all of one. */
 
 import { computed, effect, signal } from "@preact/signals";
-import type { QuerySummary, Wish } from "./api";
+import type { From, QuerySummary, Wish } from "./api";
 import { read, write } from "./kept";
 
 const KEPT = "epsparql.tabs";
@@ -12,6 +12,7 @@ export interface Tab extends Wish {
   key: number;
   /** The name that the query is registered under. */
   name: string;
+  from?: From;
 }
 
 const kept = read<{ tabs: Tab[]; open: number }>(localStorage, KEPT, { tabs: [], open: 0 });

@@ -1,7 +1,7 @@
 /** The tabs, and what can be done with the query of the open one. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api } from "./api";
+import { api, type From } from "./api";
 import { checked, range } from "./checks";
 import type { EditorHost } from "./editor";
 import { blank } from "./gallery";
@@ -14,7 +14,7 @@ export async function run(replace = false): Promise<void> {
   if (!now?.query.trim()) return;
   const found = checked.peek();
   if (found?.text === now.query && found.errors.length) return say("fault", "Mend the fault first: it is underlined.");
-  await attempt(() => api.register(now.name, { query: now.query, policy: now.policy, default_graph: now.default_graph }, replace));
+  await attempt(() => api.register(now.name, { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" }, replace));
 }
 
 export function Tabs() {
@@ -101,6 +101,17 @@ export function Toolbar() {
         <option value="all">all graphs</option>
         <option value="unnamed">unnamed graph</option>
       </select>
+      {(query === null || differs) && (
+        <select
+          aria-label="Reads from"
+          title="Whether it also reads what came before"
+          value={now.from ?? "now"}
+          onChange={(event) => change({ from: event.currentTarget.value as From })}
+        >
+          <option value="now">from now on</option>
+          <option value="beginning">from the beginning</option>
+        </select>
+      )}
       <span class="grow" />
       <button type="button" onClick={share} title="Copy a link that holds the query">
         Share

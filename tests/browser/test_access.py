@@ -161,5 +161,6 @@ def point_at_a_bar(page: Page) -> None:
     for x in range(int(box["width"] * 0.55), int(box["width"]), 4):
         page.mouse.move(box["x"] + x, box["y"] + 37)
         if page.get_by_role("tooltip").is_visible():
+            expect(page.get_by_role("tooltip")).to_contain_text(":wind_speed")  # of the occurrences
             return
     raise AssertionError("there is no bar")
