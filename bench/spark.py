@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from bench.line import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
@@ -24,7 +25,7 @@ BATCHES = 4
 MOST_ROWS = 250_000
 JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
 EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
-_TYPES = "abc"
+_TYPES, _WARM_ROWS = "abc", 5_000
 
 
 @dataclass(slots=True)
@@ -46,12 +47,12 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
-        _write(root / "warm", workload, drawn(5_000, k))
+        _write(root / "warm", workload, drawn(_WARM_ROWS, k))
         _write(root / "log", workload, events)
         batch = min(MOST_ROWS, n // BATCHES)
         rates = {}
         for buckets in (1, 2):
-            _solved(spark, root / "warm", buckets, batch)
+            _solved(spark, root / "warm", buckets, _WARM_ROWS // BATCHES)
         for buckets in (1, 2):
             rates[buckets], matches = _solved(spark, root / "log", buckets, batch)
             check(workload, n, k, matches)
@@ -114,7 +115,7 @@ def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int
         for kind in _TYPES
     ]
     a, b, c = (side.withWatermark(f"{kind}_at", "0 seconds") for kind, side in zip(_TYPES, sides, strict=True))
-    pairs = a.join(b, _on("a", "b")).drop("a_at")
+    pairs = a.join(b, _on("a", "b")).drop("a_at")  # whose type is that of an event time for ever
     chains = pairs.join(c, _on("b", "c")).where("c_us - a_us < 10000000")
     found, times = [0], list[float]()
 
@@ -127,8 +128,8 @@ def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int
     return (len(events) - JOIN_BATCH) / (times[len(events) // JOIN_BATCH - 1] - times[0]), found[0]
 
 
-def _on(first: str, second: str) -> "str":
-    return f"{first}_id = {second}_id AND {second}_at > {first}_at AND {second}_at < {first}_at + INTERVAL 10 SECONDS"
+def _on(first: str, second: str) -> Column:
+    return expr(f"{first}_id = {second}_id AND {second}_at > {first}_at AND {second}_at < {first}_at + INTERVAL 10 SECONDS")
 
 
 def _write_parquet(place: Path, events: Drawn) -> None:
