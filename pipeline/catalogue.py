@@ -115,6 +115,8 @@ class Catalogue:
     queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
     graphs: dict[str, Graph] = field(default_factory=dict)  # of the background
     entailment: str = RDFS
+    rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By the entry from which queries were behind: their lead, where they began to read again, and the last entry that let them."""
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
 
     def __post_init__(self) -> None:
@@ -179,6 +181,7 @@ class Catalogue:
         found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from)
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
+            self.rereads[entry.offset] = entry.offset, 0, entry.offset  # what comes before `reads_from` gives the background and the watermarks
             self._change(set(entry.holds), reads=entry.offset, lead=entry.offset)
         elif entry.waits_for is not None:
             found = replace(found, reads=entry.offset, lead=entry.waits_for)
@@ -188,13 +191,22 @@ class Catalogue:
         self._change({entry.registered}, state="paused")
         if all(query.lead != entry.registered for query in self.queries.values()):
             self._change({entry.registered, *entry.holds}, reads=entry.offset, lead=entry.registered)
+            self.rereads[entry.offset] = entry.registered, entry.offset, entry.offset
 
     def _catch_up(self, entry: CatchUp) -> None:
+        begun = max((k for k, (lead, *_) in self.rereads.items() if lead == entry.registered), default=None)
+        if begun is not None:
+            self.rereads[begun] = (*self.rereads[begun][:2], entry.offset)
         for query in self.behind(entry.registered):
             if entry.upto == entry.offset:
                 self._change({query.registered}, reads=None, lead=None, since=entry.offset)
             elif query.reads is not None and query.reads < entry.upto:
                 self._change({query.registered}, reads=entry.upto)
+
+    def needed_from(self, start: int) -> int:
+        """From where an engine needs the log that reads it on from the position `start`: what is behind reads again, and so does what was behind there."""
+        again = [begin for lead, begin, last in list(self.rereads.values()) if lead in self.leads or last >= start]
+        return min(again, default=start)
 
     def behind(self, lead: int) -> list[Registration]:
         """Those that catch up together."""

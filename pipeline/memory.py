@@ -1,7 +1,7 @@
 """What the log's writer remembers between starts, so that a start reads only the log's end: the catalogue, and idempotency keys."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -68,12 +68,13 @@ class _State:
     graphs: list[Graph]
     entailment: str
     keys: list[tuple[str, str, Micros, Ack]]
+    rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
 
 def save(data_dir: Path, catalogue: Catalogue, keys: Keys) -> None:
     """Replace the state file in one step."""
     streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
-    state = _State(catalogue.position, streams, queries, graphs, catalogue.entailment, keys.listed())
+    state = _State(catalogue.position, streams, queries, graphs, catalogue.entailment, keys.listed(), dict(catalogue.rereads))
     path = data_dir / "catalogue.json"
     temporary = path.with_suffix(".tmp")
     with temporary.open("wb") as file:
@@ -95,4 +96,4 @@ def load(data_dir: Path, head: int) -> tuple[Catalogue, Keys]:
     keys = Keys()
     for stream, key, at, ack in state.keys:
         keys.remember(stream, key, at, ack)
-    return Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment), keys
+    return Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads), keys

@@ -129,8 +129,8 @@ class Justifier:
         streams = {stream for each in involved for stream in self._query(each).streams}
         first = min(each.registered + 1 if each.reads_from is None else each.reads_from for each in involved)
         kept = oldest(self.data_dir / "log")
-        if kept > first:
-            raise Gone(f"the log has nothing before the offset {kept} any more, and the query reads from {first}")
+        if kept > 0:
+            raise Gone(f"the log has nothing before the offset {kept} any more, and why a solution is one rests on the background of all of it")
         facts: dict[Quad, None] = {}
         regime = RDFS
         found: list[Occurrence] = []

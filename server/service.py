@@ -20,7 +20,7 @@ from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
-from pipeline.retention import Limits, Retention
+from pipeline.retention import Limits, Retention, secured
 from pipeline.sharing import recorded
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
@@ -246,10 +246,6 @@ class Service:
         now = self.log.catalogue.queries.get(registration.name, registration)
         return now if now.registered == registration.registered else registration
 
-    def read_on_from(self) -> int:
-        """The position from which on the log is still to be read by queries that are behind the others."""
-        return min((query.reads for query in list(self.log.catalogue.queries.values()) if query.reads is not None), default=self.log.head())
-
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
         """Time passes on silent streams, and the logs are held to their limits, until cancelled."""
@@ -279,7 +275,9 @@ class Service:
 
 def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader) -> Retention:
     age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
-    return Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved)
+    retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved)
+    retention.log_holds.append(lambda: log.catalogue.needed_from(secured(settings.data)))
+    return retention
 
 
 def _runner(settings: Settings, log: LogWriter) -> Runner:
@@ -311,7 +309,6 @@ async def running(
     """A service over an open log, with its runner, until the block is left. `holds` give positions from which on solutions must be kept."""
     service = Service(settings, clock, gate, log)
     service.retention.solution_holds += holds
-    service.retention.log_holds.append(service.read_on_from)
     loop = asyncio.get_running_loop()
 
     def on_commit(_position: int) -> None:

@@ -61,12 +61,13 @@ def _start(service: Service, offset: int, name: str, start: str | int) -> int | 
     match start:
         case "now":
             return None
+        case _ if oldest > 0:
+            detail = f"the log has nothing before the offset {oldest} any more, and the past rests on the background and the watermarks of all of it; read from 'now'"
+            raise conflict("offset-gone", detail, name)
         case "beginning":
-            return oldest if oldest < offset else None
+            return 0 if offset > 0 else None
         case int() if start > offset:
             raise bad_request("bad-offset", f"the log ends at {offset}, before the offset {start}", expected="an offset that the log has", query=name)
-        case int() if start < oldest:
-            raise conflict("offset-gone", f"the log has nothing before the offset {oldest} any more; read from {oldest}, or from 'beginning'", name)
         case int() if start < offset:
             return start
         case _:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from engine.entries import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
 from engine.entries import Drop as DropQuery
-from engine.entries import DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, StateChange, Tick
 from pipeline.catalogue import Catalogue, Graph, Registration, Stream
 from pipeline.records import Record
 
@@ -68,3 +68,15 @@ def test_a_long_silence_brings_few_advances_and_the_first_at_once(timeout: int, 
             stream = replace(stream, watermark=watermark)
             advances.append(now)
     assert advances == list(range(timeout, 120_000_001, step))
+
+
+def test_what_is_behind_says_from_where_the_log_is_needed() -> None:
+    catalogue = fold(Register(0, "q", "a"), *(Tick(k, None, None) for k in range(1, 5)), Pause(5, 0, "q"), Tick(6, None, None))
+    assert (catalogue.queries["q"].state, catalogue.queries["q"].reads, catalogue.leads) == ("paused", 5, frozenset({0}))
+    assert catalogue.needed_from(7) == 5
+    for entry in (Resume(7, 0, "q"), CatchUp(8, 0, 6), CatchUp(9, 0, 9)):
+        catalogue.apply(Record(entry), 7)
+    assert (catalogue.queries["q"].state, catalogue.queries["q"].reads, catalogue.leads) == ("running", None, frozenset())
+    assert [catalogue.needed_from(start) for start in (6, 9, 10)] == [5, 5, 10]
+    catalogue.apply(Record(Register(10, "r", "b", reads_from=8)), 7)
+    assert catalogue.needed_from(11) == 0
