@@ -14,6 +14,7 @@ import pyarrow as pa
 from bench.line import WrongCount, line, median, one_core, peak_rss_mb, rss_mb
 from bench.workloads import PREFIXES, times_of
 from engine.entries import INSTANT, OCCURRENCES, Block, Events, Facts, Register
+from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.run import Engine
 from engine.schema import RDFS
@@ -109,7 +110,7 @@ def names_of(kinds: Ints, classes: int) -> list[str]:
 def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
     """Seconds of the kernel alone, for occurrences in numbers, in an engine of its own."""
     own = Engine()
-    own.facts, own.known = engine.facts, engine.known
+    own.known = FactIndex.of(engine.facts, own.terms)
     register(own)
     network, n = own.members[0].network, len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)

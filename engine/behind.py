@@ -157,7 +157,7 @@ def register(engine: "Engine", entry: Register) -> bool:
 def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) -> "Engine":
     """The engine at the position `at` as far as `own` and `streams` rest on it; `own` goes over to it, for the rest it has copies."""
     side = engine.beside()
-    side.position, side.facts, side.known, side.entailment = at, engine.facts, engine.known, engine.entailment
+    side.position, side.known = at, engine.known
     side.streams = {name: replace(stream) for name, stream in engine.streams.items()}
     side.fallen = dict(engine.fallen)
     read = {stream for member in engine.members for p in member.network.planned.values() if p.registered in own for stream in p.query.streams}
@@ -184,7 +184,7 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
         for registered in [registered for registered in member.network.planned if registered not in own]:
             member.network.drop(registered)
         if member.network.planned:
-            member.network.known = engine.known
+            member.network.take_for(side.known, engine.known)
             engine.members.append(member)
     engine.registered |= {registered: entry for registered, entry in side.registered.items() if registered in own}
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
@@ -193,12 +193,13 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
 def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
     """A network with some of the queries of another one, as they stand."""
     meta, arrays = kept(member.network, queries)
-    network = Network(side.terms, known=side.known)
+    network = Network(side.terms, known=member.network.known)
 
     def add(registered: int, rates: Rates, turned: bool) -> None:
-        side.put(network, side.registered[registered], rates, turned)
+        side.put(network, side.registered[registered], rates, turned, member.network.knows[registered])
 
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
+    network.known, network.coming = member.network.known, member.network.coming
     return Member(network, member.time, Arrivals(member.pending.table.copy()), member.part)
 
 

@@ -18,7 +18,7 @@ from engine.functions import arguments_of
 from engine.literals import TRUE
 from engine.planning.selections import MOST_STEPS
 from engine.quads import Quad, quads_of
-from engine.run import Engine, known_from
+from engine.run import Engine
 from engine.strata import Cycle
 from epsparql import algebra as a
 from epsparql import parse
@@ -43,8 +43,8 @@ def check(
     `policies` are those of all of them, by name, where they are not unrestricted.
     """
     refuse_functions(parsed)
-    known, policy = FactIndex(facts), policies.get(name, UNRESTRICTED)
-    engine = Engine()
+    engine, policy = Engine(), policies.get(name, UNRESTRICTED)
+    known = FactIndex.of(facts, engine.terms)
     engine.known = known
     try:
         for k, (other, query) in enumerate(others.items()):
@@ -57,13 +57,13 @@ def check(
         message = f"this rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
         expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
         raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
-    return doubts(parsed, lambda triple, place: any(True for _ in known.matching(triple, place)), policy)
+    return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
 
 
 def check_background(nquads: str, entailment: str, rules: Iterable[tuple[str, str, str]]) -> None:
     """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle."""
     engine = Engine()
-    engine.known = known_from(quads_of(nquads), entailment)
+    engine.known = FactIndex.of(quads_of(nquads), engine.terms, entailment)
     for k, (text, policy, default_graph) in enumerate(rules):
         engine.admit(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
 

@@ -1,58 +1,281 @@
-"""The background's triples, by predicate: what a triple pattern matches of them at its place."""
+"""The background's triples as numbers of terms, by predicate: what a triple pattern matches of them at its place.
 
-from collections.abc import Iterable, Iterator
+What follows from them by RDFS is not kept: the triples of one predicate are put together from those that entail them when a pattern asks for it
+(docs/decisions/0017-knowledge-looked-up.md).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.describe import Descriptions
+from engine.entailed import Entailed, is_odd, of_several
 from engine.entailment import Entailment
-from engine.quads import GraphName, Quad, name_of
+from engine.entries import ADD, DROP, RDFS
+from engine.knowledge import closure
+from engine.lookups import Table
+from engine.owl import with_owl
+from engine.program import Lookup
+from engine.quads import GraphName, Quad, graph_named, name_of
 from engine.rewrite.places import BACKGROUND
-from engine.schema import Schema, schema_of
+from engine.rows import EMPTY, FEW, distinct, without
+from engine.schema import DOMAIN, INVERSE, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
+from engine.terms import Held, TermTable
 from epsparql import algebra as a
-from epsparql.terms import Term, Variable
+from epsparql.terms import Iri, Term, Variable
+
+Ints = NDArray[np.int64]
+Given = dict[int, Ints]
+"""Subject, object and graph (0 for none) of each triple, by predicate: no two are equal."""
+SUBJECT, PREDICATE, OBJECT, GRAPH = range(4)
+Kept = dict[object, tuple[tuple[object, ...], Ints]]
 
 
 class FactIndex:
-    """Background triples, each with the graph that it lies in, None for none."""
+    """One version of the background; it never changes. `changed` gives the next one, which shares what has not changed."""
 
-    def __init__(self, quads: Iterable[Quad] = (), owl: bool = False) -> None:
-        """`owl`: what the schema says in OWL's words counts for streams too."""
-        self._owl = owl
-        self._by_predicate: dict[Term, list[Quad]] = {}
-        for quad in dict.fromkeys(quads):
-            self._by_predicate.setdefault(quad[1], []).append(quad)
+    def __init__(self, terms: TermTable | None = None, regime: str = RDFS) -> None:
+        self.terms = TermTable() if terms is None else terms
+        self.regime = regime
+        self.given: Given = {}
+        self.base: Given = {}
+        """What was given and, under OWL 2 RL, what follows by it: RDFS is applied to that."""
+        self.schema: Schema[Term] = Schema((), _is_property)
+        self._found: Kept = {}  # rows, with what they were made of
+        self._asked: set[object] = set()  # for those of them
+        self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by identity of these
+        self.terms.holders.add(self)
+
+    @classmethod
+    def of(cls, quads: Iterable[Quad], terms: TermTable, regime: str = RDFS) -> "FactIndex":
+        found = cls(terms)
+        by_graph: dict[str, list[tuple[Term, Term, Term]]] = {}
+        for quad in quads:
+            by_graph.setdefault(name_of(quad[3]), []).append(quad[:3])
+        for graph, triples in by_graph.items():
+            numbers = found.terms.intern_all([str(term) for triple in triples for term in triple])
+            found = found.changed(graph, numbers.reshape(-1, 3), ADD)
+        return found if regime == RDFS else found.under(regime)
+
+    @classmethod
+    def given_as(cls, quads: Ints, terms: TermTable, regime: str = RDFS) -> "FactIndex":
+        """Of `numbers`."""
+        found = cls(terms)
+        for graph in np.unique(quads[:, GRAPH]).tolist():
+            name = name_of(found._graph(graph))
+            found = found.changed(name, quads[quads[:, GRAPH] == graph][:, [SUBJECT, PREDICATE, OBJECT]], ADD)
+        return found if regime == RDFS else found.under(regime)
+
+    @property
+    def numbers(self) -> Ints:
+        """s, p, o, g of all that was given."""
+        return np.concatenate([NOTHING, *(_with_predicate(rows, predicate) for predicate, rows in self.given.items())])
+
+    def count(self, predicate: str) -> int:
+        """Triples that were given with a predicate, by its text."""
+        return len(self.base.get(self.terms.intern(predicate), EMPTY)) if self.base else 0
+
+    def __len__(self) -> int:
+        """Triples that were given."""
+        return sum(map(len, self.given.values()))
+
+    def changed(self, graph: str, triples: Ints, change: str) -> "FactIndex":
+        """The version after a change of one graph ("" for none): triples (n x 3) are added to its own, take their place, or it is dropped."""
+        number = self.terms.intern(str(graph_named(graph))) if graph else 0
+        given = self.given if change == ADD else _without_graph(self.given, number)
+        if change != DROP:
+            given = _with(given, number, triples)
+        return self._following({predicate: _same(self.given.get(predicate), rows) for predicate, rows in given.items() if len(rows)}, self.regime)
+
+    def under(self, regime: str) -> "FactIndex":
+        """The same under another regime of entailment."""
+        return self._following(self.given, regime)
+
+    def _following(self, given: Given, regime: str) -> "FactIndex":
+        found = FactIndex(self.terms, regime)
+        found.given = found.base = given
+        if regime != RDFS:
+            base = self._numbered(with_owl(found.quads))
+            found.base = {predicate: _same(self.base.get(predicate), rows) for predicate, rows in base.items()}
+        found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
+        kept = {id(rows) for _, rows in found._found.values()}
+        found._tables = {key: made for key, made in self._tables.items() if id(made[0]) in kept}
+        same = regime == self.regime and self._states(found._effective) == self._states(self._effective)
+        found.schema = self.schema if same else self._schema(found._effective, regime)
+        return found
+
+    def _states(self, given: Given) -> list[int]:
+        return [id(given.get(number)) for number in self.vocabulary[DOMAIN:]]
+
+    def _schema(self, given: Given, regime: str) -> Schema[Term]:
+        added, removed = list[Statement[Term]](), list[Statement[Term]]()
+        for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE):
+            before, now = (
+                EMPTY if relation == INVERSE and of == RDFS else each.get(self.vocabulary[relation], EMPTY)
+                for each, of in ((self._effective, self.regime), (given, regime))
+            )
+            if before is not now:
+                one, other = distinct(before[:, :2]), distinct(now[:, :2])
+                added += self._stated(without(other, one), relation)
+                removed += self._stated(without(one, other), relation)
+        return self.schema.changed(added, removed)
+
+    def _stated(self, rows: Ints, relation: int) -> list[Statement[Term]]:
+        return [(self._term(s), relation, self._term(o)) for s, o in rows.tolist()]
+
+    def _term(self, number: int) -> Term:
+        found = self.terms.term(number)
+        assert found is not None
+        return found
+
+    @cached_property
+    def vocabulary(self) -> list[int]:
+        return [self.terms.intern(str(term)) for term in VOCABULARY]
+
+    def hold(self, held: Held) -> None:
+        held.add(np.array([*self.base, *self.__dict__.get("vocabulary", ())], np.int64))
+        for rows in (*self.given.values(), *self.base.values(), *(rows for _, rows in self._found.values()), *self._effective_rows()):
+            held.add(rows)
+
+    def _effective_rows(self) -> Iterable[Ints]:
+        found: Given = self.__dict__.get("_effective", {})
+        return found.values()
+
+    # ------------------------------------------------------------ closed
+    @cached_property
+    def quads(self) -> list[Quad]:
+        """All that was given."""
+        return self._quads_of(self.given)
+
+    def _quads_of(self, given: Given) -> list[Quad]:
+        return [self.quad(s, predicate, o, g) for predicate, rows in given.items() for s, o, g in rows.tolist()]
+
+    def __iter__(self) -> Iterator[Quad]:
+        """All that holds."""
+        return (self.quad(*row) for row in self.everything().tolist())
+
+    def quad(self, s: int, p: int, o: int, g: int) -> Quad:
+        return self._term(s), self._term(p), self._term(o), self.terms.term(g)  # type: ignore[return-value]  # a graph is an IRI or None
 
     @cached_property
     def descriptions(self) -> Descriptions:
         return Descriptions(quad[:3] for quad in self)
 
-    @cached_property
-    def schema(self) -> Schema[Term]:
-        return schema_of(self, self._owl)
+    def everything(self) -> Ints:
+        """s, p, o, g of all that holds."""
+        predicates = self._entailed.predicates()
+        return np.concatenate([np.zeros((0, 4), np.int64), *(_with_predicate(self.rows(predicate), predicate) for predicate in predicates)])
+
+    @property
+    def _entailed(self) -> Entailed:
+        return Entailed(self._effective, self.schema, self.terms, self.vocabulary)
 
     @cached_property
     def entailment(self) -> Entailment:
         return Entailment(self.schema)
 
-    def __iter__(self) -> Iterator[Quad]:
-        return (quad for quads in self._by_predicate.values() for quad in quads)
+    @cached_property
+    def _effective(self) -> Given:
+        """What the rules are applied to; all that holds, where the schema speaks of RDFS's own words and they are applied one by one."""
+        if not is_odd(self.base, self.vocabulary):
+            return self.base
+        return self._numbered(closure(self._quads_of(self.base)))
 
-    def matching(self, pattern: a.TriplePattern, place: a.Place) -> Iterator[Quad]:
-        """Under GRAPH a triple counts once for each graph that it lies in, elsewhere once."""
-        if place.window not in (None, BACKGROUND):
-            return  # a window holds what came on its stream
-        seen: set[tuple[Term, Term, Term]] = set()
-        for quad in self._candidates(pattern.predicate):
-            if not lies_in(quad[3], place) or not is_instance(quad, pattern):
-                continue
-            if place.graph is None:
-                if quad[:3] in seen:
-                    continue
-                seen.add(quad[:3])
-            yield quad
+    def _numbered(self, quads: Sequence[Quad]) -> Given:
+        numbers = self.terms.intern_all([str(term) for quad in quads for term in quad[:3]]).reshape(-1, 3)
+        graphs = np.array([0 if quad[3] is None else self.terms.intern(str(quad[3])) for quad in quads], np.int64)
+        return {
+            p: np.column_stack([numbers, graphs])[numbers[:, PREDICATE] == p][:, [SUBJECT, OBJECT, GRAPH]]
+            for p in np.unique(numbers[:, PREDICATE]).tolist()
+        }
 
-    def _candidates(self, predicate: Term | Variable) -> Iterable[Quad]:
-        return self if isinstance(predicate, Variable) else self._by_predicate.get(predicate, ())
+    def rows(self, predicate: int, object_: int | None = None) -> Ints:
+        """Subject, object and graph of all that holds with a predicate; with this object alone, if one is given and that is worth while."""
+        if self._effective is not self.base:
+            return self._effective.get(predicate, EMPTY)
+        entailed = self._entailed
+        key = predicate, object_ if predicate == self.vocabulary[TYPE] else None
+        sources = entailed.sources(*key)
+        return self._kept(key, sources, lambda: entailed.rows(*key))
+
+    def _kept(self, key: object, sources: tuple[object, ...], make: Callable[[], Ints]) -> Ints:
+        """What was made of the same sources before, be it for an older version."""
+        self._asked.add(key)
+        there = self._found.get(key)
+        if there is not None and len(there[0]) == len(sources) and all(x is y for x, y in zip(there[0], sources, strict=True)):
+            return there[1]
+        made = make()
+        self._found[key] = sources, made
+        return made
+
+    def table(self, lookup: Lookup) -> Table:
+        """For the kernel; queries that look up the same share it."""
+        key = id(lookup.source), lookup.parts, lookup.keys
+        if key not in self._tables:
+            self._tables[key] = lookup.source, Table.of(lookup.rows, lookup.keys)
+        return self._tables[key][1]
+
+    # ------------------------------------------------------------ patterns
+    def matching(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
+        """s, p, o, g of the triples that match. Under GRAPH a triple counts once for each graph that it lies in, elsewhere once, with graph 0.
+
+        As long as these are the same, so is the array.
+        """
+        if place.window not in (None, BACKGROUND) or not self.given:
+            return NOTHING  # a window holds what came on its stream
+        s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
+        if p is None:
+            source = self._kept("everything", tuple(self.rows(each) for each in self._entailed.predicates()), self.everything)
+        else:
+            source = self.rows(p, o)
+        return self._kept((pattern, place), (source,), lambda: self._chosen(pattern, place, source, (s, p, o)))
+
+    def _chosen(self, pattern: a.TriplePattern, place: a.Place, source: Ints, wanted: Sequence[int | None]) -> Ints:
+        predicate = wanted[PREDICATE]
+        quads = source if predicate is None else _with_predicate(source, predicate)
+        fits = np.ones(len(quads), np.bool_)
+        for column, number in enumerate(wanted):
+            if number is not None and column != PREDICATE:
+                fits &= quads[:, column] == number
+        parts = parts_of(pattern)
+        for one, two in ((SUBJECT, PREDICATE), (SUBJECT, OBJECT), (PREDICATE, OBJECT)):
+            if isinstance(parts[one], Variable) and parts[one] == parts[two]:
+                fits &= quads[:, one] == quads[:, two]
+        if place.among is not None:
+            fits &= np.isin(quads[:, GRAPH], [self.terms.intern(str(graph_named(name))) if name else 0 for name in place.among])
+        elif place.graph is not None:
+            fits &= quads[:, GRAPH] != 0
+        found = quads if fits.all() else quads[fits]
+        if place.graph is not None or not len(found):
+            return found
+        elsewhere = found[:, GRAPH] != found[0, GRAPH]
+        found = found.copy()
+        found[:, GRAPH] = 0
+        if not elsewhere.any():
+            return found
+        more = found[elsewhere]
+        return of_several([found[~elsewhere], without(distinct(more), found[~elsewhere])]) if len(more) <= FEW else distinct(found)
+
+    def graphs(self, place: a.Place) -> list[int]:
+        """The graphs of a place that hold a triple, by name."""
+        there = {g for rows in self.base.values() for g in np.unique(rows[:, 2]).tolist() if lies_in(self._graph(g), place)}
+        return sorted(there, key=self.terms.text)
+
+    def _graph(self, number: int) -> GraphName | None:
+        return self.terms.term(number)  # type: ignore[return-value]  # as in `quad`
+
+
+NOTHING: Ints = np.zeros((0, 4), np.int64)
+
+
+def parts_of(pattern: a.TriplePattern) -> tuple[Term | Variable, Term | Variable, Term | Variable]:
+    return pattern.subject, pattern.predicate, pattern.object
+
+
+def _is_property(term: Term) -> bool:
+    return isinstance(term, Iri)
 
 
 def lies_in(graph: GraphName | None, place: a.Place) -> bool:
@@ -61,13 +284,31 @@ def lies_in(graph: GraphName | None, place: a.Place) -> bool:
     return name_of(graph) in place.among
 
 
-def is_instance(quad: Quad, pattern: a.TriplePattern) -> bool:
-    """Whether a triple is an instance of a pattern."""
-    bound: dict[Variable, Term] = {}
-    for part, term in zip((pattern.subject, pattern.predicate, pattern.object), quad, strict=False):
-        if isinstance(part, Variable):
-            if bound.setdefault(part, term) != term:  # type: ignore[arg-type]  # only the graph, which the shorter pattern leaves out, may be None
-                return False
-        elif part != term:
-            return False
-    return True
+def _with_predicate(rows: Ints, predicate: int) -> Ints:
+    quads = np.empty((len(rows), 4), np.int64)
+    quads[:, [SUBJECT, OBJECT, GRAPH]], quads[:, PREDICATE] = rows, predicate
+    return quads
+
+
+def _without_graph(given: Given, graph: int) -> Given:
+    return {predicate: rows[rows[:, 2] != graph] if (rows[:, 2] == graph).any() else rows for predicate, rows in given.items()}
+
+
+def _with(given: Given, graph: int, triples: Ints) -> Given:
+    found = dict(given)
+    order = np.argsort(triples[:, PREDICATE], kind="stable")
+    sorted_ = triples[order]
+    edges = np.flatnonzero(np.diff(sorted_[:, PREDICATE], prepend=-1, append=-1))
+    for first, after in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        predicate, part = int(sorted_[first, PREDICATE]), sorted_[first:after]
+        new = distinct(np.column_stack([part[:, SUBJECT], part[:, OBJECT], np.full(len(part), graph)]))
+        there = found.get(predicate, EMPTY)
+        found[predicate] = of_several([there, without(new, there)])
+    return found
+
+
+def _same(before: Ints | None, now: Ints) -> Ints:
+    """The array from before, where it holds the same rows."""
+    if before is None or before is now or len(before) != len(now) or len(without(now, before)):
+        return now
+    return before

@@ -210,7 +210,7 @@ def _goals(network: Network) -> tuple[Ints, Ints, Ints]:
     columns = _columns(network, list(ROW))
     n = int(network.net.stores[:, c.COUNT].sum())
     stores, numbers, goals = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, len(columns)), np.int64)
-    read_goals(network.address, columns, stores, numbers, goals)
+    read_goals(network.address, columns, 0, len(network.net.stores), stores, numbers, goals)
     if not len(network.net.links):
         return stores, numbers, goals
     ages = np.zeros(len(network.net.rows), np.int64)

@@ -1,6 +1,6 @@
 """One kernel with its queries: they share a clock, because they reach the same streams."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,13 @@ from engine.kernel.filters import spread_questions
 from engine.kernel.goals import clear_stores, spread, spread_seen, spread_timeless
 from engine.kernel.instants import run
 from engine.kernel.policies import RIGHT_TAG
-from engine.kernel.state import KEPT, Net, with_width
+from engine.kernel.state import KEPT, Net, to_width, with_width
+from engine.kernel.stores import enter_rows, keep_again_in_order
 from engine.planned import Planned
 from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
 from engine.residents import Collecting, Residents
+from engine.review import Difference, brought, difference, review
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, ranges_around, with_predicate
 from epsparql import algebra as a
@@ -63,6 +65,7 @@ class Network(Residents):
 
     failures: list[Failure] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
+    coming: FactIndex | None = None  # the background from the next instant on
     completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
     quotas: Quotas = field(init=False)
     _lent: Ints = field(init=False)  # the feed that the kernel sees, kept alive while it is there
@@ -71,20 +74,65 @@ class Network(Residents):
         Residents.__post_init__(self)  # `super()` means the class before its slots were made
         self.quotas = Quotas(self)
 
-    def learn(self, added: FactIndex, known: FactIndex) -> None:
-        """Background facts were added, which close no cycle: readers take them in at their next instant."""
+    def learn(self, known: FactIndex) -> None:
+        """The background is another from the next instant on; that closes no cycle."""
+        self.coming = known
+
+    def take_for(self, known: FactIndex, other: FactIndex) -> None:
+        """`other` is the same background."""
+        self.knows = {registered: other if each is known else each for registered, each in self.knows.items()}
+        self.known = other if self.known is known else self.known
+        self.coming = other if self.coming is known else self.coming
+
+    def _learn(self, known: FactIndex) -> None:
+        """Between two instants: what the queries keep is held to the background, and what it brings they take in at their next instant."""
+        self.coming = None
         for planned in [p for p in self.planned.values() if p.turned and not self._planned_anew(p, known).turned]:
             self._straighten(planned)
         self._know(known)
-        self._replan(known)
+        fragments = self._replan(known)
         self._rank(list(self.planned.values()))
         for planned in self.planned.values():
             self.numbered[planned.number] = planned
             if planned.writes is not None:
                 self.rules[planned.registered] = planned
         self._note_scans()
-        for planned in self.planned.values():
-            self._learn(planned, self._planned_anew(planned, added).facts)
+        for planned, fragment in zip(self.planned.values(), fragments, strict=True):
+            self.look_up(planned, fragment)
+            before = self._planned_anew(planned, self.knows[planned.registered])
+            self.knows[planned.registered] = known
+            change = difference(before, fragment)
+            if change:
+                self._change(planned, fragment, change)
+
+    def _change(self, planned: Planned, fragment: Fragment, change: Difference) -> None:
+        added = change.added
+        if self.net.queries[planned.number, c.Q_OPEN]:
+            units = [unit for unit in fragment.units if any(node in unit.nodes for node in change.nodes)]
+            if change.loses or units:
+                review(self, planned, fragment, units)
+            added = [*added, *brought(self, planned, fragment, change)]
+        self._await(planned, added, change.removed)
+
+    def empty_like(self) -> "Network":
+        """One without queries that numbers streams alike."""
+        network = Network(self.terms)
+        for name in self.streams:
+            network.number_of(name)
+        return network
+
+    def replay(self, rows: Ints, places: Ints) -> None:
+        """Solutions of the past arrive at their nodes, instant by instant."""
+        order = np.argsort(rows[:, c.END], kind="stable")
+        self._take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
+
+    def replace_goals(self, store: int, rows: Ints) -> None:
+        """Gives a join's store other goals: timed ones in order of end, and timeless ones."""
+        clear_stores(self.address, store, store + 1)
+        self.make_room(len(rows))
+        columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)
+        enter_rows(self.address, columns, rows, numbers)
+        keep_again_in_order(self.address, np.full(len(rows), store, np.int64), numbers)
 
     def _straighten(self, planned: Planned) -> None:
         """Plans a chain of SEQs as it is written, which had been planned from its end; the goals of its operands go over, from which its joins follow."""
@@ -120,12 +168,16 @@ class Network(Residents):
             goal = int(self.net.rows[goal, c.QUEUE])
         return self.net.rows[np.array(numbers, np.int64)]
 
-    def _take_over(self, rows: Ints, places: Ints) -> None:
-        """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order."""
+    def _take_over(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
+        """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
         self.net.at[c.EVENT] = self.net.at[c.EVENTS] = 0
         self._hold(self._with_terms(self.net))
         for end in np.unique(rows[:, c.END]).tolist():
             now = np.flatnonzero(rows[:, c.END] == end)
+            if anew:
+                self.net.at[c.NOW] = end
+                self.net.at[c.SEEN_FIRST] += self.net.at[c.SEEN_N]
+                self.net.at[c.SEEN_N] = 0
             numbers, depth = self._rows_taken(len(now)), int(self.net.at[c.DEPTH])
             self.net.rows[numbers] = rows[now]
             frames = self.net.stack[depth : depth + len(now)]
@@ -133,7 +185,7 @@ class Network(Residents):
             self.net.at[c.DEPTH] = depth + len(now)
             while (code := run(self.address)) != c.DONE:
                 self._serve(code)
-        assert not self.net.at[c.FOUND], "the last operand keeps no goals"
+        assert anew or not self.net.at[c.FOUND], "the last operand keeps no goals"
 
     def drop(self, registered: int) -> None:
         """Takes a query out between feeds, with its goals; no other is touched."""
@@ -176,14 +228,35 @@ class Network(Residents):
 
     def feed(self, columns: Ints) -> Ints:
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
-        if self._coming is None or not (columns[c.IN_END] > self._coming).any():
+        if self.coming is None and self._coming is None:
             return self._feed(columns)
-        first = int(np.argmax(columns[c.IN_END] > self._coming))
-        closing = np.zeros((c.FEED_HEIGHT, 1), np.int64)  # what is found when the instant that has begun closes rests on what it entailed
-        closing[c.IN_KIND], closing[c.IN_END], closing[c.IN_ENTRY] = c.TICK, self._coming + 1, columns[c.IN_ENTRY, first]
-        found = self._feed(np.concatenate([columns[:, :first], closing], axis=1))
-        self._entail_anew()
-        return np.concatenate([found, self._feed(np.ascontiguousarray(columns[:, first:]))])
+        now = int(self.net.at[c.NOW])
+        later = np.flatnonzero(columns[c.IN_END] > now)
+        if not len(later):
+            return self._feed(columns)
+        k, parts = int(later[0]), list[Ints]()
+        if now > -c.BIG:  # the instant closes with the background that it has had
+            before = columns[:, : k + 1].copy()
+            before[c.IN_KIND, k], before[c.IN_END, k] = c.TICK, now + 1
+            parts.append(self._feed(before))
+        if self.coming is not None:
+            outs = {planned.out: planned.registered for planned in self.planned.values()}
+            self._learn(self.coming)
+            for part in parts:
+                self._follow(part, outs)
+        if self._coming is not None:
+            self._entail_anew()
+        parts.append(self._feed(np.ascontiguousarray(columns[:, k:])))
+        width = self.net.out.shape[1]
+        return np.concatenate([to_width(part, width) for part in parts])
+
+    def _follow(self, found: Ints, outs: Mapping[int, int]) -> None:
+        """Rows found by queries that have been placed elsewhere since are theirs still."""
+        for node in np.unique(found[:, c.OUT_NODE]).tolist():
+            if node in outs and self.planned[outs[node]].out != node:  # else it has failed
+                found[found[:, c.OUT_NODE] == node, c.OUT_NODE] = -1 - self.planned[outs[node]].out
+        moved = found[:, c.OUT_NODE] < 0
+        found[moved, c.OUT_NODE] = -1 - found[moved, c.OUT_NODE]
 
     def _feed(self, columns: Ints) -> Ints:
         net = self.net

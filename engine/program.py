@@ -33,14 +33,48 @@ class Inquiry:
     solution: tuple[Variable, ...] = ()  # of `variables`, those of the solution as a whole, which they depend on too
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """A timeless row for a side of a node: the terms of its columns. One that is no `triple` of the background comes only when the query opens."""
+    """Timeless rows for a side of a node: the terms of some of its columns. Those that are no `triple` of the background come only when the query opens."""
 
     node: int
     side: int
     triple: bool
-    cells: Mapping[int, int]  # column -> term
+    columns: tuple[int, ...]
+    rows: Ints  # n x columns
+    source: Ints | None = None  # of the background, of which the rows are made
+
+
+def fact(node: int, side: int, triple: bool, cells: Mapping[int, int]) -> Fact:
+    """One row."""
+    return Fact(node, side, triple, tuple(cells), np.array([list(cells.values())], np.int64).reshape(1, -1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """What the right side of a join matches of the background, where that is too much to be copied: s, p, o, g of the triples, and which parts of
+    them are the join's key and, behind those, the other columns that they bind."""
+
+    source: Ints
+    parts: tuple[int, ...]
+    keys: int  # how many of the parts are
+
+    @property
+    def rows(self) -> Ints:
+        return self.source[:, self.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A group of triple patterns or a path whose plan keeps partial solutions: they rest on the background, and are made anew when it changes.
+
+    What came of the stream alone is kept in its `leaves`: (node, side) of a store, and where its solutions go in again.
+    """
+
+    root: int  # the node that gives the unit's solutions
+    nodes: range
+    leaves: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    inner: tuple[tuple[int, int], ...]  # stores of partial solutions
 
 
 @dataclass(slots=True)
@@ -61,6 +95,8 @@ class Fragment:
     asks: list[tuple[int, int]] = field(default_factory=list)
     templates: list[list[int]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join of a group
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
@@ -91,7 +127,7 @@ class Place:
 
 TABLES = ("nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves")
 """The tables in which each query has a range of rows, in order of the fields of `Place`."""
-SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT)
+SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT, c.LOOK_AT)
 CODE_COLUMNS = (c.FILTER, c.CONDITION)
 
 
@@ -125,6 +161,7 @@ def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
     nodes[:, c.MOVE_AT] += at.move
     nodes[:, c.TEMPLATE_AT] += at.template
     nodes[:, c.ASK] += at.ask
+    nodes[nodes[:, c.LOOK_VIA] >= 0, c.LOOK_VIA] += at.node
     nodes[:, c.QUERY] = query
     return nodes
 

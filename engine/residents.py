@@ -15,13 +15,16 @@ from engine.form import form_of
 from engine.kernel import columns as c
 from engine.kernel.state import WORDS, Net, margin, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
+from engine.lookups import Table
 from engine.operators import OPERATORS
 from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
-from engine.planning.shapes import EVERYTHING, NO_RATES, Rates, predicates_of
+from engine.planning.shapes import EVERYTHING, KNOWN, NO_RATES, Rates, predicates_of
+from engine.planning.triples import FEW
 from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
 from engine.quads import Quad
+from engine.rows import without
 from engine.scans import AS_SENT, Scans, Want, widest
 from engine.schema import Schema
 from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
@@ -57,6 +60,7 @@ class Residents:
     collecting: dict[int, Collecting] = field(default_factory=dict)  # by node
     known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
     owns: Callable[[Quad], bool] | None = None  # which triples of it are not another bucket's; None: all
+    knows: dict[int, FactIndex] = field(default_factory=dict)  # the one that each query rests on, by `registered`
     net: Net = field(init=False)
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
@@ -64,6 +68,7 @@ class Residents:
     _readers: dict[str, int] = field(default_factory=dict)  # how many queries read a stream
     _used: dict[str, Ranges] = field(default_factory=dict)  # rows in use, by name of the table
     _scans: Scans = field(default_factory=Scans)
+    _looked: dict[int, Table] = field(default_factory=dict)  # by node
     _entailment: Entailment = field(init=False)  # by the background as it stands
     _postings: Postings = field(init=False)
     _coming: int | None = None  # the instant after which occurrences entail what `_entailment` says, and no longer what `_postings` have
@@ -117,15 +122,18 @@ class Residents:
                 solvers[:] = [Solver(self.terms, inner, self.known, policy)]
             return solvers[-1].solve(contents, now)
 
-        return Names(self.terms.intern, self.number_of, facts.matching, query, policy, rates, turns, once, self.owns)
+        owns = self.owns
+        own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
+        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, query, policy, rates, turns, once, own)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
         seen = by_predicate(self.net)[:, c.ALPHA_SEEN]
+        known = {f"{KNOWN}{text}": n for text in sorted(predicates_of(query)) if (n := self.known.count(text)) > FEW}
         if not seen[0]:
-            return NO_RATES
+            return known
         numbers = {text: self.terms.intern(text) for text in sorted(predicates_of(query))}
-        return {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
+        return known | {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
 
     def number_of(self, name: str) -> int:
         """The network's number for a stream."""
@@ -146,6 +154,14 @@ class Residents:
         self._know(facts)
         rates = self.rates_for(query) if rates is None else rates
         fragment = plan(query, self.names(facts, name, policy, rates, turns=turns))
+        self.settle(registered, name, query, fragment, max_derivations, policy, rates, reads_after)
+        self.knows[registered] = facts
+
+    def settle(
+        self, registered: int, name: str, query: a.Query, fragment: Fragment, max_derivations: int = 0, policy: str = UNRESTRICTED,
+        rates: Rates = NO_RATES, reads_after: int | None = None,
+    ) -> None:  # fmt: skip
+        """Puts a plan into rows that are free. Raises Cycle; nothing has changed then."""
         number = self._used["queries"].take(1)
         at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
         after = registered if reads_after is None else reads_after
@@ -162,6 +178,7 @@ class Residents:
             self._free(planned)
             raise
         self._inquiries |= {at.ask + k: (inquiry, name) for k, inquiry in enumerate(fragment.inquiries)}
+        self.look_up(planned, fragment)
         self._with_readers(planned, fragment)
         self._collect_with(planned, fragment, self._with_timers(fragment, at))
 
@@ -193,6 +210,24 @@ class Residents:
         self._hold(self._postings.change(self.net, self._entailment))
         self._note_scans()
 
+    def look_up(self, planned: Planned, fragment: Fragment) -> None:
+        """Gives joins the tables in which they look up the background."""
+        looked = {planned.at.node + node: lookup for node, lookup in fragment.lookups.items() if lookup is not None}
+        if not looked and not any(node in self._looked for node in range(planned.at.node, planned.after.node)):
+            return
+        self._forget_tables(planned)
+        self._looked |= {node: self.known.table(lookup) for node, lookup in looked.items()}
+        tables = list({id(table): table for table in self._looked.values()}.values())
+        numbers = {id(table): number for number, table in enumerate(tables)}
+        self._hold(self.net._replace(lookups=np.array([table.row for table in tables], np.int64).reshape(-1, c.LOOKUP_WIDTH)))
+        for node, table in self._looked.items():
+            self.net.nodes[node, c.LOOK] = numbers[id(table)]
+
+    def _forget_tables(self, planned: Planned) -> None:
+        for node in range(planned.at.node, planned.after.node):
+            if self._looked.pop(node, None) is not None:
+                self.net.nodes[node, c.LOOK] = c.NONE
+
     def _enter(self, planned: Planned) -> None:
         self.planned[planned.registered] = self.numbered[planned.number] = planned
         if planned.writes is not None:
@@ -202,6 +237,7 @@ class Residents:
 
     def _leave(self, planned: Planned) -> None:
         del self.planned[planned.registered], self.numbered[planned.number]
+        self.knows.pop(planned.registered, None)
         self.rules.pop(planned.registered, None)
         for stream in set(planned.query.streams):
             self._readers[stream] -= 1
@@ -211,6 +247,7 @@ class Residents:
     def _free(self, planned: Planned) -> None:
         """Gives back a query's rows, where nothing is on its way any more."""
         self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
+        self._forget_tables(planned)
         self.net.queries[planned.number, c.Q_OPEN] = 1
         self._used["queries"].give(planned.number, 1)
         for name, (first, n) in ranges_of(planned.at, planned.after).items():
@@ -308,7 +345,7 @@ class Residents:
             self.net.reads[k] = planned.number, self.net.streams[stream, c.S_READS]
             self.net.streams[stream, c.S_READS] = k
             self.net.streams[stream, c.S_PENDING] += 1
-        self._with_facts(planned, fragment.facts)
+        self._with_fact_rows(planned, self._fact_rows(planned, fragment.facts))
 
     def _without_readers(self, planned: Planned) -> None:
         """Takes out a query's scans, reads and facts."""
@@ -331,14 +368,16 @@ class Residents:
             net.reads[row] = c.NONE
             self._used["reads"].give(int(row), 1)
 
-    def _with_facts(self, planned: Planned, facts: list[Fact]) -> None:
-        """Facts that a query takes in when it opens, or at its next instant."""
-        rows = np.zeros((len(facts), self.net.facts.shape[1]), np.int64)
-        for row, fact in zip(rows, facts, strict=True):
-            row[: c.F_VAR] = planned.at.node + fact.node, fact.side, fact.triple
-            for column, term in fact.cells.items():
-                row[c.F_VAR + column - c.VAR] = term
-        self._with_fact_rows(planned, rows)
+    def _fact_rows(self, planned: Planned, facts: list[Fact]) -> Ints:
+        """As the table of facts has them."""
+        rows = np.zeros((sum(len(fact.rows) for fact in facts), self.net.facts.shape[1]), np.int64)
+        first = 0
+        for fact in facts:
+            part = rows[first : first + len(fact.rows)]
+            part[:, [c.F_NODE, c.F_SIDE, c.F_TRIPLE]] = planned.at.node + fact.node, fact.side, fact.triple
+            part[:, [c.F_VAR + column - c.VAR for column in fact.columns]] = fact.rows
+            first += len(fact.rows)
+        return rows
 
     def _with_fact_rows(self, planned: Planned, rows: Ints) -> None:
         if self._used["facts"].end + len(rows) > len(self.net.facts):
@@ -397,20 +436,16 @@ class Residents:
             self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=form_of(fragment))
         return fragments
 
-    def _learn(self, planned: Planned, facts: list[Fact]) -> None:
+    def _await(self, planned: Planned, added: list[Fact], removed: list[Fact]) -> None:
+        """What a query is to take in at its next instant, besides what it has been waiting for and has not lost."""
         net, number = self.net, planned.number
-        facts = [fact for fact in facts if fact.triple]
-        first, n = int(net.queries[number, c.Q_FACTS_AT]), int(net.queries[number, c.Q_FACTS_N])
-        if not facts:
-            return
-        if net.queries[number, c.Q_OPEN] and n == 0:
+        first, n = net.queries[number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist()
+        waiting = np.concatenate([without(net.facts[first : first + n], self._fact_rows(planned, removed)), self._fact_rows(planned, added)])
+        if net.queries[number, c.Q_OPEN]:
             net.queries[number, c.Q_AFTER] = net.at[c.NOW]
             for stream in dict.fromkeys(planned.query.streams):
-                net.streams[self.streams[stream], c.S_PENDING] += 1
-        waiting = net.facts[first : first + n].copy()
-        self._with_facts(planned, facts)
-        first, n = self.net.queries[number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist()
-        self._with_fact_rows(planned, np.concatenate([waiting, self.net.facts[first : first + n]]))
+                net.streams[self.streams[stream], c.S_PENDING] += (len(waiting) > 0) - (n > 0)
+        self._with_fact_rows(planned, waiting)
 
     def _without_timers(self, planned: Planned) -> None:
         """Takes a query's timers and collectors out; the last timers move into their places."""

@@ -1,7 +1,7 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from engine.behind import Behind, Past, in_order, is_history, join, of_own, paus
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
 from engine.entries import (
     ADD,
-    DROP,
     RDFS,
     Block,
     CatchUp,
@@ -37,15 +36,13 @@ from engine.expressions import parse_term
 from engine.facts import FactIndex
 from engine.keeping import FEED, kept, pending, pending_again, restore
 from engine.kernel import columns as c
-from engine.knowledge import closure
 from engine.layout import Layout, Listener, laid_out, sources_of
 from engine.member import Member, reached
 from engine.network import Network
-from engine.owl import with_owl
 from engine.planned import Planned
 from engine.planning.shapes import Rates
 from engine.progress import Operator, progress
-from engine.quads import Quad, graph_named, name_of
+from engine.quads import Quad
 from engine.rewrite import rewritten
 from engine.routing import ONE, Moved, Part, Sets, Share, cut_at_controls, routed
 from engine.routing.intake import Feed
@@ -56,7 +53,6 @@ from engine.text.intake import TERMS
 from engine.usage import Own, Quota, Usage
 from epsparql import QueryError, parse
 from epsparql import algebra as a
-from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 Control = Register | Pause | Resume | CatchUp | Drop | Facts | Entail | DropStream
@@ -79,10 +75,8 @@ class Engine:
         """The offset of the next entry."""
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, Stream] = {}
-        self.facts: dict[Quad, None] = {}
-        """The background as it was given; `known` is what follows from it."""
-        self.entailment = RDFS
-        self.known = FactIndex()
+        self.known = FactIndex(self.terms)
+        """The background."""
         self.registered: dict[int, Register] = {}
         """Queries that run, by the offset of their registration."""
         self.fallen: dict[int, Register] = {}
@@ -97,6 +91,11 @@ class Engine:
         self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
         self.heeds: Callable[[Entry], bool] = lambda _: True
         """Whether a control entry is for this engine."""
+
+    @property
+    def facts(self) -> list[Quad]:
+        """The background as it was given."""
+        return self.known.quads
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
@@ -201,9 +200,9 @@ class Engine:
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case Facts():
-                self._learn(changed(self.facts, entry), self.entailment, entry.offset)
+                self._learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset)
             case Entail():
-                self._learn(self.facts, entry.regime, entry.offset)
+                self._learn(self.known.under(entry.regime), entry.offset)
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
@@ -290,20 +289,20 @@ class Engine:
         members = list(self.members)
         try:
             network = self._member_for(query, self._part_of(entry)).network
-            self._add(network, entry, query)
+            self._add(network, entry, query, self.known)
         except BaseException:
             self.members = members
             raise
         self.registered[entry.offset] = entry
         return network
 
-    def put(self, network: Network, entry: Register, rates: Rates, turned: bool) -> None:
-        """Puts a query that ran before into a network, planned as it was. Raises QueryError, Refusal, Cycle."""
-        self._add(network, entry, parse(entry.text).query, rates, turned)
+    def put(self, network: Network, entry: Register, rates: Rates, turned: bool, known: FactIndex | None = None) -> None:
+        """Puts a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
+        self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, turned)
 
-    def _add(self, network: Network, entry: Register, query: a.Query, rates: Rates | None = None, turns: bool = True) -> None:
+    def _add(self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, turns: bool = True) -> None:
         written, after = rewritten(query, entry.default_graph), entry.offset if entry.reads_from is None else entry.reads_from - 1
-        network.add(entry.offset, entry.name, written, self.known, entry.max_derivations, entry.policy, rates, turns=turns, reads_after=after)
+        network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, turns=turns, reads_after=after)
         network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _part_of(self, entry: Register) -> Part | None:
@@ -351,19 +350,16 @@ class Engine:
         """The time that a new network finds: a query registered into one that is there finds the same."""
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
-    def _learn(self, facts: dict[Quad, None], entailment: str, offset: int) -> None:
-        known = known_from(facts, entailment)
+    def _learn(self, known: FactIndex, offset: int) -> None:
         self.sets.learn(offset, known)
         try:
             for member in self.members:
                 member.network.try_to_learn(known)
         except Cycle:
             return  # refused: the log is read again at every start, so it may not stop the queries
-        before = set(self.known)
-        added = FactIndex(quad for quad in known if quad not in before)
-        self.facts, self.known, self.entailment = facts, known, entailment
+        self.known = known
         for member in self.members:
-            member.network.learn(added, known)
+            member.network.learn(known)
 
     # ------------------------------------------------------------ time
     def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
@@ -409,7 +405,11 @@ class Engine:
 
     def _run(self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
         """Lets a network's kernel take in a feed; sorts the rows found to its queries, and hands what rules derived to the networks that read it."""
+        learns = listener.member.network.coming is not None
         rows = listener.member.network.feed(feed)
+        if learns:  # its queries may have been placed elsewhere
+            outs = {planned.out: planned for planned in listener.member.network.planned.values()}
+            self._layout, listener = None, replace(listener, outs={**listener.outs, **outs})
         if len(rows):
             self._collect(layout, listener, rows, new, found)
         self._note_ends(listener.member.network, changes)
@@ -441,9 +441,11 @@ class Engine:
             rows = rows[np.argsort(nodes, kind="stable")]
             np.cumsum(np.diff(rows[:, c.OUT_NODE]) != 0, out=which[1:])
             planned = [listener.outs[out] for out in rows[np.flatnonzero(np.diff(which, prepend=-1)), c.OUT_NODE].tolist()]
-        found += found_of(planned, which, rows, self.terms, self.known, tied=not self.share.whole)
+        found += found_of(planned, which, rows, self.terms, listener.member.network.known, tied=not self.share.whole)
         for k, one in enumerate(planned if layout.sources else ()):
-            if isinstance(one.query, a.Construct) and any(one.query.into in other.reads for other in layout.order if other is not listener):
+            if isinstance(one.query, a.Construct) and any(
+                one.query.into in other.reads for other in layout.order if other.member is not listener.member
+            ):
                 into = one.query.into
                 feed = into, listener.member.part  # its readers are dealt out as it is
                 others = [new[feed]] if feed in new else []
@@ -500,13 +502,21 @@ class Engine:
             place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
             arrays |= {f"{place}.{name}": array for name, array in own.items()}
             part = None if member.part is None else member.part.value
-            members.append({"place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part})
-        facts = [[" ".join(map(str, fact[:3])) + " .", name_of(fact[3])] for fact in self.facts]
+            ignorant = [registered for registered, known in member.network.knows.items() if known is not self.known]
+            members.append({"place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part, "ignorant": ignorant})
+            if ignorant:  # the next instant brings them the background
+                arrays[f"{place}.known"] = member.network.known.numbers
+                members[-1]["regime"] = member.network.known.regime
+        if beside is None or beside.known is not self.known:
+            number = sum(name.startswith("known.") for name in arrays)
+            arrays[f"known.{number}"] = self.known.numbers
+        else:
+            number = None
         return {
             "position": self.position,
             "streams": {name: asdict(stream) for name, stream in self.streams.items()},
-            "facts": None if beside is not None and (beside.facts.keys(), beside.entailment) == (self.facts.keys(), self.entailment) else facts,
-            "entailment": self.entailment,
+            "known": number,
+            "entailment": self.known.regime,
             "registered": [asdict(entry) for entry in self.registered.values()],
             "fallen": [asdict(entry) for entry in self.fallen.values()],
             "members": members,
@@ -542,7 +552,7 @@ class Engine:
         for kept_behind in meta.get("behind", ()):
             beside = [engine.beside() for _ in kept_behind["engines"]]
             for other, found in zip(beside, kept_behind["engines"], strict=True):
-                other.facts, other.known, other.entailment = engine.facts, engine.known, engine.entailment
+                other.known = engine.known
                 other._take_over(found, arrays)
             beginning = tuple(registration(values) for values in kept_behind["beginning"])
             later = beside[1] if len(beside) > 1 else None
@@ -554,11 +564,8 @@ class Engine:
         """What `_kept` gave."""
         self.position = meta["position"]
         self.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
-        if meta["facts"] is not None:
-            triples = triples_of("\n".join(text for text, _ in meta["facts"]))
-            self.facts = {(*triple, graph_named(graph)): None for triple, (_, graph) in zip(triples, meta["facts"], strict=True)}
-            self.entailment = meta.get("entailment", RDFS)
-            self.known = known_from(self.facts, self.entailment)
+        if meta.get("known") is not None or meta.get("facts") is not None:
+            self.known = known_from(meta, arrays, self.terms)
         self.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
         self.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
         for k, member in enumerate(meta["members"]):
@@ -568,15 +575,20 @@ class Engine:
 
     def _member_restored(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
         part = None if meta.get("part") is None else Part(meta["part"])
-        network = Network(self.terms, known=self.known, owns=self._owns(part))
+        ignorant = meta.get("ignorant", ())
+        before = FactIndex.given_as(arrays["known"], self.terms, meta["regime"]) if ignorant else self.known
+        network = Network(self.terms, known=before, owns=self._owns(part))
 
         def add(registered: int, rates: Rates, turned: bool) -> None:
-            self.put(network, self.registered[registered], rates, turned)
+            self.put(network, self.registered[registered], rates, turned, before if registered in ignorant else self.known)
 
         try:
             restore(network, meta["network"], arrays, add)
         except (QueryError, Refusal, Cycle) as fault:
             raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
+        if ignorant:
+            network.known = before
+            network.learn(self.known)
         return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])), part)
 
 
@@ -584,11 +596,15 @@ def _no_past(first: int, after: int) -> Iterable[Block]:
     raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")
 
 
-def changed(facts: dict[Quad, None], entry: Facts) -> dict[Quad, None]:
-    """The background as it is given after a change of one graph."""
-    graph = graph_named(entry.graph)
-    kept = facts if entry.change == ADD else {quad: None for quad in facts if quad[3] != graph}
-    return kept if entry.change == DROP else kept | dict.fromkeys((*triple, graph) for triple in triples_of(entry.triples))
+def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:
+    """The background of a snapshot; older ones have it as texts."""
+    regime = meta.get("entailment", RDFS)
+    if meta.get("known") is not None:
+        return FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime)
+    known = FactIndex(terms, regime)
+    for text, graph in meta["facts"]:
+        known = known.changed(graph, numbers_of(text, terms), ADD)
+    return known
 
 
 def registration(values: dict[str, Any]) -> Register:
@@ -596,14 +612,10 @@ def registration(values: dict[str, Any]) -> Register:
     return Register(**values | {"holds": tuple(values.get("holds", ()))})
 
 
-def known_from(facts: Iterable[Quad], entailment: str = RDFS) -> FactIndex:
-    """The background and what follows from it."""
-    if entailment == RDFS:
-        return FactIndex(closure(facts))
-    return FactIndex(closure(with_owl(facts)), owl=True)
-
-
-def triples_of(ntriples: str) -> list[tuple[Term, Term, Term]]:
-    """The triples of an N-Triples text."""
+def numbers_of(ntriples: str, terms: TermTable) -> Ints:
+    """The terms of an N-Triples text, a triple a row."""
     parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
-    return [(parse_term(str(t.subject)), parse_term(str(t.predicate)), parse_term(str(t.object))) for t in parsed]
+    texts = pa.array([str(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
+    distinct = [text if text.startswith(("<", "_")) else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
+    found: Ints = terms.intern_all(distinct)[texts.indices.to_numpy()].reshape(-1, 3)
+    return found

@@ -27,6 +27,7 @@ _COUNTS = {
     "end-to-end": 1_000_000,
     "windows": 200_000,
     "reasoning": 100_000,
+    "lookup": 100_000,
     "latency": 200,
     "server": 600_000,
     "solve": 1_000_000,
@@ -377,6 +378,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import server
 
             return server.measure(n)
+        case "lookup":
+            from bench import lookup
+
+            return lookup.measure(n)
         case "latency":
             from bench import latency
 

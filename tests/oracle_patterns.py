@@ -127,7 +127,7 @@ class Evaluation:
             case algebra.Union(left, right):
                 return self.evaluate(left) | self.evaluate(right)
             case algebra.Filter(condition, inner):
-                return (x for x in self.evaluate(inner) if self._holds(condition, x))
+                return (x for x in self.evaluate(inner) if self.deciding(x, inner).holds(condition, x))
             case algebra.Extend():
                 return self._extend(pattern)
             case algebra.SeqJoin(left, right):
@@ -137,11 +137,11 @@ class Evaluation:
             case algebra.RelationJoin(relation, left, right):
                 return (joined(x, y) for x, y in self._chosen(left, right, lambda x, y: related(relation, x, y)))
             case algebra.LeftJoin(left, right, condition):
-                return self._optional(left, right, condition, lambda x, y: self._counts(y, x))
+                return self._optional(pattern, left, right, condition, lambda x, y: True)
             case algebra.EqLeftJoin(left, right, condition):
-                return self._optional(left, right, condition, lambda x, y: self._counts(y, x) and same_interval(x, y))
+                return self._optional(pattern, left, right, condition, same_interval)
             case algebra.SeqRightJoin(left, right, condition):  # the right operand is the one that stays
-                return self._optional(right, left, condition, lambda y, x: self._counts(x, y) and before(x, y))
+                return self._optional(pattern, right, left, condition, lambda y, x: before(x, y))
             case algebra.Minus(left, right):
                 return self._minus(left, right)
             case algebra.SeqWithout():
@@ -159,6 +159,14 @@ class Evaluation:
             case algebra.SubSelect():
                 return self._sub_select(pattern)
         assert_never(pattern)
+
+    def deciding(self, x: Solution, pattern: Pattern) -> "Evaluation":
+        """Who decides what is absent for a solution x of a pattern."""
+        return self
+
+    def stands(self, z: Solution, x: Solution, pattern: Pattern) -> bool:
+        """Whether a join z with an optional part stands still, for an x that was decided on."""
+        return True
 
     def _counts(self, z: Solution, x: Solution) -> bool:
         """What counts: z ends no later than x; a timeless x stands at the first instant."""
@@ -195,25 +203,29 @@ class Evaluation:
 
     def _extend(self, pattern: algebra.Extend) -> Iterator[Solution]:
         for x in self.evaluate(pattern.pattern):
-            value = self.value(pattern.expression, x)
+            value = self.deciding(x, pattern.pattern).value(pattern.expression, x)
             yield x if value is None else Solution(x.bindings | {(pattern.variable, value)}, x.start, x.end)
 
-    def _optional(self, kept: Pattern, optional: Pattern, condition: algebra.Expression | None, partners: Test) -> Iterator[Solution]:
+    def _optional(
+        self, pattern: Pattern, kept: Pattern, optional: Pattern, condition: algebra.Expression | None, partners: Test
+    ) -> Iterator[Solution]:
         """The three optional joins: the filter sees the joined mapping and the joined interval, in both parts alike."""
 
-        def extensions(x: Solution, side: Evaluation) -> Iterator[Solution]:
+        def extensions(x: Solution, at: Evaluation, side: Evaluation) -> Iterator[Solution]:
             for y in side.evaluate(optional):
-                if compatible(x, y) and partners(x, y) and (condition is None or self._holds(condition, joined(x, y))):
+                if compatible(x, y) and at._counts(y, x) and partners(x, y) and (condition is None or at.holds(condition, joined(x, y))):
                     yield joined(x, y)
 
         for x in self.evaluate(kept):
-            yield from extensions(x, self)
-            if not any(True for _ in extensions(x, self.decided)):
+            at = self.deciding(x, kept)
+            yield from (z for z in extensions(x, at, at) if self.stands(z, x, pattern))
+            if not any(True for _ in extensions(x, at, at.decided)):
                 yield x
 
     def _minus(self, left: Pattern, right: Pattern) -> Iterator[Solution]:
         for x in self.evaluate(left):
-            if not any(compatible(x, y) and _share(x, y) and self._counts(y, x) for y in self.decided.evaluate(right)):
+            at = self.deciding(x, left)
+            if not any(compatible(x, y) and _share(x, y) and at._counts(y, x) for y in at.decided.evaluate(right)):
                 yield x
 
     def _seq_without(self, pattern: algebra.SeqWithout) -> Iterator[Solution]:
@@ -278,7 +290,7 @@ class Evaluation:
     def _exists(self, node: algebra.Exists, x: Solution) -> bool:
         return any(compatible(x, z) and self._counts(z, x) for z in self.decided.evaluate(substituted(node.pattern, dict(x.bindings))))
 
-    def _holds(self, condition: algebra.Expression, x: Solution) -> bool:
+    def holds(self, condition: algebra.Expression, x: Solution) -> bool:
         return truth(condition, x.lookup, x.start, x.end, self._outcomes(condition, x)) is True
 
     def value(self, expression: algebra.Expression, x: Solution) -> Term | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bodies, calls, end_to_end, engine, goals, growth, queries, reasoning, server, threads
+from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -15,7 +15,7 @@ from server.cli import BROKEN, main
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests that come after share this process."""
-    for module in (engine, calls, queries, growth, end_to_end, reasoning):
+    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup):
         monkeypatch.setattr(module, "one_core", lambda: None)
 
 
@@ -71,6 +71,7 @@ LINES = [
         {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},
         id="reasoning",
     ),
+    pytest.param(lambda: lookup.measure(2_000), {"events_per_s", "register_s", "change_ms"}, id="lookup"),
     pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
 

@@ -33,9 +33,10 @@ class Explanation:
 
 def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES) -> Explanation:
     """The plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal."""
-    network = Network(TermTable())
+    terms = TermTable()
+    network = Network(terms)
     taken = rewritten(query, default_graph)
-    fragment = plan(taken, network.names(FactIndex(), policy=policy, rates=rates))
+    fragment = plan(taken, network.names(FactIndex(terms), policy=policy, rates=rates))
     algebra, apart = Outliner.of(query).query(query), partition(query, policy)
     streams = {number: name for name, number in network.streams.items()}
     outliner = Outliner.of(taken, fragment.columns)

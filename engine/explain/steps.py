@@ -84,7 +84,7 @@ class Reader:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", {column: shown(variable) for variable, column in self.fragment.columns.items()})
-        object.__setattr__(self, "rows", list(dict.fromkeys((fact.node, fact.side) for fact in self.fragment.facts)))
+        object.__setattr__(self, "rows", list(dict.fromkeys((fact.node, fact.side) for fact in self.fragment.facts if len(fact.rows))))
 
     # ------------------------------------------------------------ the whole
     def steps(self) -> tuple[Step, ...]:
@@ -122,7 +122,7 @@ class Reader:
         if source < len(nodes) + len(scans):
             return Step("scan", self._scanned(scans[source - len(nodes)]))
         place = self.rows[source - len(nodes) - len(scans)]
-        n = sum(1 for fact in self.fragment.facts if (fact.node, fact.side) == place)
+        n = sum(len(fact.rows) for fact in self.fragment.facts if (fact.node, fact.side) == place)
         return Step("rows", f"{n}, timeless, of the query itself")
 
     # ------------------------------------------------------------ one of them

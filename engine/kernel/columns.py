@@ -17,8 +17,10 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
-    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, NODE_WIDTH,
-) = range(36)  # fmt: skip
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, NODE_WIDTH,
+) = range(40)  # fmt: skip
+# LOOK: the table of `lookups` that holds what the right side of a JOIN matches of the background, or NONE; the slots of the columns that it
+# fills; and the node that its joins pass before the join's own filter, or NONE
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL,
@@ -33,6 +35,7 @@ TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is 
 # one, and DECIDE + a side
 LEFT, RIGHT, BLOCKER, EMIT, FAN = range(5)
 GO_ON, GO_ON_STORED, DECIDE = 5, 7, 9
+LOOK_ON, LOOK_ON_STORED = 32, 33  # at a triple of the background: the frame's goal is its place in the table, or NONE for the first
 SIDES = 3  # stores of a node
 # for what else the work of a policy's node waits, after the sides and phase by phase; YOUNGEST is the host's answer to ORDER
 ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, PHASES = range(SIDES, SIDES + 6)
@@ -79,6 +82,9 @@ R_QUERY, R_NEXT, READ_WIDTH = range(3)
 S_PENDING, S_READS, STREAM_WIDTH = range(3)
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
+# lookups: tables of the background's triples, by hash of the join's key: the address of their buckets' first rows and how many buckets there are,
+# a power of two; the address of the rows, how many, and of how many columns: the key's terms and then those of the join's other columns
+L_HEADS, L_BUCKETS, L_CELLS, L_N, L_WIDTH, LOOKUP_WIDTH = range(6)
 # timers: nodes that act at instants of their own; when each is due, the last solution of one that is deferred, its place in the heap; and the heap
 T_NODE, T_DUE, T_LATEST, T_PLACE, T_HEAP, TIMER_WIDTH = range(6)
 AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left

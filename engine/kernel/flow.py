@@ -3,7 +3,19 @@
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
-from engine.kernel.goals import first_time, first_time_of, is_timeless, key_hash, newest_timeless, push, release, store_goal, store_of, take
+from engine.kernel.goals import (
+    first_time,
+    first_time_of,
+    is_timeless,
+    key_hash,
+    newest_timeless,
+    push,
+    release,
+    stands_already,
+    store_goal,
+    store_of,
+    take,
+)
 from engine.kernel.postings import list_of
 from engine.kernel.relations import same_key, unite
 
@@ -111,10 +123,16 @@ def move(net, node, x):
         else:
             fits = fits and net.rows[z, target] == term
     release(net, x)
-    if fits and (nodes[node, ONCE_ONLY] == 0 or first_time(net, node, z)):
+    if fits and (nodes[node, ONCE_ONLY] == 0 or first_here(net, node, z)):
         hand_on(net, node, z)
     else:
         release(net, z)
+
+
+@inlined
+def first_here(net, node, x):
+    """Whether a node meets x for the first time: at this instant, or at all if it is timeless, for it exists from the instant that brought it."""
+    return not stands_already(net, node, x) if is_timeless(net, x) else first_time(net, node, x)
 
 
 @jit
@@ -136,7 +154,7 @@ def first(net, node, x):
 @jit
 def arrive_collect(net, node, side, x):
     """A solution, once for an instant, or a wake of a collector, which waits for the close of the instant."""
-    if side == LEFT and not first_time(net, node, x):
+    if side == LEFT and not first_here(net, node, x):
         release(net, x)
     else:
         wait(net, node, side, x)
@@ -165,12 +183,15 @@ def extend(net, node, x):
 def write(net, node, z):
     """A solution of a query; the instant's duplicates end here, whatever is hidden apart."""
     rows, nodes = net.rows, net.nodes
-    if is_timeless(net, z):  # it stands at the instant at which its query opened, or its facts came
-        rows[z, START], rows[z, END] = net.at[NOW], net.at[NOW]
     for k in range(nodes[node, HIDE_AT], nodes[node, HIDE_AT] + nodes[node, HIDE_N]):
         rows[z, net.slots[k]] = UNBOUND
     if nodes[node, TEMPLATE_N] > 0:
         hide_left_out(net, node, z)
+    if is_timeless(net, z):  # it stands at the instant at which its query opened, or its facts came
+        if stands_already(net, node, z):
+            release(net, z)
+            return
+        rows[z, START], rows[z, END] = net.at[NOW], net.at[NOW]
     if write_union(net, node, z, z) and nodes[node, TEMPLATE_N] > 0:
         derive(net, node, z)
     release(net, z)

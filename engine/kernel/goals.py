@@ -96,6 +96,22 @@ def newest_timeless(net, hash_):
     return net.timeless[head_of(net.timeless, hash_)]
 
 
+@jit
+def link_in_order(net, goal):
+    """As `link`, for a timed goal that comes late: its place is behind those that end after it."""
+    rows = net.rows
+    head, after, before = head_of(net.heads, rows[goal, HASH]), newest(net, rows[goal, HASH]), NONE
+    while after != NONE and rows[after, END] > rows[goal, END]:
+        before, after = after, rows[after, OLDER]
+    rows[goal, OLDER], rows[goal, NEWER] = after, before
+    if after != NONE:
+        rows[after, NEWER] = goal
+    if before != NONE:
+        rows[before, OLDER] = goal
+    else:
+        net.heads[head] = goal
+
+
 @inlined
 def link(net, heads, goal):
     """Chains fall in end: goals come in order of end, and timeless ones have chains of their own."""
@@ -274,6 +290,40 @@ def same_solution(net, known, table, row, start, first):
         return False
     for v in range(net.rows.shape[1] - VAR):
         if net.seen[known, SEEN_VAR + v] != table[row, first + v]:
+            return False
+    return True
+
+
+@jit
+def stands_already(net, node, x):
+    """Whether a timeless row like x has come to a node before, at whatever instant; if not, its left store keeps a copy."""
+    rows, store = net.rows, store_of(node, LEFT)
+    hash_ = in_store(store, hash_of_terms(net, x))
+    goal = newest_timeless(net, hash_)
+    while goal != NONE:
+        if rows[goal, HASH] == hash_ and same_terms(net, goal, x):
+            return True
+        goal = rows[goal, OLDER]
+    new = take(net)
+    for column in range(rows.shape[1]):
+        rows[new, column] = rows[x, column]
+    store_goal(net, store, hash_, new, FOREVER)
+    return False
+
+
+@jit
+def hash_of_terms(net, row):
+    """Hash of all that a row binds, however wide it is."""
+    hash_ = 0
+    for v in range(VAR, net.rows.shape[1]):
+        hash_ += net.rows[row, v] * (SALT + 2 * v)
+    return mixed(hash_, 0)
+
+
+@inlined
+def same_terms(net, x, y):
+    for v in range(VAR, net.rows.shape[1]):
+        if net.rows[x, v] != net.rows[y, v]:
             return False
     return True
 

@@ -5,7 +5,20 @@ from typing import NamedTuple
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.flow import copied, emit, plain_out, write_union
-from engine.kernel.goals import hash_of, in_store, is_timeless, newest, newest_timeless, push_below, release, store_goal, store_of, take
+from engine.kernel.goals import (
+    hash_of,
+    in_store,
+    is_timeless,
+    newest,
+    newest_timeless,
+    push,
+    push_below,
+    release,
+    store_goal,
+    store_of,
+    take,
+)
+from engine.kernel.net import table_at
 from engine.kernel.relations import compatible, holds, merge_into, same_key
 
 
@@ -68,10 +81,10 @@ def arrive_join(net, node, side, x):
         release(net, x)
         return
     key, life, goal = key_of(net, node, x), nodes[node, LIFE_LEFT + side], NONE
+    if nodes[node, TIMELESS] != 0:
+        meet_timeless_later(net, node, side, x, key)
     if net.stores[store_of(node, LEFT + RIGHT - side), COUNT] > 0:  # a probe of an empty side costs nothing
         goal = newest(net, in_store(store_of(node, LEFT + RIGHT - side), key))
-        if nodes[node, TIMELESS] != 0:
-            meet_timeless_later(net, node, side, x, key)
     if life != NEVER:
         store_goal(net, store_of(node, side), in_store(store_of(node, side), key), x, life)
     if goal != NONE:
@@ -82,14 +95,53 @@ def arrive_join(net, node, side, x):
 
 @jit
 def meet_timeless_later(net, node, side, x, key):
-    """Leaves x's timeless goals to another step, beginning with the one that is the newest now."""
+    """Leaves x's timeless goals to another step, beginning with the one that is the newest now; and what it meets of the background in a table."""
+    stored = net.nodes[node, LIFE_LEFT + side] != NEVER
+    if side == LEFT and net.nodes[node, LOOK] != NONE:
+        push_below(net, net.at[DEPTH], node, LOOK_ON_STORED if stored else LOOK_ON, x if stored else copied(net, x), NONE)
     goal = newest_timeless(net, in_store(store_of(node, LEFT + RIGHT - side), key))
     if goal == NONE:
         return
-    if net.nodes[node, LIFE_LEFT + side] != NEVER:
+    if stored:
         push_below(net, net.at[DEPTH], node, GO_ON_STORED + side, x, goal)
     else:
         push_below(net, net.at[DEPTH], node, GO_ON + side, copied(net, x), goal)
+
+
+@jit
+def look_up(net, node, side, x, place):
+    """Left x meets the triples of its key in the node's table, from `place` on."""
+    nodes, lookups, table, depth, made = net.nodes, net.lookups, net.nodes[node, LOOK], net.at[DEPTH], 0
+    heads = table_at(lookups[table, L_HEADS], lookups[table, L_BUCKETS] + 1, 1)
+    cells = table_at(lookups[table, L_CELLS], lookups[table, L_N], lookups[table, L_WIDTH])
+    bucket = key_of(net, node, x) & (lookups[table, L_BUCKETS] - 1)
+    if place == NONE:
+        place = heads[bucket, 0]
+    while place < heads[bucket + 1, 0]:
+        if has_key(net, node, x, cells, place):
+            if made == CHUNK:
+                push_below(net, depth, node, side, x, place)
+                return
+            made += 1
+            z = copied(net, x)
+            for k in range(nodes[node, LOOK_N]):
+                net.rows[z, net.slots[nodes[node, LOOK_AT] + k]] = cells[place, nodes[node, KEY_N] + k]
+            if nodes[node, LOOK_VIA] != NONE:
+                push(net, nodes[node, LOOK_VIA], LEFT, z)
+            else:
+                emit(net, node, z)
+        place += 1
+    if side == LOOK_ON:
+        release(net, x)
+
+
+@inlined
+def has_key(net, node, x, cells, place):
+    first = net.nodes[node, KEY_AT]
+    for k in range(net.nodes[node, KEY_N]):
+        if cells[place, k] != net.rows[x, net.slots[first + k]]:
+            return False
+    return True
 
 
 @jit

@@ -164,8 +164,9 @@ def emit_joins(net, node, side, x, goal):
     rows, depth, made = net.rows, net.at[DEPTH], 0
     terms = terms_of(net, node, side, x, key_of(net, node, x))
     timeless = goal != NONE and is_timeless(net, goal)
+    until = net.at[NOW] if is_timeless(net, x) else terms.until  # a join with a timeless x ends where its timed goal does
     while True:
-        while goal != NONE and (timeless or rows[goal, END] >= terms.until):
+        while goal != NONE and (timeless or rows[goal, END] >= until):
             left, right = (goal, x) if side == RIGHT else (x, goal)
             if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
                 if made == CHUNK:

@@ -68,3 +68,26 @@ def get_field(context, builder, typ, value, attr):
         array, data=data, shape=cgutils.pack_array(builder, shape), strides=cgutils.pack_array(builder, strides), itemsize=item, meminfo=None
     )
     return array._getvalue()
+
+
+@intrinsic
+def table_at(typingctx, address, height, width):
+    """The int64 table of this shape at an address; its owner keeps it alive, and nothing changes it while the kernel runs."""
+    kind = types.Array(types.int64, 2, "C")
+
+    def build(context, builder, sig, args):
+        start, rows, columns = args
+        array = make_array(kind)(context, builder)
+        item = ir.Constant(ir.IntType(64), 8)
+        data = builder.inttoptr(start, context.get_data_type(types.int64).as_pointer())
+        populate_array(
+            array,
+            data=data,
+            shape=cgutils.pack_array(builder, [rows, columns]),
+            strides=cgutils.pack_array(builder, [builder.mul(columns, item), item]),
+            itemsize=item,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    return kind(types.int64, types.int64, types.int64), build

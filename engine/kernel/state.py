@@ -32,6 +32,7 @@ class Net(NamedTuple):
     timers: Ints  # nodes of kind WITHOUTFOR and COLLECT
     reads: Ints
     facts: Ints
+    lookups: Ints  # tables of the background, which the host keeps
     # terms, by id
     numbers: Floats  # (value, slack): slack 0 exact, inf no number, nan unbound
     kinds: Ints
@@ -94,6 +95,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
         "moves": np.zeros((0, c.MOVE_WIDTH), np.int64),
         "timers": np.zeros((0, c.TIMER_WIDTH), np.int64),
         "reads": np.zeros((0, c.READ_WIDTH), np.int64),
+        "lookups": np.zeros((0, c.LOOKUP_WIDTH), np.int64),
     }
 
 
@@ -137,7 +139,7 @@ def new_net(width: int) -> Net:
 
 
 KEPT = (
-    "nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts",
+    "nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts", "lookups",
     "queries", "streams", "at", "rows", "links", "free", "heads", "timeless", "stores", "seen_heads",
 )  # fmt: skip
 """The program apart from scans, and the state apart from pools."""
@@ -167,6 +169,11 @@ def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
     b = np.zeros((len(a), width), a.dtype)
     b[:, : a.shape[1]] = a
     return b
+
+
+def to_width(a: Ints, width: int) -> Ints:
+    """Rows with as many columns as those of another network have; what is left out beyond them, they do not bind."""
+    return a[:, :width] if a.shape[1] >= width else wider(a, width)
 
 
 def margin(net: Net, occurrence: int) -> int:

@@ -2,7 +2,21 @@
 
 from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
-from engine.kernel.goals import expire, first_time, key_hash, release, store_goal, take
+from engine.kernel.goals import (
+    expire,
+    fewer,
+    first_time,
+    hash_of_terms,
+    in_store,
+    is_timeless,
+    key_hash,
+    link_in_order,
+    one_more,
+    release,
+    store_goal,
+    take,
+    unlink,
+)
 from engine.kernel.net import as_net
 from engine.kernel.policies import keep_again
 
@@ -48,10 +62,34 @@ def sweep_stores(address, first, after):
 
 # ---------------------------------------------------------------- snapshots
 @entry_point
-def read_goals(address, columns, stores, numbers, cells):
-    """Lists all goals, store by store, the timed ones in order of end and then the timeless ones: store, row and what these columns hold."""
+def forget_timeless(address, store, dead):
+    """Frees timeless goals of a store, the newest first, where `dead` says so."""
+    net = as_net(address)
+    rows, stores = net.rows, net.stores
+    goal, newer = stores[store, TIMELESS_HEAD], NONE
+    for k in range(len(dead)):
+        after = rows[goal, QUEUE]
+        if dead[k] == 0:
+            newer = goal
+        else:
+            if newer == NONE:
+                stores[store, TIMELESS_HEAD] = after
+            else:
+                rows[newer, QUEUE] = after
+            unlink(net, net.timeless, goal)
+            release(net, goal)
+            net.at[TIMELESS_GOALS] -= 1
+            stores[store, COUNT] -= 1
+            fewer(net, store, 1)
+        goal = after
+
+
+@entry_point
+def read_goals(address, columns, first, after, stores, numbers, cells):
+    """Lists the goals of the stores `first` to `after` (exclusive), store by store, the timed ones in order of end and then the timeless ones:
+    store, row and what these columns hold."""
     net, n = as_net(address), 0
-    for store in range(len(net.stores)):
+    for store in range(first, after):
         if net.stores[store, COUNT] == 0:  # its row may be no query's
             continue
         goal = net.stores[store, HEAD]
@@ -60,12 +98,12 @@ def read_goals(address, columns, stores, numbers, cells):
             read_goal(net, goal, columns, cells, n)
             n += 1
             goal = net.rows[goal, QUEUE]
-        after = n = n + timeless_goals(net, store)
+        k = n = n + timeless_goals(net, store)
         goal = net.stores[store, TIMELESS_HEAD]
         while goal != NONE:  # the newest first
-            after -= 1
-            stores[after], numbers[after] = store, goal
-            read_goal(net, goal, columns, cells, after)
+            k -= 1
+            stores[k], numbers[k] = store, goal
+            read_goal(net, goal, columns, cells, k)
             goal = net.rows[goal, QUEUE]
 
 
@@ -122,10 +160,33 @@ def enter_goals(address, stores, numbers, marked):
             store_goal(net, store, stored_hash(net, store, goal), goal, FOREVER)
 
 
+@entry_point
+def keep_again_in_order(address, stores, numbers):
+    """Stores rows as goals between feeds, though others of their chains may end later. Those of one store come in order of end."""
+    net = as_net(address)
+    for k in range(len(stores)):
+        store, goal = stores[k], numbers[k]
+        if is_timeless(net, goal):
+            store_goal(net, store, stored_hash(net, store, goal), goal, FOREVER)
+            continue
+        net.rows[goal, HASH], net.rows[goal, QUEUE] = stored_hash(net, store, goal), NONE
+        link_in_order(net, goal)
+        if net.stores[store, HEAD] == NONE:
+            net.stores[store, HEAD] = goal
+        else:
+            net.rows[net.stores[store, TAIL], QUEUE] = goal
+        net.stores[store, TAIL] = goal
+        net.stores[store, COUNT] += 1
+        one_more(net, store)
+
+
 @inlined
 def stored_hash(net, store, row):
     """The hash under which a node keeps a goal of a side."""
     nodes, node, side = net.nodes, store // SIDES, store % SIDES
+    kind = nodes[node, KIND]
+    if side == LEFT and (kind == OUT or kind == MOVE or kind == COLLECT):  # `stands_already`
+        return in_store(store, hash_of_terms(net, row))
     if nodes[node, KIND] == WITHOUTFOR and side == LEFT:
         return key_hash(net, store, row, 0, 0)
     if side == BLOCKER:

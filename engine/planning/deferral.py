@@ -11,7 +11,11 @@ _STATELESS = frozenset({c.PASS, c.EXTEND, c.MOVE})
 def defer(fragment: Fragment) -> None:
     """Marks each group whose reports go on to the query's output alone, and only through nodes that keep nothing."""
     readers = [fragment.edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]] for row in fragment.nodes]
-    fed = [target for edges in readers for target, _ in edges] + [row[c.A_NODE] for row in fragment.alpha] + [fact.node for fact in fragment.facts]
+    fed = (
+        [target for edges in readers for target, _ in edges]
+        + [row[c.A_NODE] for row in fragment.alpha]
+        + [fact.node for fact in fragment.facts if len(fact.rows)]
+    )
     for node, collector in fragment.collectors.items():
         if isinstance(collector, GroupCollector) and _goes_out(fragment, readers, fed, node):
             window = collector.window

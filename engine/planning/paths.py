@@ -6,10 +6,13 @@ Inside a path a step of no length costs no time; only where the whole path has n
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
+import numpy as np
+
 from engine.kernel import columns as c
 from engine.planning import triples
-from engine.program import Fact
+from engine.program import Fact, Unit
 from engine.rewrite.places import in_each_graph
+from engine.rows import distinct
 from engine.scope import ANY_TRIPLE
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
 
 Pairs = list[tuple[int, int]]
+Leaves = list[tuple[tuple[int, int], tuple[int, int]]]
+"""Stores of what came of the stream alone, each with where that goes in again (`Unit`)."""
 
 
 def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
@@ -25,7 +30,8 @@ def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wante
     target = planner.after(target, c.FOREVER, wanted)
     subject, other = pattern.subject, pattern.object
     ends = [planner.column(v) for v in dict.fromkeys((subject, other, pattern.place.graph)) if isinstance(v, Variable)]
-    target = planner.move(target, [(k, k) for k in ends], once=True), c.LEFT  # only the ends tell pairs apart
+    root = planner.move(target, [(k, k) for k in ends], once=True)  # only the ends tell pairs apart
+    target = root, c.LEFT
     if _may_be_empty(pattern.path):
         _empty(planner, subject, other, pattern.place, target)
     if subject == other and isinstance(subject, Variable):
@@ -34,7 +40,12 @@ def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wante
             planner.move(target, [(planner.column(subject),) * 2, (planner.column(other), planner.column(subject)), *_graph(planner, pattern.place)]),
             c.LEFT,
         )
-    _walks(planner, pattern.path, subject, other, pattern.place, target, span)
+    leaves: Leaves = []
+    _walks(planner, pattern.path, subject, other, pattern.place, target, span, leaves, loose=False)
+    if leaves:
+        nodes, kept = range(root, len(planner.fragment.nodes)), {store for store, _ in leaves}
+        stores = [(node, side) for node in nodes if planner.fragment.nodes[node][c.KIND] == c.JOIN for side in (c.LEFT, c.RIGHT)]
+        planner.fragment.units.append(Unit(root, nodes, tuple(leaves), tuple(store for store in stores if store not in kept)))
 
 
 def _may_be_empty(path: a.PropertyPath) -> bool:
@@ -82,29 +93,69 @@ def _kept(planner: "Planner", *ends: TermOrVariable) -> Pairs:
 
 
 # ---------------------------------------------------------------- walks
-def _walks(planner: "Planner", path: a.PropertyPath, start: TermOrVariable, end: TermOrVariable, place: a.Place, target: "Target", span: int) -> None:
-    """Walks of one step or more from `start` to `end`, two different nodes of the plan."""
+def _walks(
+    planner: "Planner",
+    path: a.PropertyPath,
+    start: TermOrVariable,
+    end: TermOrVariable,
+    place: a.Place,
+    target: "Target",
+    span: int,
+    leaves: Leaves,
+    *,
+    loose: bool,
+) -> None:
+    """Walks of one step or more from `start` to `end`, two different nodes of the plan.
+
+    `loose`: they go where longer walks are kept too, so that its triples need a store of their own among the `leaves`.
+    """
     match path:
         case a.Link(predicate):
+            target = _remembered(planner, target, span, leaves) if loose else target
             planner.pattern(a.Bgp((a.TriplePattern(start, predicate, end),), place), target, span)
         case a.Inverse(inner):
-            _walks(planner, inner, end, start, place, target, span)
+            _walks(planner, inner, end, start, place, target, span, leaves, loose=loose)
         case a.Sequence():
-            _sequence(planner, path, start, end, place, target, span)
+            _sequence(planner, path, start, end, place, target, span, leaves)
         case a.Alternative(left, right):
-            _walks(planner, left, start, end, place, target, span)
-            _walks(planner, right, start, end, place, target, span)
+            _walks(planner, left, start, end, place, target, span, leaves, loose=loose)
+            _walks(planner, right, start, end, place, target, span, leaves, loose=loose)
         case a.ZeroOrOne(inner):
-            _walks(planner, inner, start, end, place, target, span)
+            _walks(planner, inner, start, end, place, target, span, leaves, loose=loose)
         case a.ZeroOrMore(inner) | a.OneOrMore(inner):
-            _closure(planner, inner, start, end, place, target, span)
+            _closure(planner, inner, start, end, place, target, span, leaves)
         case a.Negated():
+            target = _remembered(planner, target, span, leaves) if loose else target
             _negated(planner, path, start, end, place, target)
         case _:
             assert_never(path)
 
 
-def _sequence(planner: "Planner", path: a.Sequence, start: TermOrVariable, end: TermOrVariable, place: a.Place, target: "Target", span: int) -> None:
+def _remembered(planner: "Planner", target: "Target", span: int, leaves: Leaves) -> "Target":
+    """Before `target`, a join of nothing that keeps what comes of the stream."""
+    store = planner.node(c.JOIN, None, RELATION=c.ANY, SPAN=span, LIFE_LEFT=span, LIFE_RIGHT=c.NEVER)
+    timed = planner.node(c.PASS, (store, c.LEFT), FILTER=c.TIMED_ONLY)
+    leaves.append(((store, c.LEFT), target))
+    return _to_all(planner, [target, (timed, c.LEFT)])
+
+
+def _kept_apart(path: a.PropertyPath, store: tuple[int, int], entry: "Target", leaves: Leaves) -> bool:
+    """Notes a store that only triples reach; whether it is one."""
+    if not keeps_steps(path):
+        leaves.append((store, entry))
+    return not keeps_steps(path)
+
+
+def _sequence(
+    planner: "Planner",
+    path: a.Sequence,
+    start: TermOrVariable,
+    end: TermOrVariable,
+    place: a.Place,
+    target: "Target",
+    span: int,
+    leaves: Leaves,
+) -> None:
     """Walks of both parts that meet; and those of one part, where the other may be empty."""
     middle = planner.fresh("step")
     graph = _graph(planner, place)
@@ -118,8 +169,11 @@ def _sequence(planner: "Planner", path: a.Sequence, start: TermOrVariable, end: 
         left.append((planner.move(target, [*_kept(planner, start), (here, _goal(planner, end)), *graph]), c.LEFT))
     if _may_be_empty(path.left):
         right.append((planner.move(target, [*_kept(planner, end), (here, _goal(planner, start)), *graph]), c.LEFT))
-    _walks(planner, path.left, start, middle, place, _to_all(planner, left), span)
-    _walks(planner, path.right, middle, end, place, _to_all(planner, right), span)
+    before, after = _to_all(planner, left), _to_all(planner, right)
+    apart = _kept_apart(path.left, (join, c.LEFT), before, leaves)
+    _walks(planner, path.left, start, middle, place, before, span, leaves, loose=not apart)
+    apart = _kept_apart(path.right, (join, c.RIGHT), after, leaves)
+    _walks(planner, path.right, middle, end, place, after, span, leaves, loose=not apart)
 
 
 def _to_all(planner: "Planner", targets: "list[Target]") -> "Target":
@@ -147,7 +201,14 @@ def _negated(planner: "Planner", path: a.Negated, start: TermOrVariable, end: Te
 
 
 def _closure(
-    planner: "Planner", inner: a.PropertyPath, start: TermOrVariable, end: TermOrVariable, place: a.Place, target: "Target", span: int
+    planner: "Planner",
+    inner: a.PropertyPath,
+    start: TermOrVariable,
+    end: TermOrVariable,
+    place: a.Place,
+    target: "Target",
+    span: int,
+    leaves: Leaves,
 ) -> None:
     """Steps joined to what has been reached, as a set. It starts from a constant end where there is one, so that only what that reaches is kept."""
     if isinstance(start, Variable) and not isinstance(end, Variable):
@@ -164,7 +225,8 @@ def _closure(
     planner.targets(step, [(join, c.RIGHT), (base, c.LEFT)])
     first = [(planner.column(origin), _goal(planner, start))] if isinstance(start, Variable) else []
     planner.targets(found, [(join, c.LEFT), (planner.move(target, [*first, (at, _goal(planner, end)), *graph]), c.LEFT)])
-    _walks(planner, inner, reached, following, place, (step, c.LEFT), span)
+    apart = _kept_apart(inner, (join, c.RIGHT), (step, c.LEFT), leaves)
+    _walks(planner, inner, reached, following, place, (step, c.LEFT), span, leaves, loose=not apart)
 
 
 # ---------------------------------------------------------------- the path of no length
@@ -187,9 +249,7 @@ def _empty_everywhere(planner: "Planner", subject: Variable, other: Variable, pl
     twice = planner.move(target, [(here, planner.column(subject)), (here, planner.column(other)), *_graph(planner, place)], once=True), c.LEFT
     for columns in ((here, c.NONE, c.NONE), (c.NONE, c.NONE, here)):
         triples.read(planner, place, triples.parts_of(ANY_TRIPLE), columns, twice)
-    nodes = {(term, fact[3]) for fact in planner.names.facts(ANY_TRIPLE, place) for term in (fact[0], fact[2])}
-    for term, name in sorted(nodes, key=str):
-        cells = {here: planner.names.term(str(term))}
-        if place.graph is not None:
-            cells[planner.column(place.graph)] = planner.names.term(str(name))
-        planner.fragment.facts.append(Fact(*twice, True, cells))
+    known = planner.names.facts(ANY_TRIPLE, place)
+    nodes = distinct(np.concatenate([known[:, [0, 3]], known[:, [2, 3]]]))
+    bound = (here,) if place.graph is None else (here, planner.column(place.graph))
+    planner.fragment.facts.append(Fact(*twice, True, bound, nodes[:, : len(bound)]))

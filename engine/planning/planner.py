@@ -20,7 +20,6 @@ from engine.planning import negation as negative
 from engine.planning.deferral import defer
 from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry
-from engine.quads import Quad
 from engine.rewrite.hidden import variables_below
 from engine.scope import Matches, Scope, Variables, parts, scope
 from epsparql import algebra as a
@@ -39,21 +38,21 @@ class Names:
 
     term: Callable[[str], int]
     stream: Callable[[str], int]
-    facts: Callable[[a.TriplePattern, a.Place], Iterable[Quad]]  # background triples that match a pattern at its place
+    facts: Callable[[a.TriplePattern, a.Place], Ints]  # s, p, o, g of the background triples that match a pattern at its place
+    graphs: Callable[[a.Place], list[int]]  # those of a place that hold a background triple, by name
     query: str = ""  # its name
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
     turns: bool = True  # a chain of SEQs may be planned from its end
     once: Callable[[a.Select, Mapping[str, Ints], int], Ints] | None = None  # solves a query over contents of windows at one instant
-    owns: Callable[[Quad], bool] | None = None  # which facts are not for another bucket to take in; None: all. A plan is the same in every bucket
+    owned: Callable[[Ints], Ints] | None = None  # those of the facts that are not for another bucket to take in; None: all
 
-    def own(self, pattern: a.TriplePattern, place: a.Place) -> Iterable[Quad]:
-        """The facts that are to be taken in."""
-        found = self.facts(pattern, place)
-        return found if self.owns is None else filter(self.owns, found)
+    def own(self, facts: Ints) -> Ints:
+        """The facts that are to be taken in. A plan is the same in every bucket."""
+        return facts if self.owned is None else self.owned(facts)
 
     def matches(self, pattern: a.TriplePattern, place: a.Place) -> bool:
-        return any(True for _ in self.facts(pattern, place))
+        return len(self.facts(pattern, place)) > 0
 
 
 def plan(query: a.Query, names: Names) -> Fragment:
@@ -102,6 +101,7 @@ class Planner:
     def node(self, kind: int, target: Target | None, **values: int) -> int:
         row = [0] * c.NODE_WIDTH
         row[c.KIND], row[c.SPAN], row[c.FILTER], row[c.CONDITION], row[c.EDGE_AT] = kind, c.FOREVER, c.NONE, c.NONE, len(self.fragment.edges)
+        row[c.LOOK] = row[c.LOOK_VIA] = c.NONE
         if target is not None:
             self.fragment.edges.append(target)
             row[c.EDGE_N] = 1

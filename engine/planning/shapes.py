@@ -18,6 +18,8 @@ Rates = Mapping[str, int]
 """Occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; what is not there is not known."""
 EVERYTHING = ""
 NO_RATES: Rates = {}
+KNOWN = "background "
+"""Before a predicate's text: how many triples of it the background has, where they are many."""
 SELECTED = 10
 """One occurrence in so many is taken to have a given subject, or a given object."""
 WORTHWHILE = 2
@@ -45,7 +47,7 @@ def predicates_of(query: object) -> set[str]:
 
 def rate(triple: a.TriplePattern, rates: Rates) -> float:
     """How many occurrences match a triple pattern; of a predicate that is not known, as many as of the others on average."""
-    known = [n for predicate, n in rates.items() if predicate != EVERYTHING]
+    known = [n for predicate, n in rates.items() if predicate != EVERYTHING and not predicate.startswith(KNOWN)]
     average = sum(known) / len(known) if known else 1
     predicate = EVERYTHING if isinstance(triple.predicate, Variable) else str(triple.predicate)
     found = float(rates.get(predicate, average))
@@ -60,12 +62,12 @@ def variables_of(triple: a.TriplePattern) -> set[TermOrVariable]:
 
 def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TriplePattern]:
     """Triple patterns of a group, whose order means nothing: each shares a variable with those before it where that can be, and rare
-    ones come first; as written where nothing is known."""
+    ones come first; as written where nothing is known. What the background has much of is looked up as late as may be."""
     rest, chosen = list(triples), list[a.TriplePattern]()
     bound: set[TermOrVariable] = set()
     while rest:
         connected = [t for t in rest if bound & variables_of(t)] or rest
-        following = min(connected, key=lambda t: rate(t, rates)) if rates else connected[0]
+        following = min(connected, key=lambda t: (rates.get(f"{KNOWN}{t.predicate}", 0), rate(t, rates))) if rates else connected[0]
         rest.remove(following)
         chosen.append(following)
         bound |= variables_of(following)

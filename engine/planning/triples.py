@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from engine.bytecode import slots
 from engine.kernel import columns as c
 from engine.planning import joins, shapes
-from engine.program import Fact
+from engine.program import Fact, Lookup, Unit, fact
 from engine.rewrite.places import BACKGROUND
 from engine.scans import AS_SENT
 from engine.scope import ANY_TRIPLE, of_place
@@ -14,6 +17,11 @@ from epsparql.terms import XSD, Iri, Literal, TermOrVariable, Variable
 
 if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
+
+
+NOTHING = np.zeros((0, 4), np.int64)
+FEW = 1000
+"""Background triples of a pattern that are copied to each of its queries; more are looked up."""
 
 
 def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
@@ -25,11 +33,39 @@ def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted:
     before = [alone[0]]
     for scope in alone[1:-1]:
         before.append(before[-1].joined(scope))
+    made, first = list[int](), len(planner.fragment.nodes)
     for k in range(len(ordered) - 1, 0, -1):  # a loop, because a group may have a thousand patterns
         node, wanted, other = joins.join_node(planner, before[k - 1], alone[k], c.ANY, target, span, wanted)
-        scan(planner, ordered[k], pattern.place, planner.after((node, c.RIGHT), c.FOREVER, other))
+        via = planner.after((node, c.EMIT), c.FOREVER, other)[0] if other else c.NONE
+        looked_up(planner, node, via, ordered[k], pattern.place, planner.after((node, c.RIGHT), c.FOREVER, other))
         target = node, c.LEFT
+        made.append(node)
     scan(planner, ordered[0], pattern.place, planner.after(target, c.FOREVER, wanted))
+    if len(made) > 1:
+        leaves = [(node, c.RIGHT) for node in made[1:]] + [(made[-1], c.LEFT)]
+        nodes = range(first, len(planner.fragment.nodes))
+        unit = Unit(made[0], nodes, tuple((leaf, leaf) for leaf in leaves), tuple((node, c.LEFT) for node in made[:-1]))
+        planner.fragment.units.append(unit)
+
+
+def looked_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, target: "Target") -> None:
+    """A scan at the right side of a join, whose left solutions look up what the background has for them if that is much; else it is copied.
+
+    A plan's tables are the same either way.
+    """
+    bound = columns_of(planner, triple, place)
+    at, n = planner.fragment.nodes[node][c.KEY_AT], planner.fragment.nodes[node][c.KEY_N]
+    keys = planner.fragment.slots[at : at + n]
+    free = [column for column in bound if column not in keys]
+    first, _ = slots(planner.fragment, free)
+    planner.assign(node, LOOK_AT=first, LOOK_N=len(free), LOOK_VIA=via)
+    rows = planner.names.facts(triple, place)
+    if len(rows) <= FEW:
+        planner.fragment.lookups[node] = None
+        scan(planner, triple, place, target)
+        return
+    planner.fragment.lookups[node] = Lookup(rows, tuple(bound[column] for column in (*keys, *free)), n)
+    scan(planner, triple, place, target, copied=False)
 
 
 def streams_of(planner: "Planner", place: a.Place) -> tuple[str, ...]:
@@ -64,27 +100,37 @@ def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, T
     return triple.subject, triple.predicate, triple.object
 
 
-def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target") -> None:
+def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target", *, copied: bool = True) -> None:
+    """Rows for what a stream brings, and for what there is of the background unless it is looked up."""
     parts = parts_of(triple)
     read(planner, place, parts, [planner.column(t) if isinstance(t, Variable) else c.NONE for t in parts], target)
-    for fact in planner.names.own(triple, place):
-        cells = {planner.column(part): planner.names.term(str(term)) for part, term in zip(parts, fact, strict=False) if isinstance(part, Variable)}
-        if place.graph is not None:
-            cells[planner.column(place.graph)] = planner.names.term(str(fact[3]))
-        planner.fragment.facts.append(Fact(*target, True, cells))
+    bound = columns_of(planner, triple, place)
+    rows = planner.names.facts(triple, place) if copied else NOTHING
+    own = planner.names.own(rows)
+    planner.fragment.facts.append(Fact(*target, True, tuple(bound), own[:, list(bound.values())], rows))
+
+
+def columns_of(planner: "Planner", triple: a.TriplePattern, place: a.Place) -> dict[int, int]:
+    """The columns that a triple pattern binds, each with the part of a triple and its graph that it takes."""
+    parts = (*parts_of(triple), place.graph)
+    return {planner.column(part): k for k, part in enumerate(parts) if isinstance(part, Variable)}
 
 
 def empty(planner: "Planner", place: a.Place, target: "Target") -> None:
     """The solution of a group without triple patterns; under GRAPH one for each graph, from its first instant."""
     if place.graph is None:
-        planner.fragment.facts.append(Fact(*target, False, {}))
+        planner.fragment.facts.append(fact(*target, False, {}))
         return
     at, n = planner.slots([place.graph])
     first = planner.node(c.FIRST, target, KEY_AT=at, KEY_N=n, LIFE_LEFT=c.FOREVER)
     read(planner, place, parts_of(ANY_TRIPLE), (c.NONE,) * 3, (first, c.LEFT), sent=True)
     column = planner.column(place.graph)
-    for name in sorted({str(fact[3]) for fact in planner.names.own(ANY_TRIPLE, place)}):
-        planner.fragment.facts.append(Fact(first, c.LEFT, True, {column: planner.names.term(name)}))
+    planner.fragment.facts.append(_graphs(planner, place, (first, c.LEFT), column))
+
+
+def _graphs(planner: "Planner", place: a.Place, target: "Target", column: int) -> Fact:
+    """A row for each graph of the background."""
+    return Fact(*target, True, (column,), np.array(planner.names.graphs(place), np.int64).reshape(-1, 1))
 
 
 def values(planner: "Planner", pattern: a.Values, target: "Target") -> None:
@@ -93,7 +139,7 @@ def values(planner: "Planner", pattern: a.Values, target: "Target") -> None:
     for k, row in enumerate(pattern.rows):
         cells = {planner.column(v): planner.names.term(str(t)) for v, t in zip(pattern.variables, row, strict=True) if t is not None}
         cells[number] = planner.names.term(str(Literal(str(k), XSD + "integer")))
-        planner.fragment.facts.append(Fact(*target, False, cells))
+        planner.fragment.facts.append(fact(*target, False, cells))
 
 
 def graph(planner: "Planner", pattern: a.Graph, target: "Target", span: int) -> None:
@@ -125,6 +171,5 @@ def _lasting(planner: "Planner", place: a.Place, target: "Target") -> int:
     assert place.graph is not None
     at, n = planner.slots([place.graph])
     join = planner.node(c.JOIN, target, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=c.FOREVER, LIFE_RIGHT=c.FOREVER, KEY_AT=at, KEY_N=n)
-    for name in sorted({str(fact[3]) for fact in planner.names.facts(ANY_TRIPLE, place)}):
-        planner.fragment.facts.append(Fact(join, c.RIGHT, True, {planner.column(place.graph): planner.names.term(name)}))
+    planner.fragment.facts.append(_graphs(planner, place, (join, c.RIGHT), planner.column(place.graph)))
     return planner.node(c.PASS, (join, c.LEFT), FILTER=c.TIMELESS_ONLY)

@@ -230,7 +230,7 @@ class _Apart:
             return True
         if not self.keyed(inner):
             raise NoKey("GRAPH gives what is the same everywhere the intervals of all triples of a graph")
-        if scope(inner, lambda triple, place: any(True for _ in self.known.matching(triple, a.ANYWHERE))).timeless:
+        if scope(inner, lambda triple, place: len(self.known.matching(triple, a.ANYWHERE)) > 0).timeless:
             raise NoKey("GRAPH gives what the background holds the intervals of all triples of a graph")
         return True
 

@@ -1,5 +1,6 @@
 """What occurrences are taken as, in the kernel's tables: they follow wants and schema step by step, and hold nothing twice."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 import epsparql
 from engine.facts import FactIndex
 from engine.kernel import columns as c
-from engine.knowledge import closure
 from engine.network import Network
 from engine.quads import Quad
 from engine.rewrite import rewritten
@@ -27,14 +27,14 @@ def iri(name: str) -> Iri:
     return Iri(EXAMPLE + name)
 
 
-def below(*pairs: str) -> FactIndex:
+def below(*pairs: str) -> list[Quad]:
     """ "BA" says that B is a subclass of A."""
-    facts: list[Quad] = [(iri(pair[0]), Iri(RDFS + "subClassOf"), iri(pair[1]), None) for pair in pairs]
-    return FactIndex(closure(facts))
+    return [(iri(pair[0]), Iri(RDFS + "subClassOf"), iri(pair[1]), None) for pair in pairs]
 
 
-def network_of(bodies: dict[int, str], known: FactIndex) -> Network:
+def network_of(bodies: dict[int, str], facts: Iterable[Quad]) -> Network:
     network = Network(TermTable())
+    known = FactIndex.of(facts, network.terms)
     for registered, body in bodies.items():
         network.add(registered, f"q{registered}", parsed(body), known)
     return network
@@ -78,9 +78,8 @@ def tables_of(network: Network) -> Tables:
 
 
 def test_queries_for_a_class_share_what_its_subclasses_are_taken_as() -> None:
-    subclasses = [(iri(f"c{k}"), Iri(RDFS + "subClassOf"), iri("A"), None) for k in range(500)]
-    known = FactIndex(closure(subclasses))
-    network = network_of({0: "?s a :A", 1: "?t a :A . ?t :p ?o", 2: "?s :r :x"}, known)
+    subclasses: list[Quad] = [(iri(f"c{k}"), Iri(RDFS + "subClassOf"), iri("A"), None) for k in range(500)]
+    network = network_of({0: "?s a :A", 1: "?t a :A . ?t :p ?o", 2: "?s :r :x"}, subclasses)
     tables = tables_of(network)
     assert len(tables.lists) == 502
     assert (tables.distinct, tables.postings) == (3, 3), "one for A itself, one for all of its subclasses, one for what is no class"
@@ -99,7 +98,7 @@ def test_what_concerns_nobody_has_no_list() -> None:
 
 
 def test_occurrences_of_any_predicate_are_found_by_their_object() -> None:
-    network = network_of({0: "?s ?p :A"}, FactIndex())
+    network = network_of({0: "?s ?p :A"}, ())
     assert set(tables_of(network).lists) == {("", str(iri("A")))}
 
 
@@ -118,7 +117,8 @@ STEPS = st.lists(st.one_of(FACTS, BODIES, st.integers(0, 5)), min_size=1, max_si
 @settings(max_examples=100)
 @given(STEPS)
 def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]) -> None:
-    network, known, bodies = Network(TermTable()), FactIndex(), dict[int, str]()
+    network, stated, bodies = Network(TermTable()), frozenset[Quad](), dict[int, str]()
+    known = FactIndex(network.terms)
     for number, step in enumerate(steps):
         match step:
             case str() as body:
@@ -130,9 +130,9 @@ def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]
                     network.drop(gone)
                     del bodies[gone]
             case facts:
-                known = FactIndex(closure(facts))
+                stated, known = facts, FactIndex.of(facts, network.terms)
                 network._know(known)
-        found, expected = tables_of(network), tables_of(network_of(bodies, known))
+        found, expected = tables_of(network), tables_of(network_of(bodies, stated))
         assert found == expected
 
 
@@ -148,6 +148,6 @@ def test_what_types_entail_is_entailed_by_what_types() -> None:
 def test_a_class_at_the_bottom_changes_its_own_list_alone() -> None:
     network = network_of({0: "?s a :A", 1: "?s a ?c"}, below("BA", "CB"))
     before = network.net.posted.copy()
-    network._know(below("BA", "CB", "DC"))
+    network._know(FactIndex.of(below("BA", "CB", "DC"), network.terms))
     changed = np.flatnonzero((network.net.posted[: len(before)] != before).any(axis=1))
     assert [network.terms.text(o) for o in network.net.posted[changed, c.POSTED_O].tolist()] == [str(iri("D"))]

@@ -174,3 +174,18 @@ def test_arrays_inside_of_what_is_said() -> None:
     assert meta["counts"][0].tolist() == [0, 1, 2]
     assert meta["counts"][1]["deep"].shape == (2, 2)
     assert meta["plain"] == inside["plain"]
+
+
+def test_a_background_is_written_once() -> None:
+    log, store = Log(Engine()), dict[str, bytes]()
+    facts = "".join(f"<http://example.org/s{k}> <http://example.org/K> <http://example.org/k{k % 7}> .\n" for k in range(50_000))
+    log.put(Facts(0, "", facts))
+    log.register("known", "SELECT * WHERE { ?s :A ?x . ?s :K ?k }")
+    log.engine.snapshot(lambda digest, piece: store.update({digest: bytes(piece)}))
+    log.put(Facts(0, "", "<http://example.org/s> <http://example.org/K> <http://example.org/k> .\n"))
+    added = dict[str, bytes]()
+    snapshot = log.engine.snapshot(lambda digest, piece: added.update({digest: bytes(piece)}) if digest not in store else None)
+    assert sum(map(len, added.values())) < sum(map(len, store.values())) / 2
+    log.engine = Engine.restore(snapshot, (store | added).__getitem__)
+    assert len(log.engine.known) == 50_001
+    assert log.send("A(1)@1") == [("known", 3, 1, 1)]

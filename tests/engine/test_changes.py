@@ -1,0 +1,212 @@
+"""The background changes while queries run: the engine against the reference evaluator, instant by instant."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import epsparql
+from engine.entries import ADD, DROP, REPLACE, Entry, Events, Facts, Finish, Register
+from engine.planning import triples
+from epsparql import algebra
+from epsparql.algebra import DEFAULT_STREAM
+from epsparql.terms import RDF, Iri
+from tests import oracle_changes, strategies
+from tests.engine.test_equivalence import SCALE
+from tests.feeds import EXAMPLE, Body, parse_facts, parse_feed, show, shown
+from tests.feeds import term as parse_shorthand
+from tests.oracle import Fact, Occurrence
+from tests.oracle_changes import Version
+from tests.oracle_rdfs import RDFS
+from tests.running import blocks, in_order, results, run
+
+RANDOM = settings(
+    max_examples=60 * SCALE, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A graph's triples are added, take the place of its own, or go, before the body of this number."""
+
+    before: int
+    graph: str
+    change: str
+    facts: tuple[Fact, ...]
+
+    def applied(self, known: frozenset[Fact]) -> frozenset[Fact]:
+        graph = Iri(EXAMPLE + self.graph) if self.graph else None
+        kept = known if self.change == ADD else frozenset(fact for fact in known if fact.graph != graph)
+        return kept if self.change == DROP else kept | {Fact(fact.triple, graph) for fact in self.facts}
+
+
+def change(text: str) -> Change:
+    """`2 add K(s,k)`, `3 drop`, `1 replace g/K(x,1) g/K(y,1)`."""
+    before, kind, *facts = text.split()
+    parsed = parse_facts(" ".join(fact for fact in facts if "(" in fact))
+    graph = next((fact.split("/")[0] for fact in facts if "/" in fact), "")
+    return Change(int(before), graph, kind, tuple(parsed))
+
+
+def log_of(query: str, bodies: Sequence[Body], changes: Sequence[Change]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(0, "q", query), ())]
+    for number in range(len(bodies) + 1):
+        for each in (each for each in changes if each.before == number):
+            text = "".join("{} {} {} .\n".format(*fact.triple) for fact in each.facts)
+            log.append((Facts(len(log), EXAMPLE + each.graph if each.graph else "", text, each.change), ()))
+        for body in bodies[number : number + 1]:
+            log.append((Events(len(log), body.stream, len(body.occurrences), body.occurrences[0].end), body.occurrences))
+    log.append((Finish(len(log), DEFAULT_STREAM), ()))
+    return log
+
+
+def versions(bodies: Sequence[Body], changes: Sequence[Change]) -> list[Version]:
+    found: list[Version] = [(-1, frozenset())]
+    for number in range(len(bodies) + 1):
+        for each in (each for each in changes if each.before == number):
+            found.append((bodies[number - 1].occurrences[0].end if number else -1, each.applied(found[-1][1])))
+    return found
+
+
+@contextmanager
+def copied(few: int) -> Iterator[None]:
+    """So many triples of a pattern are copied to its queries; more are looked up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triples, "FEW", few)
+        yield
+
+
+def agree(query: str, stream: Sequence[Occurrence], changes: Sequence[Change], cuts: frozenset[int] = frozenset()) -> None:
+    bodies = in_order({DEFAULT_STREAM: stream})
+    log = log_of(query, bodies, changes)
+    parsed = epsparql.parse(query).query
+    assert isinstance(parsed, algebra.Select)
+    expected = oracle_changes.solutions(parsed, stream, versions(bodies, changes))
+    parts = blocks(log, cuts)
+    whole = run(parts)
+    assert not whole.refused
+    found = results({"q": query}, whole.emitted)["q"]
+    assert shown(found) == shown(expected)
+    if cuts:
+        assert run(parts, restore_before=range(1, len(parts))) == whole
+
+
+# ---------------------------------------------------------------- by hand
+K, L, A, B, C = "?s :K ?k", "?s :L ?l", "?s :A ?a", "?s :B ?b", "?s :C ?c"
+CASES = [
+    pytest.param(f"{A} . {K}", "A(1)@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2"], id="added and dropped"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 C@3", "1 add K(k)", ["1-3"], id="added between two that it stands between"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 C@3", "0 add K(k)|1 drop", [], id="dropped before the last one came"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 C@3 C(2)@4", "0 add K(k)|2 drop", ["1-3"], id="dropped after it was joined"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 D@2 C@3", "0 add K(k)|1 drop|2 add K(k)", ["1-3"], id="dropped and back again"),
+    pytest.param(f"{K} . {L} . {C}", "C@1 C(2)@2", "0 add K(k) L(l)|1 replace L(l)", ["1"], id="of two the first goes"),
+    pytest.param(f"{{ {A} . {K} }} SEQ {{ {C} }}", "A@1 C@3", "0 add K(k)|1 drop", ["1-3"], id="a group's solution stands"),
+    pytest.param(f"{{ {A} }} AND {{ {K} }}", "A@1 A(2)@2", "1 add K(k)", ["2"], id="a join does not look back"),
+    pytest.param(f"{{ {K} . {L} }} SEQ {{ {C} }}", "C@1 C@2", "0 add K(k) L(l)|1 drop", ["1"], id="a timeless join goes"),
+    pytest.param(K, "A@1 A@2 A@3", "0 add K(k)|1 drop|2 add K(k)", ["1", "3"], id="brought twice"),
+    pytest.param(K, "A@1 A@2", "0 add g/K(k)|1 add h/K(k)", ["1"], id="in another graph too"),
+    pytest.param(K, "A@1 A@2", "0 add K(k)|1 replace K(k)", ["1"], id="replaced by itself"),
+    pytest.param(f"{{ {K} }} UNION {{ ?s :L ?k }}", "A@1 A@2", "0 add K(k)|1 add L(k)", ["1"], id="found another way too"),
+    pytest.param(f"{{ {A} }} MINUS {{ {K} }}", "A@1 A(2)@2", "0 add K(k)|1 drop", ["2"], id="what was missing"),
+    pytest.param(f"{{ {A} }} OPTIONAL {{ {K} }}", "A@1 A(2)@2", "0 add K(k)|1 drop", ["1", "2"], id="OPTIONAL"),
+    pytest.param("?s :road+ ?t", "A@1 A@2", "0 add road(a,b) road(b,c) road(c,a)|1 replace road(a,b)", ["1"] * 9, id="a circle breaks"),
+    pytest.param(
+        "?s :road+ ?t . ?t :at ?p FILTER(?s = :a && ?t = :c)",
+        "at(c,1)@1 at(c,2)@2 at(c,3)@3",
+        "0 add road(a,b) road(b,c)|1 replace road(a,b)|2 add road(b,c)",
+        ["1", "3"],
+        id="a road closed and open again",
+    ),
+    pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "0 add road(b,c)", ["1-3"], id="a road of both"),
+    pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "0 add road(b,c)|1 drop", [], id="closed meanwhile"),
+    pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="opened meanwhile"),
+    pytest.param(":a (:road/:road/:road) :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="three steps"),
+    pytest.param(":a (:road|(:lane/:lane))+ :d", "road(a,b)@1 lane(c,d)@3", "1 add lane(b,c)", ["1-3"], id="a link beside longer walks"),
+    pytest.param(":a (:road|(:lane/:lane))+ :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="a link that is kept apart"),
+]
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize(("pattern", "feed", "changes", "intervals"), CASES)
+def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
+    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
+    stream, changed = parse_feed(feed), [change(text) for text in changes.split("|")]
+    with copied(few):
+        agree(query, stream, changed, frozenset(range(1, 20)))
+    log = log_of(query, in_order({DEFAULT_STREAM: stream}), changed)
+    found = shown(results({"q": query}, run(blocks(log, ())).emitted)["q"])
+    assert sorted(row.rsplit("@", 1)[-1] for row in found) == sorted(row.rsplit("@", 1)[-1] for row in intervals)
+
+
+def test_rules_and_reports_count_what_the_background_brings_once() -> None:
+    texts = {
+        "rule": "CONSTRUCT { ?s :D ?k } INTO STREAM <derived> WHERE { ?s :K ?k }",
+        "derived": "SELECT ?k FROM STREAM <derived> WHERE { ?s :D ?k }",
+        "many": "SELECT (COUNT(?k) AS ?n) WHERE { ?s :K ?k } GROUP BY ?s",
+        "first": "SELECT ?k WHERE { { SELECT ?k WHERE { ?s :K ?k } ORDER BY ?k LIMIT 1 } ?s :A ?a }",
+    }
+    bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3 A@4")})
+    changes = [change(text) for text in ("0 add K(1)", "1 add g/K(1)", "1 add K(2)", "2 replace K(2)", "3 add K(1)")]
+    texts = {name: strategies.PROLOGUE + text for name, text in texts.items()}
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(k, name, text), ()) for k, (name, text) in enumerate(texts.items())]
+    for entry, occurrences in log_of("", bodies, changes)[1:]:
+        log.append((replace(entry, offset=len(log)), occurrences))
+    ran = run(blocks(log, range(1, len(log))), restore_before=range(len(texts), len(log)))
+    assert ran.emitted
+    found = {name: shown(rows) for name, rows in results(texts, ran.emitted).items()}
+    assert found["derived"] == ["k=1@1", "k=2@2"]
+    assert found["many"] == ["n=1@1", "n=2@1-2"]
+    assert ran == run(blocks(log, ()))
+
+
+# ---------------------------------------------------------------- at random
+SUBJECTS, OBJECTS = st.sampled_from(("?s", "?s", "?s", "?t", ":a")), st.sampled_from(("?v", "?v", "?w", "?t", "?s", "1"))
+PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECTS).map(" ".join)
+GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
+SHAPES = (
+    "G", "G", "{ P }", "G { P }", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
+    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
+    "{ G MINUS G } AND G", "G V",
+)  # fmt: skip
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
+    return strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
+
+
+def _schema() -> st.SearchStrategy[tuple[Iri, Iri, Iri]]:
+    names = st.sampled_from([parse_shorthand(name) for name in ("p", "q", "k")])
+    return st.tuples(names, st.sampled_from((Iri(RDFS + "subPropertyOf"), Iri(RDFS + "domain"), Iri(RDF + "type"))), names)
+
+
+KNOWN = st.tuples(
+    st.sampled_from([parse_shorthand(name) for name in ("a", "a", "b")]),
+    st.sampled_from([parse_shorthand(name) for name in ("k", "k", "p", "q")]),
+    st.sampled_from([parse_shorthand(name) for name in ("1", "a", "b", "2")]),
+)
+FACTS = st.lists(st.builds(Fact, st.one_of(KNOWN, KNOWN, KNOWN, _schema())), max_size=3, unique=True).map(tuple)
+CHANGES = st.lists(
+    st.builds(Change, st.integers(0, 8), st.sampled_from(("", "", "g")), st.sampled_from((ADD, ADD, REPLACE, DROP)), FACTS), max_size=5
+)
+
+
+@RANDOM
+@given(
+    query=queries(),
+    stream=strategies.feeds(10),
+    changes=CHANGES,
+    cuts=st.frozensets(st.integers(1, 14), max_size=4),
+    few=st.sampled_from((0, 0, 1, 1000)),
+)
+def test_at_random(query: str, stream: list[Occurrence], changes: list[Change], cuts: frozenset[int], few: int) -> None:
+    plain = [Occurrence(o.triple, o.start, o.end) for o in stream]
+    note(query)
+    note(show(plain))
+    note("\n".join(f"{each.before} {each.change} {each.graph}: {show(each.facts)}" for each in changes))
+    with copied(few):
+        agree(query, list(dict.fromkeys(plain)), changes, cuts)
