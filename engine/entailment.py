@@ -38,7 +38,7 @@ class Entailment:
         properties = schema.speaking()
         found = known | {p: tuple(entailed((SUBJECT, p, OBJECT), schema)) for p in properties - known.keys()}
         self.of_predicate = {p: found[p] for p in sorted(found, key=str)}
-        self.typing = (TYPE, *(p for p in self.of_predicate if TYPE in schema.predicates.get(p)))
+        self.typing = (TYPE, *(p for p, conclusions in self.of_predicate.items() if (SUBJECT, TYPE, OBJECT) in conclusions))
         self._concluding = {}
 
     def concluding(self, pattern: Pattern) -> list[Term]:

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import epsparql
+from engine.entailment import Entailment
 from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.network import Network
 from engine.quads import Quad
 from engine.rewrite import rewritten
-from engine.schema import RDFS
+from engine.schema import INVERSE, RDFS, SUBPROPERTY, schema_stating
 from engine.tables import by_predicate
 from engine.terms import TermTable
 from epsparql.terms import RDF, Iri
@@ -151,3 +152,9 @@ def test_a_class_at_the_bottom_changes_its_own_list_alone() -> None:
     network._know(FactIndex.of(below("BA", "CB", "DC"), network.terms))
     changed = np.flatnonzero((network.net.posted[: len(before)] != before).any(axis=1))
     assert [network.terms.text(o) for o in network.net.posted[changed, c.POSTED_O].tolist()] == [str(iri("D"))]
+
+
+def test_a_property_types_by_way_of_two_inverses() -> None:
+    """So its triples are of the superclasses of their objects as well."""
+    schema = schema_stating([(iri("p"), INVERSE, iri("q")), (iri("q"), INVERSE, iri("r")), (iri("r"), SUBPROPERTY, TYPE)])
+    assert Entailment(schema).typing == (TYPE, iri("p"), iri("r"))
