@@ -501,12 +501,14 @@ class Engine:
             own["pending"] = pending(member.pending.table)
             place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
             arrays |= {f"{place}.{name}": array for name, array in own.items()}
-            part = None if member.part is None else member.part.value
-            ignorant = [registered for registered, known in member.network.knows.items() if known is not self.known]
-            members.append({"place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part, "ignorant": ignorant})
-            if ignorant:  # the next instant brings them the background
-                arrays[f"{place}.known"] = member.network.known.numbers
-                members[-1]["regime"] = member.network.known.regime
+            part, knows = None if member.part is None else member.part.value, member.network.knows
+            earlier = list({id(known): known for known in knows.values() if known is not self.known}.values())
+            arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
+            members.append({
+                "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part,
+                "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not self.known],
+                "regimes": [known.regime for known in earlier],
+            })  # fmt: skip
         if beside is None or beside.known is not self.known:
             number = sum(name.startswith("known.") for name in arrays)
             arrays[f"known.{number}"] = self.known.numbers
@@ -575,19 +577,19 @@ class Engine:
 
     def _member_restored(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
         part = None if meta.get("part") is None else Part(meta["part"])
-        ignorant = meta.get("ignorant", ())
-        before = FactIndex.given_as(arrays["known"], self.terms, meta["regime"]) if ignorant else self.known
-        network = Network(self.terms, known=before, owns=self._owns(part))
+        earlier = [FactIndex.given_as(arrays[f"known.{j}"], self.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
+        ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
+        network = Network(self.terms, known=earlier[0] if earlier else self.known, owns=self._owns(part))
 
         def add(registered: int, rates: Rates, turned: bool) -> None:
-            self.put(network, self.registered[registered], rates, turned, before if registered in ignorant else self.known)
+            self.put(network, self.registered[registered], rates, turned, ignorant.get(registered, self.known))
 
         try:
             restore(network, meta["network"], arrays, add)
         except (QueryError, Refusal, Cycle) as fault:
             raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
-        if ignorant:
-            network.known = before
+        if ignorant:  # the next instant brings them the background
+            network.known = earlier[0]
             network.learn(self.known)
         return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])), part)
 

@@ -139,10 +139,10 @@ def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]
 
 def test_what_types_entail_is_entailed_by_what_types() -> None:
     """Another domain of rdf:type concerns each property that has a domain."""
-    known = FactIndex([(iri("p"), Iri(RDFS + "domain"), iri("A"), None)])
-    more = FactIndex([*known, (TYPE, Iri(RDFS + "domain"), iri("B"), None)])
+    known: list[Quad] = [(iri("p"), Iri(RDFS + "domain"), iri("A"), None)]
+    more: list[Quad] = [*known, (TYPE, Iri(RDFS + "domain"), iri("B"), None)]
     network = network_of({0: "?s a :B"}, known)
-    network._know(more)
+    network._know(FactIndex.of(more, network.terms))
     assert tables_of(network) == tables_of(network_of({0: "?s a :B"}, more))
 
 

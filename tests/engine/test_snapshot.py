@@ -189,3 +189,19 @@ def test_a_background_is_written_once() -> None:
     log.engine = Engine.restore(snapshot, (store | added).__getitem__)
     assert len(log.engine.known) == 50_001
     assert log.send("A(1)@1") == [("known", 3, 1, 1)]
+
+
+def test_what_each_query_rests_on_is_kept_while_changes_wait_for_the_next_instant() -> None:
+    found = []
+    for restored in (False, True):
+        log = Log(Engine())
+        log.register("q0", "SELECT * WHERE { ?s :K ?k }")
+        log.send("A(1)@1")
+        for k in (1, 2):
+            log.put(Facts(0, "", f"<http://example.org/s{k}> <http://example.org/K> <http://example.org/k> .\n"))
+            log.register(f"q{k}", "SELECT * WHERE { ?s :K ?k }")
+        if restored:
+            log.engine = Engine.restore(log.engine.snapshot())
+        found.append(log.send("A(1)@1") + log.send("A(2)@2") + log.finish())
+    assert found[0] == found[1]
+    assert sorted(row[0] for row in found[0]) == ["q0", "q0", "q1", "q1", "q2", "q2"]
