@@ -2,24 +2,24 @@
 
 import re
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from xml.parsers import expat
 
 import pyoxigraph as ox
 
 from pipeline.errors import FormatError
-from pipeline.formats import N_QUADS, N_TRIPLES, TRIG, TURTLE
+from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, TRIG, TURTLE
 from pipeline.ntriples import canonical
 from pipeline.occurrences import Labels
 from pipeline.rdf import parse_quads, place_of, term_text
 
 RDF_XML = "application/rdf+xml"
-JSON_LD = "application/ld+json"
 _FORMATS = {
     TURTLE: ox.RdfFormat.TURTLE,
     RDF_XML: ox.RdfFormat.RDF_XML,
     N_TRIPLES: ox.RdfFormat.N_TRIPLES,
-    JSON_LD: ox.RdfFormat.JSON_LD,
+    LD_JSON: ox.RdfFormat.JSON_LD,
     TRIG: ox.RdfFormat.TRIG,
     N_QUADS: ox.RdfFormat.N_QUADS,
 }
@@ -30,7 +30,7 @@ _SUFFIXES = {
     ".owl": RDF_XML,
     ".xml": RDF_XML,
     ".nt": N_TRIPLES,
-    ".jsonld": JSON_LD,
+    ".jsonld": LD_JSON,
     ".trig": TRIG,
     ".nq": N_QUADS,
 }  # fmt: skip
@@ -42,6 +42,7 @@ Graphs = dict[str, str]
 
 _ENTITY = re.compile(rb"""<!ENTITY\s+(%?)\s*([^\s"'%]+)\s+("[^"]*"|'[^']*'|\S+)""")
 _QUOTED = re.compile(r"'([^']+)'")
+_DEPTH = 512
 _GROWTH = 1 << 20
 """Bytes that entities may add to a document, beside as many again as it has."""
 
@@ -95,6 +96,7 @@ def checked_name(name: str) -> str:
 def _quads(body: bytes, kind: str, base: str) -> list[ox.Quad]:
     if kind == RDF_XML:
         _refuse_entities(body)
+        _refuse_depth(body)
     try:
         return parse_quads(body, _FORMATS[kind], base or None)
     except FormatError as fault:
@@ -112,6 +114,25 @@ def _refuse_entities(body: bytes) -> None:
         growth += body.count(b"&" + found[2] + b";") * len(value)
     if growth > len(body) + _GROWTH:
         raise FormatError("entity", f"the entities would add {growth} bytes to the document", 1, 1, "an expanded document")
+
+
+def _refuse_depth(body: bytes) -> None:
+    """Raises: FormatError for elements inside each other beyond _DEPTH, over which the parser takes time that grows with its square."""
+    parser, depth = expat.ParserCreate(), 0
+
+    def begin(_name: str, _attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEPTH:
+            raise FormatError("too-deep", f"elements are nested deeper than {_DEPTH}", parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
+
+    def end(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    with suppress(expat.ExpatError):  # told with what is expected when it is read
+        parser.Parse(body, True)
 
 
 def _placed(fault: FormatError, body: bytes, kind: str) -> FormatError:

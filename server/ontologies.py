@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from engine.entries import ADD, DROP, REPLACE
 from pipeline.catalogue import Graph
-from pipeline.formats import N_QUADS, N_TRIPLES, TRIG, TURTLE
-from pipeline.ontology import JSON_LD, NO_GRAPH, RDF_XML, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
+from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, TRIG, TURTLE
+from pipeline.ontology import NO_GRAPH, RDF_XML, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
 from server.access import ADMIN, Shared
 from server.bodies import read_body
 from server.knowledge import Change
@@ -26,7 +26,7 @@ _WRITTEN = {
     TURTLE: ox.RdfFormat.TURTLE,
     N_TRIPLES: ox.RdfFormat.N_TRIPLES,
     RDF_XML: ox.RdfFormat.RDF_XML,
-    JSON_LD: ox.RdfFormat.JSON_LD,
+    LD_JSON: ox.RdfFormat.JSON_LD,
     TRIG: ox.RdfFormat.TRIG,
     N_QUADS: ox.RdfFormat.N_QUADS,
 }

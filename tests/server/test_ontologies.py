@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from epsparql.client import Client
-from pipeline.ontology import JSON_LD, RDF_XML
+from pipeline.formats import LD_JSON
+from pipeline.ontology import RDF_XML
 from tests.server.conftest import EX, event, serving, until
 
 TTL, NT = {"Content-Type": "text/turtle"}, "application/n-triples"
@@ -88,14 +89,14 @@ class TestSyntaxes:
             ("application/trig", f"{PREFIX} <{GRAPH}> {{ :s :in :hall }}"),
             (RDF_XML, f'<rdf:RDF {RDF}><rdf:Description rdf:about="{EX}s"><e:in rdf:resource="hall"/></rdf:Description></rdf:RDF>'),
             (RDF_XML, f'<!DOCTYPE r [<!ENTITY e "{EX}">]><rdf:RDF {RDF}><rdf:Description rdf:about="&e;s"><e:in rdf:resource="&e;hall"/></rdf:Description></rdf:RDF>'),
-            (JSON_LD, f'{{"@context":{{"in":{{"@id":"{EX}in","@type":"@id"}}}},"@id":"s","in":"hall"}}'),
+            (LD_JSON, f'{{"@context":{{"in":{{"@id":"{EX}in","@type":"@id"}}}},"@id":"s","in":"hall"}}'),
         ],
     )  # fmt: skip
     def test_each_of_them_is_read(self, http: httpx.Client, graph: str, media_type: str, body: str) -> None:
         assert http.put(graph, content=body, headers={"Content-Type": media_type}).status_code == 201
         assert triples(http, graph) == [line("s")]
 
-    @pytest.mark.parametrize("media_type", ["text/turtle", NT, RDF_XML, JSON_LD, "application/trig", "application/n-quads"])
+    @pytest.mark.parametrize("media_type", ["text/turtle", NT, RDF_XML, LD_JSON, "application/trig", "application/n-quads"])
     def test_what_is_written_is_read_again(self, http: httpx.Client, graph: str, media_type: str) -> None:
         http.put(graph, content=PREFIX + ':s :in :hall ; :name "Ü \\"x\\""@de , 1.50 .', headers=TTL)
         before, found = triples(http, graph), http.get(graph, headers={"Accept": media_type})
@@ -122,9 +123,11 @@ FAULTS = [
     pytest.param(RDF_XML, '<!DOCTYPE r [<!ENTITY % x SYSTEM "http://127.0.0.1:9/x">%x;]>' + ENTITY, 400, "entity", (1, 14), id="a part of the DTD"),
     pytest.param(RDF_XML, '<!DOCTYPE r [<!ENTITY y "z"><!ENTITY x "&y;&y;">]>' + ENTITY, 400, "entity", (1, 29), id="entities of entities"),
     pytest.param(RDF_XML, f"<!DOCTYPE r [{LAUGHS}]>" + ENTITY.replace("&x;", "&a0;" * 200), 400, "entity", (1, 1), id="too much of entities"),
-    pytest.param(JSON_LD, '{"@context":{},\n"@id":]', 400, "rdf", (2, 7), id="json"),
-    pytest.param(JSON_LD, '{"@id":"s",\n"@context":"http://127.0.0.1:9/c","a":"b"}', 400, "remote-context", (2, 1), id="a remote context"),
-    pytest.param(JSON_LD, '{"@context":{"@import":"http://127.0.0.1:9/c"},"a":"b"}', 400, "remote-context", (1, 14), id="an imported context"),
+    pytest.param(LD_JSON, '{"@context":{},\n"@id":]', 400, "rdf", (2, 7), id="json"),
+    pytest.param(LD_JSON, '{"@id":"s",\n"@context":"http://127.0.0.1:9/c","a":"b"}', 400, "remote-context", (2, 1), id="a remote context"),
+    pytest.param(LD_JSON, '{"@context":{"@import":"http://127.0.0.1:9/c"},"a":"b"}', 400, "remote-context", (1, 14), id="an imported context"),
+    pytest.param(LD_JSON, "[" * 100_000, 400, "too-deep", (1, 65), id="deep json"),
+    pytest.param(RDF_XML, f"<rdf:RDF {RDF}>" + "\n<rdf:Description><e:p>" * 10_000, 400, "too-deep", (257, 18), id="deep xml"),
     pytest.param("application/trig", PREFIX + "\n:other { :s :in :hall }", 400, "other-graph", (1, 1), id="another graph"),
     pytest.param("application/json", "{}", 415, "media-type", (None, None), id="json that is no JSON-LD"),
     pytest.param("", "x", 415, "media-type", (None, None), id="no type"),

@@ -6,12 +6,12 @@ from typing import assert_never
 import pyarrow as pa
 
 import epsparql
-from engine.entries import OCCURRENCES, Block, Entry, Events, Facts, Finish, Register
+from engine.entries import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, Facts, Finish, Register
 from engine.run import Engine
 from epsparql import algebra as a
 from tests.oracle_terms import parse_statement, parse_term
 from tests.w3c.results import csv_cell, expected, statement_table, triples, truth
-from tests.w3c.suite import Case
+from tests.w3c.suite import Case, is_beyond_rdfs
 from tests.w3c.tables import Table, by_value, same
 
 INSTANT = 1_700_000_000_000_000
@@ -78,8 +78,10 @@ def _run(case: Case, query: a.Query) -> tuple[int, list[tuple[int, int, list[str
     if case.regimes:
         entries[0] = Facts(0, "", "".join(f"{s} {p} {o} .\n" for s, p, o, _ in quads))
         quads = []
+    if is_beyond_rdfs(case):
+        entries = [entries[0], Entail(1, OWL_RL), replace(register, offset=2)]
     if quads:
-        entries.append(Events(2, "default", len(quads), INSTANT))
+        entries.append(Events(len(entries), "default", len(quads), INSTANT))
     entries.append(Finish(len(entries), "default"))
     rows = [{"s": s, "p": p, "o": o, "g": g, "start": INSTANT, "end": INSTANT, "late": False} for s, p, o, g in quads]
     outcome = Engine().feed(Block(tuple(entries), pa.RecordBatch.from_pylist(rows, schema=OCCURRENCES)))

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from tests.w3c.passed_over import BY_VALUE, PASSED_OVER
-from tests.w3c.suite import Case, Kind, cases
+from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER
+from tests.w3c.suite import Case, Kind, beyond_rdfs, cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "w3c.md"
 
@@ -17,7 +17,8 @@ The query tests of the SPARQL 1.0 and 1.1 suites run through the engine: `python
 - **Evaluation.** The default graph and the named graphs are one message at one instant; solutions, their multiplicity, their order where the query has
   ORDER BY, and their interval are compared, blank nodes up to one renaming of the whole answer. A CONSTRUCT query writes into a stream that it does
   not read. `test_replay.py` gives some of the tests to `epsparql replay`, in the result formats that they are about.
-- **Entailment.** Tests for the RDF and RDFS regimes have their data as background knowledge; tests for other regimes alone are no part of the suite here.
+- **Entailment.** Tests for the RDF and RDFS regimes have their data as background knowledge; tests for other
+  regimes alone are listed below, with what `--entailment owl-rl` makes of them.
 - **Syntax.** What is positive parses, what is negative is refused; every query that parses is the same again after it has been rendered.
   `syntax-fed`'s queries parse in full and are then refused by name, since SERVICE is.
 - **Left out**: groups about updates, SERVICE's evaluation, the protocols and the service description.
@@ -27,7 +28,16 @@ This page is made by `python -m tests.w3c.page`; a test fails when it is not cur
 
 
 def page(tests: Sequence[Case]) -> str:
-    return "\n".join([HEAD, *_table(tests), "", *_passed_over(), "", *_by_value(), ""])
+    return "\n".join([HEAD, *_table(tests), "", *_passed_over(), "", *_beyond_rdfs(), "", *_by_value(), ""])
+
+
+def _beyond_rdfs() -> list[str]:
+    text = (
+        "Tests of entailment regimes of which none is RDF or RDFS. They are not counted above. OWL Direct and OWL RDF-Based semantics entail more than the OWL 2 RL\n"
+        "profile, which `--entailment owl-rl` is; RIF brings rules of its own."
+    )
+    rows = [f"| `{case.id}` | {', '.join(sorted(case.regimes))} | {'yes' if case.id in BY_OWL_RL else 'no'} |" for case in beyond_rdfs()]
+    return ["## Tests of other regimes", "", text, "", "| test | regime | answered under owl-rl |", "|---|---|---|", *rows]
 
 
 def _table(tests: Sequence[Case]) -> list[str]:

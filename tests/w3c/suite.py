@@ -76,10 +76,22 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Every test of the query language, in the order of the manifests; entailment regimes beyond RDFS are left out."""
+    """Every test of the query language, in the order of the manifests; those of entailment regimes beyond RDFS are `beyond_rdfs`."""
+    return [case for case in _all_cases() if not is_beyond_rdfs(case)]
+
+
+def beyond_rdfs() -> list[Case]:
+    """Tests whose regimes all entail more than RDFS does."""
+    return [case for case in _all_cases() if is_beyond_rdfs(case)]
+
+
+def _all_cases() -> list[Case]:
     manifests = sorted(ROOT.glob("*/*/manifest.ttl"))
-    found = [case for manifest in manifests if manifest.parent.name not in OTHER_SPECIFICATIONS for case in _cases(manifest)]
-    return [case for case in found if not case.regimes or case.regimes & {"RDF", "RDFS"}]
+    return [case for manifest in manifests if manifest.parent.name not in OTHER_SPECIFICATIONS for case in _cases(manifest)]
+
+
+def is_beyond_rdfs(case: Case) -> bool:
+    return bool(case.regimes) and not case.regimes & {"RDF", "RDFS"}
 
 
 def _cases(manifest: Path) -> Iterator[Case]:

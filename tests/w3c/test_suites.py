@@ -8,8 +8,8 @@ import epsparql
 from epsparql.errors import Unsupported
 from tests.w3c.evaluate import difference, text_of
 from tests.w3c.page import PAGE, page
-from tests.w3c.passed_over import BY_VALUE, PASSED_OVER
-from tests.w3c.suite import ROOT, Case, Kind, cases
+from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER
+from tests.w3c.suite import ROOT, Case, Kind, beyond_rdfs, cases
 
 CASES = cases()
 
@@ -52,6 +52,12 @@ def test_only_where_needed_by_value(case: Case) -> None:
     assert difference(case) is not None, f"{case.id} passes as it is: take it off BY_VALUE in passed_over.py"
 
 
+@pytest.mark.parametrize("case", beyond_rdfs(), ids=lambda case: case.id)
+def test_regimes_beyond_rdfs(case: Case) -> None:
+    found = difference(case)
+    assert (found is None) == (case.id in BY_OWL_RL), found or f"{case.id} passes now: put it on BY_OWL_RL in passed_over.py"
+
+
 def test_every_query_renders() -> None:
     for case in CASES:
         if case.kind is not Kind.NEGATIVE and refusal(case) is None:
@@ -61,6 +67,7 @@ def test_every_query_renders() -> None:
 
 def test_the_lists_name_tests() -> None:
     assert {*PASSED_OVER, *BY_VALUE} <= {case.id for case in CASES}
+    assert {case.id for case in beyond_rdfs()} >= BY_OWL_RL
 
 
 def test_enough_pass() -> None:
