@@ -149,6 +149,11 @@ class FactIndex:
         """All that was given."""
         return self._quads_of(self.given)
 
+    @property
+    def premises(self) -> list[Quad]:
+        """What RDFS is applied to."""
+        return self._quads_of(self.base)
+
     def _quads_of(self, given: Given) -> list[Quad]:
         return [self.quad(s, predicate, o, g) for predicate, rows in given.items() for s, o, g in rows.tolist()]
 

@@ -10,6 +10,7 @@ from epsparql.terms import BlankNode, Iri, Term
 GraphName = Iri | BlankNode
 Quad = tuple[Term, Term, Term, GraphName | None]
 """A background triple and the graph that it lies in."""
+Triple = tuple[Term, Term, Term]
 
 
 def graph_named(text: str) -> GraphName | None:
@@ -29,3 +30,8 @@ def quads_of(nquads: str) -> Iterator[Quad]:
     for quad in pyoxigraph.parse(nquads.encode(), format=pyoxigraph.RdfFormat.N_QUADS):
         graph = None if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else graph_named(quad.graph_name.value)
         yield parse_term(str(quad.subject)), parse_term(str(quad.predicate)), parse_term(str(quad.object)), graph
+
+
+def triples_of(ntriples: str) -> list[Triple]:
+    """The triples of an N-Triples text."""
+    return [quad[:3] for quad in quads_of(ntriples)]

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import RDFS, Entail, Events, Facts, Micros
+from engine.entries import Entail, Events, Facts, Micros
 from engine.facts import FactIndex
 from engine.literals import parse_term
-from engine.owl import with_owl
-from engine.quads import GraphName, Quad
+from engine.quads import GraphName, triples_of
 from engine.rewrite import rewritten
-from engine.run import changed, known_from, triples_of
+from engine.run import numbers_of
 from engine.why import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
 from engine.why.solution import looks_back, windows_of
 from epsparql import algebra as a
@@ -72,7 +71,7 @@ class Justifier:
         derived = [occurrence for rule in involved[1:] for occurrence in self._derived(rule, lo, solution.end)]
         if isinstance(self._query(registration), a.Construct) and self._into(registration) in self._query(registration).streams:
             derived += self._derived(registration, lo, solution.end)
-        return self._justified(registration, solution, _Log(past.occurrences + derived, past.facts, known_from(past.facts)), frozenset())
+        return self._justified(registration, solution, _Log(past.occurrences + derived, past.known), frozenset())
 
     def _justified(self, registration: Registration, solution: Solution, log: "_Log", above: frozenset[tuple[str, str]]) -> Justification:
         me, query = (registration.name, solution.id), self._query(registration)
@@ -85,7 +84,7 @@ class Justifier:
         ]  # fmt: skip
         triples = tuple(triples_of("\n".join(text or "" for text in solution.values))) if isinstance(query, a.Construct | a.Describe) else ()
         target = Target(solution.values, triples, solution.start, solution.end)
-        world = World(seen, log.facts, log.known, windows_of(query, solution.end), self.budget)
+        world = World(seen, log.known.premises, log.known, windows_of(query, solution.end), self.budget)
         proof = justified(rewritten(query, registration.default_graph), target, world)
         if proof is None:
             raise NotFoundAgain(
@@ -131,8 +130,7 @@ class Justifier:
         kept = oldest(self.data_dir / "log")
         if kept > 0:
             raise Gone(f"the log has nothing before the offset {kept} any more, and why a solution is one rests on the background of all of it")
-        facts: dict[Quad, None] = {}
-        regime = RDFS
+        known = FactIndex()
         found: list[Occurrence] = []
         rows = 0
         with closing(FrameReader(self.data_dir / "log")) as frames:
@@ -143,15 +141,15 @@ class Justifier:
                 _, records, _ = decode_records(frame.first, payload)
                 for record in records:
                     if isinstance(record.entry, Facts) and record.entry.offset <= entry:
-                        facts = changed(facts, record.entry)
+                        known = known.changed(record.entry.graph, numbers_of(record.entry.triples, known.terms), record.entry.change)
                     elif isinstance(record.entry, Entail) and record.entry.offset <= entry:
-                        regime = record.entry.regime
+                        known = known.under(record.entry.regime)
                 if frame.after > first and frame.rows:
                     rows += frame.rows
                     if rows > self.most_rows:
                         raise TooMuch
                     found += self._occurrences(decode(frame.first, payload), streams, lo, hi, entry)
-        return _Log(found, list(facts if regime == RDFS else with_owl(facts)))
+        return _Log(found, known)
 
     def _occurrences(self, content: Content, streams: set[str], lo: Micros | None, hi: Micros, entry: int) -> Iterator[Occurrence]:
         events = [record.entry for record in content.records if isinstance(record.entry, Events)]
@@ -190,8 +188,7 @@ class Justifier:
 @dataclass(frozen=True, slots=True)
 class _Log:
     occurrences: list[Occurrence]
-    facts: list[Quad]
-    known: FactIndex = field(default_factory=FactIndex)
+    known: FactIndex
 
 
 def find(solutions: SolutionReader, registered: int, identifier: str) -> Solution | None:

@@ -6,8 +6,10 @@ from random import Random
 import pytest
 
 from engine.entries import Events, Facts, Finish, Register, int64s
+from engine.facts import FactIndex
+from engine.quads import triples_of
 from engine.rewrite import rewritten
-from engine.run import known_from, triples_of
+from engine.terms import TermTable
 from engine.why import Budget, Members, Occurrence, Proof, Target, TooMuch, Used, World, justified
 from engine.why.solution import windows_of
 from epsparql import algebra as a
@@ -70,7 +72,7 @@ def world_of(text: str, log: Log, target: Target) -> World:
         for entry, rows in log.parts if isinstance(entry, Events) for o in rows if o.end <= target.end
     ]  # fmt: skip
     facts = [(*triple, None) for triple in triples_of(BACKGROUND)]
-    return World(seen, facts, known_from(facts), windows_of(parse(text).query, target.end), Budget(2_000_000))
+    return World(seen, facts, FactIndex.of(facts, TermTable()), windows_of(parse(text).query, target.end), Budget(2_000_000))
 
 
 def check(proof: Proof, log: Log) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from epsparql.client import ApiError, Client, Progress
+from epsparql.client import ApiError, Client, Progress, Solution
 from tests.server.conftest import EX, event, moment, serving, until, values
 
 
@@ -147,7 +147,7 @@ def test_a_subscriber_is_told_of_no_progress_while_a_query_is_behind(client: Cli
     seen = []
     with client.follow(name) as subscription:
         while not (isinstance(word := subscription.next(), Progress) and word.finished):
-            if word is not None and not isinstance(word, Progress):
+            if isinstance(word, Solution):
                 seen.append(word.end)
     assert seen == [moment(n) for n in range(1, 8)]
 
