@@ -100,7 +100,7 @@ class InProcessRunner:
 
     def _work(self, solutions: SolutionWriter) -> None:
         """Follow the log until stopped, with an engine brought anew to the committed position: one that failed half-way is of no use."""
-        number = settle(self._data, self._buckets, 1)
+        number = settle(self._data, self._buckets)
         with closing(host_for(self._data, number, reader=self._reader, snapshot_weight=self._snapshot_weight)) as host:
             for _ in host.run(self._position, self._position, self._max_rows):
                 raise AssertionError("an empty range brings nothing")

@@ -10,17 +10,11 @@ from pathlib import Path
 SNAPSHOT_WEIGHT = 1_000_000
 """What may lie between two snapshots: rows, an entry counting as a hundred. About a second or two to read again."""
 MOST_BUCKETS = 64
-MOST_BY_ITSELF = 4
 
 
 def name_of(bucket: int, buckets: int) -> str:
     """Of a bucket, in names of files."""
     return "0" if buckets == 1 else f"{bucket}of{buckets}"
-
-
-def cores() -> int:
-    """What a runner takes if nobody says more."""
-    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_BY_ITSELF)
 
 
 def recorded(data_dir: Path | str) -> int | None:
@@ -30,15 +24,9 @@ def recorded(data_dir: Path | str) -> int | None:
     return None
 
 
-def settle(data_dir: Path | str, wanted: int | None, usual: int) -> int:
-    """The number that was asked for, else that of before, else the usual one of the runner; it is recorded. For the one who runs the directory.
-
-    A directory of a version without buckets has one.
-    """
-    before = recorded(data_dir)
-    if before is None and any((Path(data_dir) / "snapshots").glob("0-*.snapshot")):
-        before = 1
-    number = wanted or before or usual
+def settle(data_dir: Path | str, wanted: int | None) -> int:
+    """The number that was asked for, else that of before, else one; it is recorded. For the one who runs the directory."""
+    number = wanted or recorded(data_dir) or 1
     if number != recorded(data_dir):
         path = _path(data_dir)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ from pipeline.batches import Batch, tell_batch
 from pipeline.errors import Locked, SparkFailed
 from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, clear, configuration, java_home, spark_environment, spark_home
 from pipeline.log import LogReader, LogWriter
-from pipeline.sharing import SNAPSHOT_WEIGHT, cores, recorded, settle
+from pipeline.sharing import SNAPSHOT_WEIGHT, recorded, settle
 from pipeline.solutions import SolutionWriter
 from pipeline.solve import solve
 
@@ -306,7 +306,7 @@ def _run_one(spark: SparkSession, data: Path, wanted: int | None, max_rows: int)
     with contextlib.closing(SolutionWriter(data)) as writer, tempfile.TemporaryDirectory(prefix="epsparql-job-") as spill:
         sink = SolutionSink(writer, Path(spill), lambda _: None)
         try:
-            buckets = settle(data, wanted, 1)
+            buckets = settle(data, wanted)
             start_job(spark, data, sink, writer.position, buckets=buckets, max_rows=max_rows, to_end=True).awaitTermination()
         except (PySparkException, Py4JError) as fault:
             raise SparkFailed(f"Spark did not get through {data}: {fault}") from None  # its text is in the JVM, which may not live as long
@@ -417,7 +417,7 @@ class Runner:
     def _serve(self, writer: SolutionWriter, scratch: Path) -> None:
         sink = SolutionSink(writer, scratch, self._committed)
         with session(self._master, scratch, self._data / "spark.log") as spark:
-            buckets = settle(self._data, self._buckets, cores())
+            buckets = settle(self._data, self._buckets)
             query = start_job(spark, self._data, sink, writer.position, buckets=buckets, snapshot_weight=self._snapshot_weight)
             for follow in (self._watch, self._tell_batches):
                 threading.Thread(target=follow, args=(query,), daemon=True).start()

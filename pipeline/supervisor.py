@@ -28,7 +28,7 @@ class SparkRunner:
 
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
     `ready` comes after a first micro-batch with everything warm, and then whenever nothing was committed for `HEARTBEAT_S`.
-    `buckets`: None for as many as the data directory has; as many as there are cores, if it is new.
+    `buckets`: None for as many as the data directory has, one if it is new.
     """
 
     def __init__(

@@ -21,7 +21,6 @@ from pipeline.log import LogReader, LogWriter
 from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
 from pipeline.retention import Limits, Retention, secured
-from pipeline.sharing import recorded
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
 from server.asking import Endpoint
@@ -281,13 +280,11 @@ def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader) ->
 
 
 def _runner(settings: Settings, log: LogWriter) -> Runner:
-    limited = settings.retain_age is not None or settings.retain_bytes is not None
-    buckets = 1 if limited and settings.buckets is None and recorded(settings.data) is None else settings.buckets  # several need the whole log
     if settings.runner == "inprocess":
-        return InProcessRunner(settings.data, log.reader(), buckets=buckets)
+        return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
     from pipeline.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(settings.data, settings.master, log.heartbeat, buckets)
+    return SparkRunner(settings.data, settings.master, log.heartbeat, settings.buckets)
 
 
 def _begin(service: Service) -> None:

@@ -91,7 +91,9 @@ class Settings:
     runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
     master: str = _setting("local[*,4]", str, "Spark's master")
     buckets: int | None = _setting(
-        None, _buckets, "engines that share the events: as before on this data, else with Spark one a core up to 4, in-process 1"
+        None,
+        _buckets,
+        "engines that share the events, on threads of their own: as before on this data, else 1; with several, queries cannot be paused nor read the past",
     )
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
     export: Path | None = _setting(None, Path, "directory that solutions are written to as Parquet files too, by query and date")

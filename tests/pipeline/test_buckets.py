@@ -71,13 +71,9 @@ def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
     assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")
 
 
-def test_a_directory_of_before_has_one_bucket(logs: Path, tmp_path: Path) -> None:
-    assert settle(tmp_path / "new", None, 3) == 3
-    assert settle(tmp_path / "new", None, 1) == 3
-    run(copied(logs / "sequences", tmp_path / "old"), 1)
-    (tmp_path / "old" / "buckets").unlink()
-    assert settle(tmp_path / "old", None, 3) == 1
-    assert settle(tmp_path / "old", 2, 3) == 2
+def test_the_number_stays_until_another_is_asked_for(tmp_path: Path) -> None:
+    assert settle(tmp_path / "new", None) == 1
+    assert [settle(tmp_path / "asked", wanted) for wanted in (3, None, 2, None)] == [3, 3, 2, 2]
 
 
 def test_a_piece_can_be_asked_for_again(logs: Path, tmp_path: Path) -> None:

@@ -109,9 +109,9 @@ def test_nothing_goes_that_a_start_would_need(data: Path) -> None:
         torn = snapshots[0].read_bytes()
         snapshots[0].write_bytes(torn[:-1])
         assert swept.sweep(cases.START).log == 0
-        settle(data, 2, 1)  # engines that may have to begin anew
+        settle(data, 2)  # engines that may have to begin anew
         assert swept.sweep(cases.START).log == 0
-        settle(data, 1, 1)
+        settle(data, 1)
         for snapshot in snapshots:  # those of another number of buckets went
             snapshot.write_bytes(torn)
         assert swept.sweep(cases.START).log > 0
