@@ -1,7 +1,7 @@
 """All buckets of a data directory in one process: an engine each, on threads of their own, since the kernel holds no lock of the interpreter's."""
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
@@ -40,11 +40,17 @@ class Buckets:
         """What each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike."""
         runs = [host.run(lo, hi, max_rows) for host in self._hosts]
         try:
-            while pieces := [piece for piece in self._pool.map(_next, runs) if piece is not None]:
+            while pieces := self._next_of(runs):
                 yield self._merged(pieces)
         finally:
             for run in runs:
                 run.close()
+
+    def _next_of(self, runs: Sequence[Generator[Advance, None, None]]) -> list[Advance]:
+        """Where one fails, the others are waited for: what runs cannot be closed."""
+        found = [self._pool.submit(next, run, None) for run in runs]
+        wait(found)
+        return [piece for each in found if (piece := each.result()) is not None]
 
     def _merged(self, pieces: Sequence[Advance]) -> Advance:
         lo, hi = pieces[0].lo, pieces[0].hi
@@ -71,10 +77,6 @@ class Buckets:
         self._pool.shutdown()
         for host in self._hosts:
             host.close()
-
-
-def _next(run: Generator[Advance, None, None]) -> Advance | None:
-    return next(run, None)
 
 
 def host_for(
