@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -110,23 +111,23 @@ def _posted(child: Child, n: int, chance: random.Random, seed: int) -> str:
     client, bodies = Client(child.url), corpus()
     for media_type, body in bodies.items():
         client.send("valid", body, media_type)  # raises where it is refused
-    connection = HTTPConnection(urlsplit(child.url).netloc, timeout=60)
     found: Counter[str] = Counter()
     accepted, slowest_s, settled_mb = 0, 0.0, 0.0
-    for number in range(n):
-        media_type = chance.choice(list(bodies))
-        body = mutated(bodies[media_type], chance)
-        began = time.perf_counter()
-        connection.request("POST", "/streams/fuzzed/events", body, {"Content-Type": media_type})
-        answer = connection.getresponse()
-        content = answer.read()
-        slowest_s = max(slowest_s, time.perf_counter() - began)
-        if answer.status != 202 and not (400 <= answer.status < 500 and json.loads(content)["code"]):
-            raise WrongCount(f"body {number} of seed {seed} ({media_type}: {answer.status} {content[:300]!r})", 1, 0)
-        accepted += json.loads(content)["accepted"] if answer.status == 202 else 0
-        found[f"{media_type} {answer.status}"] += 1
-        if number == n // 5:
-            settled_mb = resident_mb(child)
+    with closing(HTTPConnection(urlsplit(child.url).netloc, timeout=60)) as connection:
+        for number in range(n):
+            media_type = chance.choice(list(bodies))
+            body = mutated(bodies[media_type], chance)
+            began = time.perf_counter()
+            connection.request("POST", "/streams/fuzzed/events", body, {"Content-Type": media_type})
+            answer = connection.getresponse()
+            content = answer.read()
+            slowest_s = max(slowest_s, time.perf_counter() - began)
+            if answer.status != 202 and not (400 <= answer.status < 500 and json.loads(content)["code"]):
+                raise WrongCount(f"body {number} of seed {seed} ({media_type}: {answer.status} {content[:300]!r})", 1, 0)
+            accepted += json.loads(content)["accepted"] if answer.status == 202 else 0
+            found[f"{media_type} {answer.status}"] += 1
+            if number == n // 5:
+                settled_mb = resident_mb(child)
     known = client.stream("fuzzed")["accepted"]
     if known != accepted:
         raise WrongCount("what was accepted of refused bodies", known, accepted)
