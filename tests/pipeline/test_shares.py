@@ -92,8 +92,8 @@ FORMS = [
     pytest.param("SELECT DISTINCT ?x { ?s :a ?x }", "o", id="DISTINCT with another"),
     pytest.param("SELECT DISTINCT ?x { ?s :a ?x ; :b ?y }", None, id="DISTINCT without the key"),
     pytest.param("SELECT ?s { ?s :a ?x ; :b ?y } LIMIT 2", None, id="LIMIT"),
-    pytest.param("CONSTRUCT { ?s :r ?x } { ?s :a ?x ; :b ?y }", "s", id="a template with the key"),
-    pytest.param("CONSTRUCT { ?y :r ?x } { ?s :a ?x ; :b ?y }", None, id="a template without the key"),
+    pytest.param("CONSTRUCT { ?s :r ?x } INTO STREAM <o> { ?s :a ?x ; :b ?y }", "s", id="a template with the key"),
+    pytest.param("CONSTRUCT { ?y :r ?x } INTO STREAM <o> { ?s :a ?x ; :b ?y }", None, id="a template without the key"),
     pytest.param("ASK { ?s :a ?x }", None, id="ASK"),
 ]
 
