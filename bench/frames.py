@@ -58,5 +58,7 @@ class Frames(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
 
-    def close(self) -> None:
-        self._transport.close()
+    async def end(self) -> None:
+        """At once; returns when the connection is gone."""
+        self._transport.abort()
+        await self.closed.wait()

@@ -112,8 +112,8 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
 
     subscribers = [await _subscribe(child, f"/queries/{name}/feed", taking(mine)) for mine in seen]
     if stalled:
-        deaf = await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None)
-        deaf.pause()
+        subscribers.append(await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None))
+        subscribers[-1].pause()
     before_mb, before_s = resident_mb(child), _cpu_s(child)
     began = time.perf_counter()
     lagged_s = await _send(child, frames, sent_at)
@@ -123,7 +123,7 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
         await asyncio.wait_for(complete.wait(), _SETTLE_S)
     cpu_s, after_mb = _cpu_s(child) - before_s, resident_mb(child)
     for subscriber in subscribers:
-        subscriber.close()
+        await subscriber.end()
     for mine in seen:
         if mine != expected:
             raise WrongCount("a subscriber (nothing lost, nothing twice, in order)", len(mine), len(expected))
@@ -253,7 +253,7 @@ async def _idle(child: Child, count: int) -> str:
     await asyncio.sleep(5)
     busy = (_cpu_s(child) - before_s) / 5
     for subscriber in subscribers:
-        subscriber.close()
+        await subscriber.end()
     return line(
         "server", workload="idle subscribers", subscribers=count, rss_mb=round(after_mb), grown_mb=round(after_mb - before_mb), cores=round(busy, 3)
     )
