@@ -1,8 +1,8 @@
 """Solutions on Spark Structured Streaming: a data source whose tasks host the engine, and the server's job over it.
 
-A micro-batch is a range of the input log; one task per bucket brings an engine to the
-range's start (kept in its worker, or from snapshot and log), feeds it the range and yields the solutions. State is a function
-of the log's prefix, so neither Spark's state store nor its checkpoint holds anything that matters.
+A micro-batch is a range of the input log; its one task brings the engines of all buckets, each on a thread, to the range's start (kept in their worker, or from
+snapshot and log), feeds them the range and yields the solutions. State is a function of the log's prefix, so neither Spark's state store nor its checkpoint
+holds anything that matters.
 """
 
 import argparse

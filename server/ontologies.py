@@ -91,8 +91,6 @@ async def post_ontology(name: Name, request: Request, response: Response, servic
 async def _load(service: Service, request: Request, response: Response, name: str, change: str) -> OntologyDocument:
     graph = checked_name(_graph(name))
     media_type = request.headers.get("content-type", "")
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", "encoded bodies are not taken", expected="no Content-Encoding"))
     if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
     body = await read_body(request, service.settings.max_ontology)
