@@ -1,5 +1,6 @@
 """Building OCCURRENCES from lists, and what every format needs for it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
@@ -8,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from engine.entries import INSTANT, OCCURRENCES, Micros
+
+_LABEL = re.compile(rb"_:([0-9A-Za-z_.\x80-\xff-]+)")  # and maybe the dot of a statement's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Labels:
         stated = b"" if when is None else f"\n{when.start} {when.end}".encode()
         self._prefix = "_:m" + sha1(text + stated, usedforsecurity=False).hexdigest()[:12]
         self._text = text
+        self._written: frozenset[bytes] | None = None
         self._known: dict[str, str] = {}
         self._nameless = 0
 
@@ -56,7 +60,9 @@ class Labels:
         """The term for a label, given without its `_:`."""
         known = self._known.get(label)
         if known is None:
-            if b"_:" + label.encode() in self._text:
+            if self._written is None:
+                self._written = frozenset(found.rstrip(b".") for found in _LABEL.findall(self._text))
+            if label.encode() in self._written:
                 known = self._prefix + label
             else:
                 known = f"{self._prefix}-{self._nameless}"

@@ -1,6 +1,7 @@
 """Bodies to occurrences: what each format says, and how each fault is placed."""
 
 import json
+import time
 
 import pyarrow as pa
 import pyoxigraph as ox
@@ -196,6 +197,18 @@ def test_nameless_blank_nodes_are_numbered_apart_from_named_ones() -> None:
     assert parse(body) == found
     for node in nodes:
         assert ntriples.canonical(node) == node
+
+
+@pytest.mark.parametrize("written", [":s{0} :p [] .", ":s{0} :p _:b{0} ."])
+def test_many_blank_nodes_cost_in_proportion(written: str) -> None:
+    def took(n: int) -> float:
+        body = "@prefix : <http://e/> .\n" + "\n".join(written.format(k) for k in range(n))
+        began = time.process_time()
+        assert len({o for _, _, o, *_ in parse(body, TURTLE, Interval(1, 1))}) == n
+        return time.process_time() - began
+
+    took(100)
+    assert took(40_000) < 30 * took(4_000)  # by the square it would be a hundred times as long
 
 
 TRIG_BODY = (
