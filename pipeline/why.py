@@ -144,7 +144,8 @@ class Justifier:
                         known = known.changed(record.entry.graph, numbers_of(record.entry.triples, known.terms), record.entry.change)
                     elif isinstance(record.entry, Entail) and record.entry.offset <= entry:
                         known = known.under(record.entry.regime)
-                if frame.after > first and frame.rows:
+                may_count = lo is None or any(record.latest is not None and record.latest >= lo for record in records)
+                if frame.after > first and frame.rows and may_count:
                     rows += frame.rows
                     if rows > self.most_rows:
                         raise TooMuch
