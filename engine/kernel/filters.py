@@ -162,11 +162,11 @@ def ask(net, who, row):
         if net.questions[q, ASK_HASH] == hash_ and net.questions[q, ASK_WHO] == who and same_arguments(net, q, row, first, n):
             return q
         q = net.questions[q, ASK_NEXT]
-    q = net.at[ASKED]
-    new = net.questions[q]
-    new[ASK_NEXT], new[ASK_HASH], new[ASK_WHO], new[ASK_ANSWER] = net.question_heads[head], hash_, who, OPEN_QUESTION
+    q, questions = net.at[ASKED], net.questions
+    questions[q, ASK_NEXT], questions[q, ASK_HASH] = net.question_heads[head], hash_
+    questions[q, ASK_WHO], questions[q, ASK_ANSWER] = who, OPEN_QUESTION
     for k in range(n):
-        new[ASK_ARG + k] = net.rows[row, net.slots[first + k]]
+        questions[q, ASK_ARG + k] = net.rows[row, net.slots[first + k]]
     net.question_heads[head] = q
     net.at[ASKED] = q + 1
     return q

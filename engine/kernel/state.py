@@ -66,6 +66,8 @@ class Net(NamedTuple):
 
 FLOATS = frozenset({"consts", "numbers", "scratch"})
 FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads"})
+VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
+"""Tables whose width is not the same in all networks."""
 WORDS = 3
 """Of an array in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
