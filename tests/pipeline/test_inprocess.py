@@ -16,7 +16,7 @@ import pytest
 
 from engine.entries import Register, StateChange
 from engine.run import Engine
-from pipeline import inprocess
+from pipeline import following
 from pipeline.buckets import Host, host_of
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.frames import FrameReader, FrameWriter
@@ -230,7 +230,7 @@ def test_what_the_system_refuses_is_tried_again_where_it_stood(
             work(self, *arguments)
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(inprocess, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(following, "_FIRST_PAUSE_S", 0.01)
     with LogWriter(tmp_path, Clock()) as log:
         register(log)
         feed(log, range(200))
@@ -245,8 +245,8 @@ def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypa
     def refused(*_: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(inprocess, "_FIRST_PAUSE_S", 3600.0)
-    monkeypatch.setattr(inprocess, "_LONGEST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(following, "_FIRST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(following, "_LONGEST_PAUSE_S", 3600.0)
     monkeypatch.setattr(SolutionWriter, "commit", refused)
     with LogWriter(tmp_path, Clock()) as log:
         feed(log, range(3))
@@ -270,7 +270,7 @@ def test_solutions_that_are_gone_when_it_tries_again_are_a_failure(
         shutil.rmtree(tmp_path / "solutions")
         raise OSError(EIO, "Input/output error")
 
-    monkeypatch.setattr(inprocess, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(following, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(SolutionWriter, "commit", lost)
     with LogWriter(tmp_path, Clock()) as log:
         feed(log, range(3))
