@@ -52,8 +52,15 @@ def test_imports(package: str) -> None:
 
 
 def test_few_files_know_spark() -> None:
-    """The runner and its source; the library for Spark's users (docs/decisions/0026)."""
-    assert {file.name for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in imports(file)} == {"spark.py", "solve.py", "stateful.py"}
+    """The runner with its source, sink and session; the library for Spark's users (docs/decisions/0026)."""
+    assert {file.name for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in imports(file)} == {
+        "session.py",
+        "sink.py",
+        "solve.py",
+        "source.py",
+        "spark.py",
+        "stateful.py",
+    }
 
 
 def test_the_clients_stand_alone() -> None:

@@ -1,0 +1,70 @@
+"""A Spark session of our own, with its JVM."""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, configuration, java_home, spark_environment, spark_home
+
+STOP_PATIENCE_S = 10.0
+
+
+@contextlib.contextmanager
+def session(master: str = "local[*,4]", scratch: Path | None = None, log: Path | None = None) -> Iterator[SparkSession]:
+    """A Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
+
+    One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
+    """
+    java, home = java_home(), spark_home()
+    archive = class_archive(java, home, JVM_FLAGS)
+    with started(java, home, master, scratch, log, [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []) as spark:
+        yield spark
+
+
+@contextlib.contextmanager
+def started(
+    java: Path, home: Path, master: str, scratch: Path | None, log: Path | None, jvm: Sequence[str], patience_s: float = STOP_PATIENCE_S
+) -> Iterator[SparkSession]:
+    with contextlib.ExitStack() as stack:
+        place = scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-spark-")))
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SOCKETS)))  # not in `place`, whose path may be too long
+        (place / "sockets").symlink_to(sockets)
+        output = stack.enter_context((log or Path(os.devnull)).open("ab"))
+        stack.enter_context(spark_environment(java, home))
+        conf = SparkConf(loadDefaults=False)
+        for key, value in configuration(master, place, sockets, jvm).items():
+            conf.set(key, value)
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+        stack.callback(_end, gateway, patience_s)
+        context = SparkContext(conf=conf, gateway=gateway)
+        stack.callback(quietly, context.stop)
+        yield SparkSession(context)
+
+
+def quietly(step: Callable[[], object]) -> None:
+    """The JVM may be gone already, and py4j says so in many ways; there is nothing left to do then."""
+    with contextlib.suppress(Exception):
+        step()
+
+
+def _end(gateway: Any, patience_s: float) -> None:
+    """Close the JVM, which ends when its standard input does, and let pyspark forget it, so that a new session starts a new one."""
+    quietly(gateway.shutdown)
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(patience_s)
+    except subprocess.TimeoutExpired:  # a JVM that does not end is ended
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
