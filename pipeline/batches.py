@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 
 BATCH = "batch"
+PROGRESS_S = 1.0
+"""How often it tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,12 @@ class SparkFailed(PipelineError):
     code = "spark-failed"
 
 
+class Superseded(PipelineError):
+    """A task of Spark's that has been replaced by a later attempt at it, or whose worker nobody looks after any more: it must not go on."""
+
+    code = "superseded"
+
+
 class SolveFailed(PipelineError):
     """A DataFrame that is no stream of occurrences, or queries that cannot be run over it."""
 

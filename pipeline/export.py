@@ -58,7 +58,7 @@ class Exporter:
                 if log.head() < max(self._state.position, self._state.until):
                     raise NotOfThisLog(directory, self._state.position, log.head())
         except BaseException:
-            self._lock.release()
+            self._lock.close()
             raise
         self._parsed: dict[int, Query] = {}
         self._stopping = threading.Event()
@@ -79,7 +79,7 @@ class Exporter:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._lock.release()
+        self._lock.close()
 
     def round(self) -> None:
         """Bring the files up to the solutions' present position. Raises: OSError, PipelineError."""

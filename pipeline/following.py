@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
 
 from pipeline.buckets import Host, host_for
 from pipeline.errors import OutOfOrder
 from pipeline.hosting import MAX_ROWS, Advance
+from pipeline.lock import Over
 from pipeline.log import LogReader
 from pipeline.sharing import SNAPSHOT_WEIGHT, settle
 from pipeline.solutions import SolutionWriter
@@ -17,13 +17,6 @@ from pipeline.solutions import SolutionWriter
 _WAKE_S = 0.2  # how late it may notice that it is to stop
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as long each time that nothing was gained
 _log = logging.getLogger(__name__)
-
-
-class Over(Protocol):
-    """Says when to end. A `threading.Event` is one."""
-
-    def is_set(self) -> bool: ...
-    def wait(self, timeout: float) -> bool: ...
 
 
 def _nothing() -> None:
@@ -126,6 +119,3 @@ class Following:
     def _reached(self, position: int, seconds: float) -> None:
         begun, self.position = self.position, position
         self._committed(begun, position, seconds)
-
-
-__all__ = ["Following", "Over"]

@@ -265,7 +265,7 @@ class FrameWriter:
             if fd >= 0:
                 os.close(fd)
         self._fd = self._head_fd = -1
-        self._lock.release()
+        self._lock.close()
 
     def _rotate(self) -> None:
         os.fsync(self._fd)  # recovery looks at the last segment only, so all before it must hold

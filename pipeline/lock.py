@@ -2,9 +2,23 @@
 
 import fcntl
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from pipeline.errors import Locked
+
+PATIENCE_S = 30.0  # who held the lock of a killed server goes within seconds
+_LOOK_S = 0.1
+_Held = TypeVar("_Held")
+
+
+class Over(Protocol):
+    """Says when to end. A `threading.Event` is one."""
+
+    def is_set(self) -> bool: ...
+    def wait(self, timeout: float) -> bool: ...
 
 
 class DirectoryLock:
@@ -23,10 +37,23 @@ class DirectoryLock:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
         except OSError:  # a full disk: who tries again must not meet a lock of his own
-            self.release()
+            self.close()
             raise
 
-    def release(self) -> None:
+    def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def patiently(take: Callable[[], _Held], over: Over) -> _Held | None:
+    """What `take` gives once it no longer raises Locked, None if it is over before. Raises: Locked after `PATIENCE_S`; whatever else `take` raises."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not over.is_set():
+        try:
+            return take()
+        except Locked:
+            if time.monotonic() > deadline:
+                raise
+        over.wait(_LOOK_S)
+    return None

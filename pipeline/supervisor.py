@@ -27,8 +27,8 @@ class SparkRunner:
     """Runs the queries of a data directory on Spark. The interface is `InProcessRunner`'s.
 
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
-    `ready` comes after a first micro-batch with everything warm, and then whenever nothing was committed for `HEARTBEAT_S`.
-    `buckets`: None for as many as the data directory has, one if it is new.
+    `ready` comes after a first commit with everything warm, and, with micro-batches, whenever nothing was committed for `HEARTBEAT_S`.
+    `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that stays in place of micro-batches.
     """
 
     def __init__(
@@ -38,8 +38,9 @@ class SparkRunner:
         heartbeat: Callable[[], object] | None = None,
         buckets: int | None = None,
         snapshot_weight: int = SNAPSHOT_WEIGHT,
+        low_latency: bool = False,
     ) -> None:
-        self._snapshot_weight = snapshot_weight
+        self._snapshot_weight, self._low_latency = snapshot_weight, low_latency
         self._data, self._master, self._heartbeat, self._buckets = Path(data_dir).absolute(), master, heartbeat, buckets
         self._log = self._data / "spark.log"
         self._callbacks: list[Callable[[int], None]] = []
@@ -83,7 +84,7 @@ class SparkRunner:
             self._position = solutions.position
         self._state = "starting"
         self._threads = [threading.Thread(target=self._supervise, name="spark-runner", daemon=True)]
-        if self._heartbeat is not None:
+        if self._heartbeat is not None and not self._low_latency:
             self._threads.append(threading.Thread(target=self._keep_warm, name="spark-heartbeat", daemon=True))
         for thread in self._threads:
             thread.start()
@@ -152,6 +153,7 @@ class SparkRunner:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
         command = [sys.executable, "-m", "pipeline.spark", "--data", str(self._data), "--master", self._master]
         command += ["--snapshot-weight", str(self._snapshot_weight)]
+        command += ["--low-latency"] if self._low_latency else []
         command += [] if self._buckets is None else ["--buckets", str(self._buckets)]
         # A session of its own: an interrupt from the terminal is the server's to handle. It ends with its standard input, however we end.
         return subprocess.Popen(

@@ -54,6 +54,8 @@ def test_imports(package: str) -> None:
 def test_few_files_know_spark() -> None:
     """The runner with its source, sink and session; the library for Spark's users (docs/decisions/0026)."""
     assert {file.name for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in imports(file)} == {
+        "driver.py",
+        "resident.py",
         "session.py",
         "sink.py",
         "solve.py",
