@@ -16,11 +16,11 @@ _PAUSE_S = 0.02  # so that each event is on its own
 _ANSWER_S = 60.0
 
 
-def measure(runner: str, n: int) -> Iterator[str]:
+def measure(runner: str, n: int, *, low_latency: bool = False) -> Iterator[str]:
     """A line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
-        Child(Path(directory) / "data", runner, Path(directory) / "log") as child,
+        Child(Path(directory) / "data", runner, Path(directory) / "log", extra=["--low-latency"] if low_latency else []) as child,
     ):
         client = Client(child.url, patience_s=120)
         client.wait_ready()
@@ -42,7 +42,15 @@ def measure(runner: str, n: int) -> Iterator[str]:
                 _await(subscription)
                 (fed if number % 2 else posted).append((time.perf_counter() - began) * 1000)
     socket = {"socket_p50_ms": round(percentile(fed, 50), 2), "socket_p99_ms": round(percentile(fed, 99), 2)}
-    yield line("latency", runner=runner, n=n, p50_ms=round(percentile(posted, 50), 2), p99_ms=round(percentile(posted, 99), 2), **socket)
+    yield line(
+        "latency",
+        runner=runner,
+        low_latency=low_latency,
+        n=n,
+        p50_ms=round(percentile(posted, 50), 2),
+        p99_ms=round(percentile(posted, 99), 2),
+        **socket,
+    )
 
 
 def _event(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What Spark says of its last micro-batch, as its driver last told: a small file beside the engines' reports, without their import."""
+"""What the runner on Spark says of its last batch, a micro-batch or what a resident task took up at once: a small file beside the engines' reports, without their import."""
 
 import os
 from contextlib import suppress
@@ -14,7 +14,7 @@ PROGRESS_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Of the last micro-batch on Spark: its number since the runner's start, what it took of the log, how long it took, and what was left for the next."""
+    """Of the last batch on Spark: its number since the runner's start, what it took of the log, how long it took, and what was left for the next."""
 
     number: int
     entries: int

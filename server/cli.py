@@ -98,7 +98,9 @@ def _add_serve(commands: Commands) -> None:
     for setting in fields(Settings):
         choices = {"runner": RUNNERS, "entailment": ENTAILMENTS}.get(setting.name)
         flag, about = f"--{setting.name.replace('_', '-')}", setting.metadata["about"].replace("%", "%%")
-        if setting.name == "background":
+        if isinstance(setting.default, bool):
+            parser.add_argument(flag, action="store_true", default=None, help=about)
+        elif setting.name == "background":
             parser.add_argument(flag, action="extend", nargs="+", metavar="[GRAPH=]FILE", help=about.partition(": ")[2])
         else:
             parser.add_argument(flag, type=setting.metadata["read"], choices=choices, help=about)
@@ -144,6 +146,7 @@ def _add_replay(commands: Commands) -> None:
     )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
     parser.add_argument("--master", default="local[*,4]", help="Spark's master")
+    parser.add_argument("--low-latency", action="store_true", help="on Spark: one task that stays, in place of micro-batches")
     parser.add_argument("--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson")
 
 
@@ -166,6 +169,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.default_graph,
             policies,
             arguments.entailment or _ENTAILMENTS[0],
+            arguments.low_latency,
         )
         with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout, clock, tell)
@@ -311,6 +315,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="of engine: how the query is registered")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="of engine: another kernel, which takes its turn in the same run")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
+    parser.add_argument("--low-latency", action="store_true", help="of latency, on Spark: one task that stays, in place of micro-batches")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append the lines to a file")
 
 
@@ -385,7 +390,7 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
         case "latency":
             from bench import latency
 
-            return latency.measure(arguments.runner, n)
+            return latency.measure(arguments.runner, n, low_latency=arguments.low_latency)
         case "spark":
             from bench import spark
 

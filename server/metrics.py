@@ -63,7 +63,7 @@ class Standing:
         yield _gauge("runner_ready", "1 if the runner is up", float(service.runner.ready))
         batch = service.batch()
         if batch is not None:
-            yield _gauge("batch_seconds", "What the last micro-batch on Spark took", batch.seconds)
+            yield _gauge("batch_seconds", "What the last batch on Spark took", batch.seconds)
             yield _gauge("batch_rows", "Occurrences in it, late ones too", batch.rows)
             yield _gauge("batch_lag_entries", "Entries that were left for the next one", batch.lag)
         report = service.report()

@@ -48,6 +48,7 @@ class Replay:
     default_graph: str = "all"
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
     entailment: str = RDFS
+    low_latency: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ def _runner(log: LogWriter, directory: Path, replay: Replay) -> Runner:
         return InProcessRunner(directory, log.reader())
     from pipeline.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(directory, replay.master)
+    return SparkRunner(directory, replay.master, low_latency=replay.low_latency)
 
 
 def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:

@@ -228,7 +228,7 @@ class Service:
         return 0 < self.settings.max_lag < self.lag
 
     def batch(self) -> Batch | None:
-        """Of the last micro-batch, if batches there are."""
+        """Of the last batch on Spark, if there are any."""
         return read_batch(self.settings.data) if self.settings.runner == "spark" else None
 
     def progress(self, registration: Registration) -> Progress | None:
@@ -284,7 +284,7 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
         return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
     from pipeline.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(settings.data, settings.master, log.heartbeat, settings.buckets)
+    return SparkRunner(settings.data, settings.master, log.heartbeat, settings.buckets, low_latency=settings.low_latency)
 
 
 def _begin(service: Service) -> None:

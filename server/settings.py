@@ -76,6 +76,12 @@ def _seconds(text: str) -> float:
     return number
 
 
+def _yes(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text == "true"
+
+
 def _setting(default: Any, read: Callable[[str], Any], about: str) -> Any:
     return field(default=default, metadata={"read": read, "about": about})
 
@@ -90,6 +96,7 @@ class Settings:
     data: Path = _setting(Path("epsparql-data"), Path, "directory of the log, solutions and snapshots")
     runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
     master: str = _setting("local[*,4]", str, "Spark's master")
+    low_latency: bool = _setting(False, _yes, "on Spark: one task that stays, a few milliseconds from event to solution, in place of micro-batches")
     buckets: int | None = _setting(
         None,
         _buckets,
@@ -175,6 +182,8 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> S
         elif setting.name in written:
             chosen[setting.name] = _read(f"{file}: {setting.name}", written[setting.name], read)
     settings = Settings(**chosen)
+    if settings.low_latency and settings.runner != "spark":
+        raise SettingsError(f"low_latency is a mode of the runner spark, and the runner is {settings.runner}, which has no other: leave it out")
     if not settings.loopback and settings.token_file is None:
         raise SettingsError(
             f"--host {settings.host} can be reached from other machines, so it needs --token-file (one '<sha256 of the token> <scopes>' per line); "
@@ -196,20 +205,21 @@ def _written(file: Path) -> dict[str, str]:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"--config {file}: {error}") from None
-    known = [setting.name for setting in fields(Settings)]
+    known = {setting.name: isinstance(setting.default, bool) for setting in fields(Settings)}
     for name in found:
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
             raise SettingsError(f"{file}: there is no setting {name!r}; the nearest one is {near!r} (docs/configuration.md)")
-    return {name: _as_text(file, name, value) for name, value in found.items()}
+    return {name: _as_text(file, name, value, known[name]) for name, value in found.items()}
 
 
-def _as_text(file: Path, name: str, value: object) -> str:
+def _as_text(file: Path, name: str, value: object, switch: bool) -> str:
     match value:
         case bool():
-            pass
+            if switch:
+                return str(value).lower()
         case str() | int() | float():
             return str(value)
         case list() if all(isinstance(each, str) for each in value):
             return " ".join(value)
-    raise SettingsError(f"{file}: {name} must be a string, a number or an array of strings")
+    raise SettingsError(f"{file}: {name} must be {'true or false' if switch else 'a string, a number or an array of strings'}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from server.cli import parser
 from server.configuration import table
 from server.settings import Settings, SettingsError, settings_from
 
@@ -30,6 +31,8 @@ def test_flags_before_variables_before_the_file_before_defaults(tmp_path: Path) 
     [
         ("max_querie = 1", "nearest one is 'max_quer"),
         ("port = true", "port must be"),
+        ("low_latency = 1", "low_latency='1': must be true or false"),
+        ("low_latency = [1]", "low_latency must be true or false"),
         ("origins = [1]", "origins must be"),
         ("port = -1", "port='-1': must not be negative"),
         ("stall_s = nan", "stall_s='nan'"),
@@ -43,6 +46,19 @@ def test_files_that_cannot_be(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(SettingsError, match=reason) as refused:
         settings_from({"config": file}, {})
     assert str(file) in str(refused.value)
+
+
+def test_low_latency_is_of_spark() -> None:
+    with pytest.raises(SettingsError, match="mode of the runner spark"):
+        settings_from({"low_latency": True, "runner": "inprocess"}, {})
+
+
+def test_a_switch() -> None:
+    assert not Settings().low_latency
+    assert settings_from({"low_latency": True}, {}).low_latency
+    assert settings_from({"low_latency": None}, {"EPSPARQL_LOW_LATENCY": "true"}).low_latency
+    assert parser().parse_args(["serve", "--low-latency"]).low_latency is True
+    assert parser().parse_args(["serve"]).low_latency is None
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
