@@ -3,10 +3,11 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from bench.line import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
 from engine.entries import Register
 from pipeline.log import LogWriter
+from pipeline.resident import ResidentJob
 from pipeline.solutions import SolutionReader, SolutionWriter
 from pipeline.spark import SolutionSink, session, start_job
 
@@ -43,7 +45,7 @@ class Commits:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line for each number of buckets, one for Spark's joins, one for the delay of small batches with each number of buckets."""
+    """A line for each number of buckets, one for Spark's joins, one for the delay of events one by one in each mode with each number of buckets."""
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
@@ -63,10 +65,11 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
             check(workload, JOIN_EVENTS, k, matches)
             ratio = round(max(rates.values()) / rate, 1)
             yield line("spark", what="its own joins", n=JOIN_EVENTS, k=k, events_per_s=round(rate), matches=matches, ours_to_it=ratio)
-        for buckets in (1, 2):
-            delays = _delays(spark, root / f"delay-{buckets}", buckets)
-            figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
-            yield line("spark", what="from durable to readable", n=EVENTS, buckets=buckets, **figures)
+        for mode, delays_of in (("micro-batches", _delays), ("low latency", _resident_delays)):
+            for buckets in (1, 2):
+                delays = delays_of(spark, root / f"{mode} {buckets}", buckets)
+                figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
+                yield line("spark", what="from durable to readable", mode=mode, n=EVENTS, buckets=buckets, **figures)
 
 
 # ---------------------------------------------------------------- from a backlog
@@ -151,30 +154,60 @@ def _write_parquet(place: Path, events: Drawn) -> None:
 
 # ---------------------------------------------------------------- small batches
 def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
-    """Milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
-    commits, found = Commits(), list[float]()
+    """Of micro-batches."""
     spill = data / "spill"
     spill.mkdir(parents=True)
-    with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer, closing(SolutionReader(data)) as reader:
-        log.append(lambda offset: Register(offset, "q", PREFIXES + "SELECT ?s ?x { ?s :a ?x }"))
-        sink = SolutionSink(writer, spill, commits)
+    with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer:
+        sink = SolutionSink(writer, spill, Commits())
         query = start_job(spark, data, sink, 0, buckets=buckets)
-        events = drawn(3 * (EVENTS + WARM_EVENTS), 100)
-        only = events.types == 0
+        try:
+            return _from_durable_to_readable(log, data, query.exception)
+        finally:
+            sink.close()
+            query.stop()
+
+
+def _resident_delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
+    """Of a task that stays."""
+    scratch, failures = data / "scratch", list[Exception]()
+    scratch.mkdir(parents=True)
+    job = ResidentJob(data, buckets)
+
+    def work() -> None:
+        try:
+            job.work()
+        except Exception as fault:  # noqa: BLE001  # raised by who waits for solutions
+            failures.append(fault)
+
+    with LogWriter(data, lambda: BEGIN) as log:
+        job.begin(spark, scratch, lambda _: None)
+        working = Thread(target=work)
+        working.start()
+        try:
+            return _from_durable_to_readable(log, data, lambda: failures[0] if failures else None)
+        finally:
+            job.end()
+            working.join()
+
+
+def _from_durable_to_readable(log: LogWriter, data: Path, failure: Callable[[], Exception | None]) -> list[float]:
+    """Milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
+    log.append(lambda offset: Register(offset, "q", PREFIXES + "SELECT ?s ?x { ?s :a ?x }"))
+    events, found = drawn(3 * (EVENTS + WARM_EVENTS), 100), list[float]()
+    only = events.types == 0
+    with closing(SolutionReader(data)) as reader:
         for number, block in enumerate(blocks(Drawn(events.types[only], events.ids[only], events.values[only]), 1)):
             position = log.append_events("default", block.rows).offset
             durable = time.perf_counter()
             while reader.wait(position - 1, 60) < position:
-                if query.exception() is not None:
-                    raise query.exception()  # type: ignore[misc]
+                if (fault := failure()) is not None:
+                    raise fault
             if reader.tally(0).count != number + 1:
                 raise WrongCount("small batches", reader.tally(0).count, number + 1)
             found.append((time.perf_counter() - durable) * 1000)
             if number == EVENTS + WARM_EVENTS:
                 break
             time.sleep(PAUSE_S)
-        sink.close()
-        query.stop()
     return found[WARM_EVENTS:]
 
 
