@@ -9,6 +9,7 @@ import pyarrow as pa
 from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, check, drawn, engine_with, texts_of, times_of
 from engine.entries import Block, Events, int64s
+from engine.packed import plain
 from pipeline.formats import N_QUADS, parse_body
 from pipeline.forms import Bindings
 from pipeline.json_text import ndjson
@@ -84,7 +85,7 @@ def _run(workload: str, log: Sequence[bytes]) -> Run:
         rows = parse_body(body, N_QUADS, default=None, arrived=0)
         parsed = time.perf_counter()
         watermark = int(int64s(rows.column("end")).max())
-        solutions = engine.feed(Block((Events(engine.position, "default", rows.num_rows, watermark),), rows)).solutions
+        solutions = plain(engine.feed(Block((Events(engine.position, "default", rows.num_rows, watermark),), rows)).solutions)
         solved = time.perf_counter()
         text = _text(solutions, form, last)
         run.writing += time.perf_counter() - solved

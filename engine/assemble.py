@@ -13,6 +13,7 @@ from engine.collect import VERDICT
 from engine.entries import INSTANT, SOLUTIONS, TIED
 from engine.facts import FactIndex
 from engine.kernel import columns as c
+from engine.packed import joined, schema_of, unpacked
 from engine.planned import Planned
 from engine.planning.queries import RANK
 from engine.terms import TermTable
@@ -206,7 +207,7 @@ def in_emission_order(found: Sequence[Found], *, tied: bool = False) -> pa.Recor
     offsets = np.cumsum([0, *(len(f.planned) for f in parts)])
     placed = np.concatenate([f.placed for f in parts], axis=1)
     placed[WHICH] = np.concatenate([rank[f.placed[WHICH] + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
-    values = pa.concat_arrays([f.values for f in parts]) if len(parts) > 1 else parts[0].values
+    values = joined([f.values for f in parts])
     order = np.lexsort((placed[WHICH], starts_in_order(placed), placed[END], placed[ENTRY]))
     placed, values = placed.take(order, axis=1), values.take(pa.array(order))
     registered = np.array([planned[k].registered for k in by_name], np.int64)
@@ -217,8 +218,10 @@ def in_emission_order(found: Sequence[Found], *, tied: bool = False) -> pa.Recor
 
 def _tied(solutions: pa.RecordBatch, parts: Sequence[Found], order: Ints | None) -> pa.RecordBatch:
     """With the column `by`; `order` is that in which the parts' solutions were put."""
-    by = pa.concat_arrays([pa.nulls(len(f.values), f.values.type) if f.by is None else f.by for f in parts])
-    return pa.RecordBatch.from_arrays([*solutions.columns, by if order is None else by.take(pa.array(order))], schema=TIED)
+    by = pa.concat_arrays([pa.nulls(len(f.values), TIED.field("by").type) if f.by is None else unpacked(f.by) for f in parts])
+    return pa.RecordBatch.from_arrays(
+        [*solutions.columns, by if order is None else by.take(pa.array(order))], schema=schema_of(solutions.column("values"), TIED)
+    )
 
 
 def starts_in_order(placed: Ints) -> Ints:
@@ -253,4 +256,4 @@ def batch(names: pa.DictionaryArray, registered: Ints | int, placed: Ints, value
     n = placed.shape[1]
     whole = pa.py_buffer(placed)
     columns = [pa.Array.from_buffers(kind, n, [None, whole.slice(8 * n * k, 8 * n)], 0) for k, kind in enumerate(PLACED)]
-    return pa.RecordBatch.from_arrays([names, *columns, values], schema=SOLUTIONS)
+    return pa.RecordBatch.from_arrays([names, *columns, values], schema=schema_of(values))

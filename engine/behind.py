@@ -21,6 +21,7 @@ from engine.entries import Block, CatchUp, Drop, Entry, Outcome, Pause, Register
 from engine.keeping import kept, restore
 from engine.member import Member, reached
 from engine.network import Network
+from engine.packed import one_after_another
 from engine.planned import Planned
 from engine.planning.shapes import Rates
 from epsparql import algebra as a
@@ -232,5 +233,5 @@ def in_order(solutions: pa.RecordBatch, caught: Sequence[pa.RecordBatch]) -> pa.
     parts = [part for part in (solutions, *caught) if part.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else solutions
-    whole = pa.concat_batches(parts)
+    whole = one_after_another(parts)
     return whole.take(pa.array(np.argsort(whole.column("entry").to_numpy(), kind="stable")))

@@ -193,7 +193,7 @@ SOLUTIONS = pa.schema(
         ),  # SELECT: a term per projected variable, null if unbound; CONSTRUCT: N-Triples statements
     ]
 )
-"""Solutions in order of emission: by entry, end, start, then terms (semantics.md section 5)."""
+"""Solutions in order of emission: by entry, end, start, then terms (semantics.md section 5). Many have `values` over a dictionary (`engine.packed`)."""
 TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
 """Solutions of one of several buckets, with the texts that order those of one query, entry and interval; null: the values themselves."""
 

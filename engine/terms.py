@@ -18,7 +18,7 @@ from engine.approximation import approximation
 from engine.expressions import parse_term
 from engine.text import columns as c
 from engine.text.emission import PLACED_HEIGHT, arrange
-from engine.text.gather import gather, mark_bound, measure
+from engine.text.gather import gather, mark_bound, measure, pack
 from engine.text.held import mark_all, mark_rows
 from engine.text.intake import taken
 from engine.text.order import sort_places, sort_rows
@@ -35,6 +35,7 @@ SPARE = 1 << 16
 _SPARE_BYTES = 1 << 8  # for each of the spare terms
 _CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
 _FEW = 1 << 6
+_MANY = 1 << 10  # texts that are told apart by number, where that looks at no more than some cells for each
 _MOST_BYTES = np.iinfo(np.int32).max
 _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
 
@@ -209,12 +210,21 @@ class TermTable:
         offsets = np.empty(len(numbers) + 1, np.int32)
         return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
 
-    def arranged(self, which: Ints, rows: Ints, header: Ints, wanted: Ints, shown: int) -> tuple[Ints, pa.StringArray]:
-        """Rows in order of emission, and the texts of the terms that each of them shows; `arrange` says what is taken as what."""
+    def arranged(self, which: Ints, rows: Ints, header: Ints, wanted: Ints, shown: int) -> tuple[Ints, pa.StringArray | pa.DictionaryArray]:
+        """Rows in order of emission, and the texts of the terms that each of them shows (if many, over a dictionary); `arrange` says what is taken as what."""
         n = len(rows)
         placed, picked, offsets = np.empty((PLACED_HEIGHT, n), np.int64), np.empty(n * shown, np.int64), np.empty(n * shown + 1, np.int32)
         size, unbound = arrange(which, rows, header, wanted, shown, self._cells, self._text, placed, picked, offsets)
+        if len(picked) >= max(_MANY, int(self._at[c.USED]) >> 4):
+            return placed, self._packed(picked, unbound)
         return placed, self._strings(picked, offsets, size, unbound)
+
+    def _packed(self, numbers: Ints, unbound: int) -> pa.DictionaryArray:
+        """The texts of numbers, `unbound` of which are 0, over a dictionary of those that are there."""
+        places, distinct = np.empty(len(numbers), np.int32), np.empty(len(numbers), np.int64)
+        count = pack(numbers, np.zeros(int(self._at[c.USED]), np.int32), places, distinct)
+        indices = pa.array(places, mask=places < 0) if unbound else pa.array(places)
+        return pa.DictionaryArray.from_arrays(indices, self.text_array(distinct[:count]), safe=False)
 
     def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
         """The texts of numbers, `size` bytes in all, which are unbound so many times."""

@@ -1,5 +1,6 @@
 """What several buckets found of one range of the log, as one engine would have given it."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.entries import SOLUTIONS, Outcome, StateChange, int64s
+from engine.packed import one_after_another
 
 Ints = NDArray[np.int64]
 
@@ -49,20 +51,39 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
     if len(filled) == 1:
         return _plain(filled[0])
-    whole = pa.concat_batches(filled)
+    whole = one_after_another(filled)
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
-    columns = [int64s(whole.column(name)) for name in ("registered", "entry", "end", "start")]
-    registered, entry, end, start = columns
-    start = _raised(registered, entry, end, start, bucket)
-    name = _name_ranks(whole.column("query"))
-    order = np.lexsort((registered, name, start, end, entry))
-    ties = _ties([column[order] for column in (entry, end, start, registered)], bucket[order])
+    registered, entry, end, start = (int64s(whole.column(name)) for name in ("registered", "entry", "end", "start"))
+    key = _keys([entry, end, _raised(registered, entry, end, start, bucket), _ranks(registered, whole.column("query"))])
+    order = np.argsort(key, kind="stable")  # which sees that each bucket's are sorted, and only merges
+    ties = _ties(key[order], bucket[order])
     if len(ties):
         by, values = whole.column("by"), whole.column("values")
         for first, after in ties:
             rows = order[first:after].tolist()
             order[first:after] = sorted(rows, key=lambda row: _key(by[row].as_py() or values[row].as_py()))
     return _plain(whole.take(pa.array(order)))
+
+
+def _keys(columns: Sequence[Ints]) -> Ints:
+    """A number for each row, by which rows stand as by the columns one after the other."""
+    lows = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
+    key: Ints
+    if math.prod(spans) > np.iinfo(np.int64).max:
+        order = np.lexsort(list(columns)[::-1])
+        differs = np.zeros(len(order), np.int64)
+        for column in columns:
+            differs[1:] |= np.diff(column[order]) != 0
+        key = np.empty(len(order), np.int64)
+        key[order] = np.cumsum(differs)
+        return key
+    key = np.zeros(len(columns[0]), np.int64)
+    for column, low, span in zip(columns, lows, spans, strict=True):
+        key *= span
+        key += column
+        key -= low
+    return key
 
 
 def _plain(tied: pa.RecordBatch) -> pa.RecordBatch:
@@ -86,20 +107,23 @@ def _raised(registered: Ints, entry: Ints, end: Ints, start: Ints, bucket: Ints)
     return raised
 
 
-def _name_ranks(names: pa.DictionaryArray) -> Ints:
-    dictionary = names.dictionary.to_pylist()
-    ranks = {name: k for k, name in enumerate(sorted(set(dictionary)))}
-    found: Ints = np.array([ranks[name] for name in dictionary], np.int64)[names.indices.to_numpy()]
+def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:
+    """Ranks of registrations by name, then by number."""
+    if registered.min() == registered.max():
+        return np.zeros(len(registered), np.int64)
+    numbers, first, which = np.unique(registered, return_index=True, return_inverse=True)
+    order = sorted(range(len(numbers)), key=lambda k: (names[int(first[k])].as_py(), int(numbers[k])))
+    rank = np.empty(len(numbers), np.int64)
+    rank[order] = np.arange(len(numbers))
+    found: Ints = rank[which]
     return found
 
 
-def _ties(columns: Sequence[Ints], bucket: Ints) -> list[tuple[int, int]]:
-    """Stretches of rows equal in all columns that more than one bucket gave."""
-    n = len(bucket)
+def _ties(key: Ints, bucket: Ints) -> list[tuple[int, int]]:
+    """Stretches of rows with one key that more than one bucket gave."""
+    n = len(key)
     begins = np.ones(n, np.bool_)
-    begins[1:] = False
-    for column in columns:
-        begins[1:] |= np.diff(column) != 0
+    begins[1:] = np.diff(key) != 0
     first = np.flatnonzero(begins)
     if len(first) == n:
         return []

@@ -76,7 +76,7 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
 
 def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: Summary) -> memoryview:
     plain = ([astuple(run) for run in summary.runs], [astuple(change) for change in summary.changes])
-    schema = STORED.with_metadata({b"summary": msgspec.json.encode(plain)})
+    schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
     batch = pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -90,6 +90,7 @@ def decode_summary(payload: memoryview) -> Summary:
 
 
 def decode_solutions(payload: memoryview) -> pa.RecordBatch:
+    """STORED, maybe packed."""
     return pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
 
 

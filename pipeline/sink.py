@@ -33,7 +33,7 @@ class SolutionSink:
 
     def _commit(self, row: dict[str, Any]) -> None:
         file = None if row["file"] is None else self.spill / row["file"]
-        solutions = pa.ipc.open_stream(row["solutions"] if file is None else file.read_bytes()).read_next_batch()
+        solutions = pa.ipc.open_stream(row["solutions"] if file is None else pa.memory_map(str(file))).read_next_batch()
         self._writer.commit(row["lo"], row["hi"], solutions, tuple(StateChange(**change) for change in json.loads(row["changes"])))
         if file is not None:
             file.unlink()

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.entries import Micros, StateChange
+from engine.packed import plain
 from pipeline.errors import OutOfOrder
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
 from pipeline.index import Index, Places
@@ -152,7 +153,7 @@ class SolutionReader:
         for segment, byte in frames:
             if count >= limit:
                 break
-            found.append(_chosen(self._batch(segment, byte), registered, key, limit - count))
+            found.append(plain(_chosen(self._batch(segment, byte), registered, key, limit - count)))
             count += found[-1].num_rows
         return found[1] if len(found) == 2 else pa.concat_batches(found)
 
@@ -165,7 +166,7 @@ class SolutionReader:
                     found = decode_solutions(frames.payload(frame))
                     found = found.filter(pa.array(found.column("entry").to_numpy() >= position))
                     if found.num_rows:
-                        yield found
+                        yield plain(found)
         finally:
             frames.close()
 
@@ -193,7 +194,7 @@ class SolutionReader:
         return self._index.places.get(registered) or Places()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
-        """The solutions of a frame; the latest are kept, for many subscribers read the same ones."""
+        """The solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
         with self._stored_lock:
             known = self._decoded.get((segment, byte))
             if known is None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import epsparql
 from engine.entries import END_OF_TIME, INSTANT, Block, Entry, Events, Facts, Finish, Micros, Outcome, Register, Tick, int64s
+from engine.packed import plain
 from engine.run import Engine
 from epsparql.algebra import Ask, Construct, Query, Select
 from pipeline.arrow import terms_of
@@ -94,7 +95,7 @@ class Solver:
         for change in outcome.changes:
             if change.state == "failed":
                 raise SolveFailed(f"the query {change.name!r} failed: {change.reason}")
-        return solved(outcome.solutions, self._parsed)
+        return solved(plain(outcome.solutions), self._parsed)
 
 
 def occurrences(table: pa.Table) -> pa.RecordBatch:

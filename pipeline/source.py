@@ -163,29 +163,33 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _piece(self, advance: "Advance") -> pa.RecordBatch:
         """How many solutions a range brings is the queries' affair, so the JVM must not have to hold them."""
-        solutions, name = stream_of(advance.outcome.solutions), None
-        if len(solutions) > SPILL_BYTES:
+        found, inline, name = advance.outcome.solutions, b"", None
+        if found.nbytes > SPILL_BYTES:
             name = f"{advance.lo}-{advance.hi}.arrow"
             making = Path(self.spill) / f"{name}.{os.getpid()}"
-            making.write_bytes(solutions)
+            with pa.OSFile(str(making), "wb") as file:
+                write_stream(file, found)
             making.rename(Path(self.spill) / name)  # a task that is tried again writes the same
-            solutions = b""
+        else:
+            sink = pa.BufferOutputStream()
+            write_stream(sink, found)
+            inline = sink.getvalue().to_pybytes()
         changes = json.dumps([asdict(change) for change in advance.outcome.changes])
-        row = [advance.lo, advance.hi, solutions, name, changes]
+        row = [advance.lo, advance.hi, inline, name, changes]
         return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
 
 
-def stream_of(batch: pa.RecordBatch) -> bytes:
+def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
     """A record batch as an Arrow stream."""
-    sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
     """Spark knows no dictionaries and compares schemas to the letter."""
-    columns = [solutions.column(field.name).cast(field.type) for field in _SOLUTION]
+    from engine.packed import plain
+
+    columns = [plain(solutions).column(field.name).cast(field.type) for field in _SOLUTION]
     return pa.RecordBatch.from_arrays(columns, schema=_SOLUTION)
 
 
