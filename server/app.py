@@ -29,6 +29,7 @@ from server import (
     why,
 )
 from server.checking import CheckWish
+from server.crowds import Crowds
 from server.deliveries import delivering
 from server.metrics import Requests
 from server.names import RawPath
@@ -57,7 +58,8 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with start() as service, delivering(service) as deliveries:
-            app.state.service, app.state.deliveries, app.state.watch = service, deliveries, Watch(service)
+            app.state.service, app.state.deliveries = service, deliveries
+            app.state.watch, app.state.crowds = Watch(service), Crowds(service)
             watching = asyncio.create_task(app.state.watch.run())
             yield
             watching.cancel()

@@ -1,9 +1,9 @@
 """How subscribers keep up, and who looks after it: one task for all of them."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from server.service import Service
 
@@ -12,15 +12,21 @@ _LOOK_S = 0.25
 
 @dataclass(slots=True, eq=False)
 class Pace:
-    """Of one subscriber. `base` is the rank of its first solution, known once it has caught up with the log."""
+    """Of one subscriber. `last` is the id it stands after; `base` the rank of its first solution, known once it has caught up with the log.
+
+    `cut` ends its connection at once.
+    """
 
     registered: int
+    cut: Callable[[], None]
+    last: str
     sent: int = 0
-    last: str = ""
     base: int | None = None
     sending_since_s: float | None = None
     slow: bool = False
-    stalled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, count: int, last: str) -> None:
+        self.sent, self.last = self.sent + count, last
 
     def waited_s(self, now_s: float) -> float:
         return 0.0 if self.sending_since_s is None else now_s - self.sending_since_s
@@ -31,7 +37,7 @@ class Pace:
 
 
 class Watch:
-    """Marks subscribers that do not read as slow, and those that never will as stalled.
+    """Marks subscribers that do not read as slow, and ends the connections of those that never will.
 
     Nothing is buffered for them but a page: what they miss is in the solution log.
     """
@@ -41,8 +47,7 @@ class Watch:
         self._paces: set[Pace] = set()
 
     @contextmanager
-    def over(self, registered: int) -> Iterator[Pace]:
-        pace = Pace(registered)
+    def over(self, pace: Pace) -> Iterator[Pace]:
         self._paces.add(pace)
         try:
             yield pace
@@ -59,7 +64,7 @@ class Watch:
             counts = await asyncio.to_thread(self._service.solutions.counts, {pace.registered for pace in waiting})
             for pace in waiting:
                 if pace.waited_s(now_s) > settings.stall_s:
-                    pace.stalled.set()
+                    pace.cut()
                 elif not pace.slow and pace.behind(counts[pace.registered]) > settings.buffer_solutions:
                     pace.slow = True
                     self._service.seats.slow += 1

@@ -15,8 +15,8 @@ class Line:
 
     id: str
     text: str
-    message: str
-    """As a WebSocket's frame has it: made once for all."""
+    frame: bytes
+    """As it goes over a WebSocket: made once for all."""
 
 
 Page = tuple[Line, ...]

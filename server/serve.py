@@ -19,6 +19,7 @@ from server.app import create_app
 from server.connections import end_when_unanswered, timely
 from server.loading import load
 from server.logs import log_to_stderr
+from server.outlets import Outlet
 from server.security import Gate, load_grants
 from server.service import Service, running
 from server.settings import Settings, SettingsError
@@ -98,7 +99,7 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=timely(settings.header_s),
-        ws="websockets-sansio",
+        ws=Outlet,
         ws_max_size=settings.max_frame * _LARGER,
         ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either
         ws_per_message_deflate=False,

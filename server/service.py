@@ -27,6 +27,7 @@ from server.asking import Endpoint
 from server.audit import Audit
 from server.compiled import forget, shape
 from server.knowledge import Knowledge
+from server.outlets import text_frame
 from server.pages import Line, Page, Pages
 from server.problems import unknown
 from server.progress import Progress, Timeline
@@ -206,7 +207,7 @@ class Service:
         found = self.solutions.read(registration.registered, after, limit)
         ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
         texts = ndjson(found, {registration.name: form}).each()
-        return tuple(Line(id_, text, f'{{"solution":{text}}}') for id_, text in zip(ids, texts, strict=True))
+        return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
 
     def forget(self, registration: Registration) -> None:
         """What is kept of a query that was dropped."""

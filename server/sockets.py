@@ -3,8 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, WebSocket, WebSocketDisconnect
@@ -14,19 +13,18 @@ from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats import parse_frame
 from pipeline.log import Ack
 from server import security
+from server.crowds import Member
 from server.names import decoded
-from server.paces import Pace, Watch
-from server.pages import Page
+from server.outlets import outlet_of
+from server.paces import Pace
 from server.problems import Fault, bad_request, of_exception, too_large
-from server.progress import Progress
 from server.seats import SOCKET
 from server.service import Service
-from server.subscriptions import End, Idle, follow
+from server.subscribers import BAD_REQUEST, UNKNOWN, Subscriber
 
 SUBPROTOCOL = "epsparql.v1+json"
-NO_TOKEN, NOT_ALLOWED, UNKNOWN, TOO_SLOW, RESTART, NORMAL, BAD_REQUEST, FAILED, FULL = 4001, 4003, 4004, 4008, 1012, 1000, 1008, 1011, 1013
+NO_TOKEN, NOT_ALLOWED, FULL = 4001, 4003, 1013
 _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
-_CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}
 _PENDING = 256  # frames read and not yet answered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
@@ -132,7 +130,6 @@ async def subscribe(
 ) -> None:
     """Solutions after an id, then live; progress when idle."""
     service: Service = websocket.app.state.service
-    watch: Watch = websocket.app.state.watch
     await _open(websocket)
     try:
         query = decoded(name)
@@ -140,84 +137,21 @@ async def subscribe(
         registration = service.query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
-        with service.seats.follower(SOCKET, registration.registered), watch.over(registration.registered) as pace:
-            subscriber = _Subscriber(websocket, service, registration, pace, policy == "drop-oldest")
-            await _first(subscriber.run(after), _until_closed(websocket), pace.stalled.wait())
+        await _subscribed(websocket, registration, after or "", drops=policy == "drop-oldest")
     except Fault as fault:
         await _refuse(websocket, fault)
 
 
-@dataclass(frozen=True, slots=True)
-class _Subscriber:
-    """`drops` says what becomes of it when it is slow: it loses the oldest solutions, rather than the connection."""
-
-    websocket: WebSocket
-    service: Service
-    registration: Registration
-    pace: Pace
-    drops: bool
-
-    async def run(self, after: str | None) -> None:
+async def _subscribed(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
+    state, outlet = websocket.app.state, outlet_of(websocket.scope)
+    service: Service = state.service
+    outlet.turn_deaf()  # subscribers have nothing to say
+    pace = Pace(registration.registered, outlet.cut, after)
+    with service.seats.follower(SOCKET, registration.registered), service.following(registration), state.watch.over(pace):
         try:
-            while (after := await self._follow(after)) is not None:
-                pass
+            code, reason = await Subscriber(service, registration, state.crowds, Member(outlet, pace), drops).run()
         except (ValueError, Gone) as error:
-            await _close(self.websocket, BAD_REQUEST, f"after: {error}")
-
-    async def _follow(self, after: str | None) -> str | None:
-        """Until the subscription ends; or, beyond a gap, the id to go on after."""
-        pace = self.pace
-        async with aclosing(follow(self.service, self.registration, after, self.service.settings.comment_s)) as words:
-            async for word in words:
-                match word:
-                    case Progress():
-                        await self._send(json.dumps(word.document()))
-                    case Idle():
-                        pass
-                    case End():
-                        await _close(self.websocket, _CLOSE_OF_END[word], word.value)
-                        return None
-                    case page:
-                        await self._send_page(page)
-                        if pace.slow:
-                            if self.drops:
-                                return await self._skip()
-                            await _close(self.websocket, TOO_SLOW, pace.last)
-                            return None
-                        await asyncio.sleep(0)  # sends into a buffer with room do not yield
-                        continue
-                if pace.base is None:
-                    pace.base = self.service.solutions.tally(self.registration.registered).count - pace.sent
-        return None
-
-    async def _send_page(self, page: Page) -> None:
-        pace = self.pace
-        for line in page:
-            await self._send(line.message)
-            pace.sent, pace.last = pace.sent + 1, line.id
-            self.service.seats.sent[SOCKET] += 1
-            if pace.slow:
-                return
-
-    async def _send(self, text: str) -> None:
-        self.pace.sending_since_s = asyncio.get_running_loop().time()
-        await self.websocket.send_text(text)
-        self.pace.sending_since_s = None
-
-    async def _skip(self) -> str:
-        """Leave out all but what the buffer holds, and say so."""
-        pace, kept = self.pace, self.service.settings.buffer_solutions
-        assert pace.base is not None, "who has not caught up is not slow"
-        resume, rank = await asyncio.to_thread(self.service.solutions.before_last, self.registration.registered, kept)
-        missed = rank - pace.base - pace.sent
-        pace.slow = False
-        if resume is None or missed <= 0:
-            return pace.last
-        pace.sent += missed
-        await self._send(json.dumps({"gap": {"after": pace.last, "resume": resume, "missed": missed}}))
-        return resume
-
-
-async def _until_closed(websocket: WebSocket) -> None:
-    while (await websocket.receive())["type"] != "websocket.disconnect":
-        pass  # subscribers have nothing to say
+            code, reason = BAD_REQUEST, f"after: {error}"
+        except WebSocketDisconnect:
+            return
+        await _close(websocket, code, reason)

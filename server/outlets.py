@@ -1,0 +1,83 @@
+"""WebSockets that take frames ready made: what many are told is put into bytes once."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import Scope
+from starlette.websockets import WebSocketDisconnect
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
+
+_EXTENSION = "epsparql.outlet"
+_TEXT = 0x81  # one whole text message
+
+
+def text_frame(text: str) -> bytes:
+    """A message as a server sends it: unmasked, so the same bytes serve every client. Source: RFC 6455 section 5.2."""
+    payload = text.encode()
+    size = len(payload)
+    if size < 126:
+        return bytes((_TEXT, size)) + payload
+    if size < 1 << 16:
+        return bytes((_TEXT, 126)) + size.to_bytes(2, "big") + payload
+    return bytes((_TEXT, 127)) + size.to_bytes(8, "big") + payload
+
+
+class Outlet(WebSocketsSansIOProtocol):
+    """uvicorn's WebSocket, which the app finds in its scope (`outlet_of`) and may write to without a message of ASGI for each frame.
+
+    `gone`, if set, is called when the connection is lost.
+    """
+
+    gone: Callable[[], None] | None = None
+    _deaf = False
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if self.response.status_code == 101:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions[_EXTENSION] = self  # the task of the app has not begun yet
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.gone is not None:
+            self.gone()
+
+    def send_receive_event_to_app(self) -> None:
+        if self._deaf:
+            self.frames = []
+        else:
+            super().send_receive_event_to_app()
+
+    def turn_deaf(self) -> None:
+        """What the client says is passed over from now on. Its going away is not."""
+        self._deaf = True
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    @property
+    def open(self) -> bool:
+        return self.handshake_complete and not (self.disconnected or self.close_sent or self.transport.is_closing())
+
+    def write(self, frames: bytes) -> bool:
+        """Send whole frames on a connection that is open. False where the client is behind: wait for `room` before the next."""
+        self.transport.write(frames)
+        return self.writable.is_set()
+
+    async def room(self) -> None:
+        """Until the client has taken most of what was written. Raises: WebSocketDisconnect."""
+        await self.writable.wait()
+        if not self.open:
+            raise WebSocketDisconnect(1006)
+
+    def cut(self) -> None:
+        """End the connection at once, whatever has not been taken."""
+        self.transport.abort()
+
+
+def outlet_of(scope: Scope) -> Outlet:
+    """Of a WebSocket's scope, under the server of this package."""
+    extensions: dict[str, Any] = scope["extensions"]
+    outlet: Outlet = extensions[_EXTENSION]
+    return outlet
