@@ -14,7 +14,7 @@ import msgspec
 from engine.progress import Operator, Side, SideName
 from engine.run import Engine
 from engine.usage import Own, Usage
-from pipeline.batches import path_of, replace
+from pipeline.notes import note_path, read_note, write_note
 from pipeline.sharing import name_of, recorded
 
 _SHARE = 20
@@ -42,7 +42,7 @@ class Reporter:
     """Writes the reports of one bucket. `clock` gives seconds."""
 
     def __init__(self, data_dir: Path | str, bucket: str, clock: Callable[[], float]) -> None:
-        self._path, self._clock = path_of(data_dir, bucket), clock
+        self._path, self._clock = note_path(data_dir, bucket), clock
         self._after = -1.0
         self._position = -1
 
@@ -52,7 +52,7 @@ class Reporter:
         if engine.position == self._position or began < self._after:
             return
         with suppress(OSError):
-            replace(self._path, msgspec.json.encode(report_of(engine)))
+            write_note(self._path, msgspec.json.encode(report_of(engine)))
         self._position, ended = engine.position, self._clock()
         self._after = ended + _SHARE * (ended - began)
 
@@ -71,8 +71,9 @@ def read_report(data_dir: Path | str) -> Report | None:
 
 
 def _read(data_dir: Path | str, name: str) -> Report | None:
-    with suppress(FileNotFoundError, msgspec.DecodeError):
-        return msgspec.json.decode(path_of(data_dir, name).read_bytes(), type=Report)
+    note = read_note(note_path(data_dir, name))
+    with suppress(msgspec.DecodeError):
+        return None if note is None else msgspec.json.decode(note, type=Report)
     return None
 
 

@@ -25,6 +25,7 @@ from pipeline.ordinals import STORED, Key, Summary, assign, decode_solutions, en
 NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
 _POLL_S = 0.002
 _KEPT_FRAMES = 16
+_FEW_FRAMES, _SMALL_FRAME = 4, 32 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +148,26 @@ class SolutionReader:
     def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
         """Up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""
         key = None if after is None else key_of(after)
-        found, count = [NONE_STORED], 0
         with self._lock:
             frames = self._places(registered).after(key, limit)
+        return self._read(frames, registered, key, limit)
+
+    def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
+        """As `read`, where that takes moments: of small frames, the newest ones, which the system has in memory. None where a thread should read."""
+        key = key_of(after)
+        with self._lock:
+            frames = self._places(registered).after(key, limit)
+        if len(frames) > _FEW_FRAMES or not self._stored_lock.acquire(blocking=False):
+            return None
+        try:
+            if any(place not in self._decoded and self._stored.frame(*place).length > _SMALL_FRAME for place in frames):
+                return None
+        finally:
+            self._stored_lock.release()
+        return self._read(frames, registered, key, limit)
+
+    def _read(self, frames: Iterable[tuple[int, int]], registered: int, key: Key | None, limit: int) -> pa.RecordBatch:
+        found, count = [NONE_STORED], 0
         for segment, byte in frames:
             if count >= limit:
                 break

@@ -25,7 +25,7 @@ Page = tuple[Line, ...]
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
     generation: int
-    page: asyncio.Task[Page]
+    page: asyncio.Future[Page]
 
 
 class Pages:
@@ -35,21 +35,29 @@ class Pages:
     keep up ask for the same one. An empty page answers only until something of the registration is newer than when its reading began.
     """
 
-    def __init__(self, read: Callable[[str | None, int], Page]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[str | None, int], Page], read_at_hand: Callable[[str, int], Page | None]) -> None:
+        """`read_at_hand` reads as `read` does, on the event loop, where that takes less than handing it to a thread; else it gives None."""
+        self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
     async def after(self, last: str | None, generation: int) -> Page:
         """Up to PAGE lines after the id `last`; empty only if there were none when something was last new, in `generation`. Raises: ValueError for what is no id."""
         kept = self._readings.get(last)
         if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
-            kept = _Reading(generation, asyncio.create_task(asyncio.to_thread(self._read, last, PAGE)))
-            self._readings[last] = kept
+            kept = self._readings[last] = _Reading(generation, self._reading(last))
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
             self._readings.popitem(last=False)
         return await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
 
+    def _reading(self, last: str | None) -> asyncio.Future[Page]:
+        at_hand = None if last is None else self._read_at_hand(last, PAGE)
+        if at_hand is None:
+            return asyncio.create_task(asyncio.to_thread(self._read, last, PAGE))
+        page = asyncio.get_running_loop().create_future()
+        page.set_result(at_hand)
+        return page
 
-def _has_lines(page: asyncio.Task[Page]) -> bool:
+
+def _has_lines(page: asyncio.Future[Page]) -> bool:
     return page.done() and not page.cancelled() and page.exception() is None and bool(page.result())

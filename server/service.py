@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -200,14 +199,17 @@ class Service:
         """Shared by all who follow the query."""
         number = registration.registered
         if number not in self._pages:
-            self._pages[number] = Pages(partial(self._page, registration, shape(registration.text).form))
-        return self._pages[number]
+            form, read, read_at_hand = shape(registration.text).form, self.solutions.read, self.solutions.read_at_hand
 
-    def _page(self, registration: Registration, form: Form, after: str | None, limit: int) -> Page:
-        found = self.solutions.read(registration.registered, after, limit)
-        ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
-        texts = ndjson(found, {registration.name: form}).each()
-        return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
+            def page(after: str | None, limit: int) -> Page:
+                return _page(registration, form, read(number, after, limit))
+
+            def page_at_hand(after: str, limit: int) -> Page | None:
+                found = read_at_hand(number, after, limit)
+                return None if found is None else _page(registration, form, found)
+
+            self._pages[number] = Pages(page, page_at_hand)
+        return self._pages[number]
 
     def forget(self, registration: Registration) -> None:
         """What is kept of a query that was dropped."""
@@ -271,6 +273,12 @@ class Service:
                 except Exception:  # noqa: BLE001 - a full disk, say: it is tried again
                     _log.exception("queries that are behind cannot read on")
             await self.news(seen, _HOUSEKEEPING_S)
+
+
+def _page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page:
+    ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
+    texts = ndjson(found, {registration.name: form}).each()
+    return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
 
 
 def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader) -> Retention:

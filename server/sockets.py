@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, WebSocket, WebSocketDisconnect
@@ -28,6 +29,7 @@ _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # frames read and not yet answered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
+_SMALL = 16 << 10  # bytes of a frame that is read in less time than a thread takes to get its turn
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -99,7 +101,8 @@ async def _accepted(service: Service, stream: str, text: str | None, data: bytes
             raise Fault(too_large("frame", service.settings.max_frame))
         while service.overtaxed:
             await service.news(service.generation, 1.0)
-        batch, key = await asyncio.to_thread(parse_frame, body, arrived=service.clock(), binary=text is None)
+        parse = partial(parse_frame, body, arrived=service.clock(), binary=text is None)
+        batch, key = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
         while True:
             try:
                 return asyncio.wrap_future(service.log.submit(stream, batch, key))

@@ -6,6 +6,7 @@ import pytest
 
 from engine.run import Engine
 from pipeline.hosting import Snapshots
+from pipeline.notes import note_path, write_note
 from pipeline.report import Reporter, read_report
 from tests.engine.test_run import Log
 from tests.engine.test_snapshot import PAIRS, many
@@ -73,5 +74,5 @@ def test_reports_are_read_back(tmp_path: Path, log: Log) -> None:
     assert told.position == log.engine.position
     assert [standing.usage.goals for standing in told.queries.values()] == [40_000]
     assert [(each.operator, each.sides[0].goals) for each in told.queries[0].operators] == [("SEQ", 40_000)]
-    (tmp_path / "reports" / "0.json").write_bytes(b'{"position": "none"}')
+    write_note(note_path(tmp_path, "0"), b'{"position": "none"}')
     assert read_report(tmp_path) is None
