@@ -50,4 +50,10 @@ async def readyz(request: Request) -> Ready:
 def _state(service: Service) -> str:
     if service.stopping.is_set():
         return "stopping with the server"
-    return f"failed: {service.failure}" if service.failure else service.runner.state
+    if service.failure:
+        return f"failed: {service.failure}"
+    return (
+        "not started yet: its code is being compiled, which takes minutes once per machine and moments later"
+        if service.preparing
+        else service.runner.state
+    )

@@ -1,9 +1,11 @@
 """Runs the app under uvicorn until a signal."""
 
 import asyncio
+import gc
 import resource
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +27,7 @@ from server.service import Service, running
 from server.settings import Settings, SettingsError
 
 _GRACE_S = 20
+_TURN_S = 0.001  # after which a thread of Python gives way to another: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
 
@@ -36,9 +39,17 @@ def clock() -> Micros:
 class Server(uvicorn.Server):
     """Ends subscriptions before it waits for requests to end. Prints its address once it listens."""
 
-    def __init__(self, settings: Settings, log: LogWriter, listener: socket.socket, holds: Sequence[Callable[[], int]] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log: LogWriter,
+        listener: socket.socket,
+        holds: Sequence[Callable[[], int]] = (),
+        begun: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`begun` is called once the runner has started."""
         gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
-        self._app = create_app(lambda: running(settings, clock, gate, log, holds))
+        self._app = create_app(lambda: running(settings, clock, gate, log, holds, begun))
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         super().__init__(_config(self._app, settings))
@@ -68,13 +79,20 @@ def serve(settings: Settings) -> int:
     Raises: SettingsError for an address that cannot be had or a background that cannot be; SourceFault for one that cannot be read; Locked and Corrupt.
     """
     log_to_stderr(settings.log_format)
+    sys.setswitchinterval(_TURN_S)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     with listen(settings) as listener, LogWriter(settings.data, clock) as log, _exported(settings, log) as holds:
         load(settings, log)
-        server = Server(settings, log, listener, holds)
+        server = Server(settings, log, listener, holds, _set_aside)
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def _set_aside() -> None:
+    """What was imported and compiled stays: the collector of garbage, which stops all threads for as long as it looks, need not look through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @contextmanager

@@ -85,6 +85,7 @@ class Service:
         self.stopping = asyncio.Event()
         self.expecting = False  # whether the runner's thread has called for `committed`
         self.failure = ""  # why the runner did not start
+        self.preparing = True  # what was compiled is being loaded, or compiled
         self.generation = 0
         self._timeline = Timeline()
         self.explaining = asyncio.Semaphore(1)  # derivations are searched for one after the other
@@ -296,13 +297,15 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
     return SparkRunner(settings.data, settings.master, log.heartbeat, settings.buckets, low_latency=settings.low_latency)
 
 
-def _begin(service: Service) -> None:
-    """Start the runner. Compiling, once per machine, comes before; the server answers meanwhile, and is not ready."""
+def _begin(service: Service, begun: Callable[[], None]) -> None:
+    """Start the runner, and tell so. Compiling, once per machine, comes before; the server answers meanwhile, and is not ready."""
     try:
         warm_formats()
         if service.settings.runner == "inprocess":
             warm()
+        service.preparing = False
         service.runner.start()
+        begun()
     except Exception as error:  # noqa: BLE001 - told by /readyz
         _log.exception("the runner did not start")
         service.failure = str(error)
@@ -310,9 +313,17 @@ def _begin(service: Service) -> None:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter, holds: Sequence[Callable[[], int]] = ()
+    settings: Settings,
+    clock: Callable[[], Micros],
+    gate: Gate,
+    log: LogWriter,
+    holds: Sequence[Callable[[], int]] = (),
+    begun: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Service]:
-    """A service over an open log, with its runner, until the block is left. `holds` give positions from which on solutions must be kept."""
+    """A service over an open log, with its runner, until the block is left. `holds` give positions from which on solutions must be kept.
+
+    `begun` is called, in a thread of its own, once the runner has started.
+    """
     service = Service(settings, clock, gate, log)
     service.retention.solution_holds += holds
     loop = asyncio.get_running_loop()
@@ -325,7 +336,7 @@ async def running(
             loop.call_soon_threadsafe(service.committed)
 
     service.runner.on_commit(on_commit)
-    begun = asyncio.create_task(asyncio.to_thread(_begin, service))
+    beginning = asyncio.create_task(asyncio.to_thread(_begin, service, begun))
     chores = [asyncio.create_task(chore) for chore in (service.housekeeping(), service.catching_up())]
     try:
         yield service
@@ -334,7 +345,7 @@ async def running(
         service.notify()
         for chore in chores:
             chore.cancel()
-        await begun
+        await beginning
         await asyncio.to_thread(service.runner.stop)
         await service.endpoint.close()
         service.knowledge.close()

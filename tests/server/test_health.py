@@ -22,12 +22,14 @@ def test_live_and_ready(http: httpx.Client) -> None:
 
 
 async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
-    """Of a service whose runner was never started, and of one whose runner could not be."""
+    """Of a service that is being compiled, of one whose runner was never started, and of one whose runner could not be."""
     settings, gate = Settings(data=data, runner="inprocess"), Gate(None)
     app = create_app(lambda: running(settings, clock, gate, log))
     service = app.state.service = Service(settings, clock, gate, log)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         answers = [await client.get("/readyz")]
+        service.preparing = False
+        answers.append(await client.get("/readyz"))
         service.failure = "no Java"
         answers.append(await client.get("/readyz"))
     service.solutions.close()
@@ -37,7 +39,8 @@ async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
 
 def test_not_ready_while_the_runner_is_not(tmp_path: Path) -> None:
     with LogWriter(tmp_path, clock) as log:
-        stopped, failed = asyncio.run(_answers(tmp_path, log))
+        compiling, stopped, failed = asyncio.run(_answers(tmp_path, log))
+    assert "compiled" in str(assert_problem(compiling, 503, "not-ready")["detail"])
     assert "stopped" in str(assert_problem(stopped, 503, "not-ready")["detail"])
     assert stopped.headers["retry-after"] == "1"
     assert "no Java" in str(assert_problem(failed, 503)["detail"])
