@@ -23,7 +23,7 @@ Pairs = set[tuple[int, int]]
 
 def is_odd(given: Mapping[int, Ints], vocabulary: Sequence[int]) -> bool:
     """Whether the schema speaks of RDFS's own words: then more may follow than the rules below say."""
-    return any(np.isin(given[number][:, :2], vocabulary).any() for number in vocabulary[DOMAIN:] if number in given)
+    return any(np.isin(given[number][:, :2], vocabulary).any() for number in vocabulary[DOMAIN : SUBPROPERTY + 1] if number in given)
 
 
 def of_several(parts: Sequence[Ints]) -> Ints:

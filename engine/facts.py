@@ -21,7 +21,7 @@ from engine.program import Lookup
 from engine.quads import GraphName, Quad, graph_named, name_of
 from engine.rewrite.places import BACKGROUND
 from engine.rows import EMPTY, FEW, distinct, without
-from engine.schema import DOMAIN, INVERSE, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
+from engine.schema import DOMAIN, OF_OWL, OWL_STATES, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
 from engine.terms import Held, TermTable
 from epsparql import algebra as a
 from epsparql.terms import Iri, Term, Variable
@@ -110,10 +110,10 @@ class FactIndex:
         return [id(given.get(number)) for number in self.vocabulary[DOMAIN:]]
 
     def _schema(self, given: Given, regime: str) -> Schema[Term]:
-        added, removed = list[Statement[Term]](), list[Statement[Term]]()
-        for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE):
+        added, removed = ([*(OWL_STATES if of != RDFS else ())] for of in (regime, self.regime))
+        for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *OF_OWL):
             before, now = (
-                EMPTY if relation == INVERSE and of == RDFS else each.get(self.vocabulary[relation], EMPTY)
+                EMPTY if relation in OF_OWL and of == RDFS else each.get(self.vocabulary[relation], EMPTY)
                 for each, of in ((self._effective, self.regime), (given, regime))
             )
             if before is not now:

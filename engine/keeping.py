@@ -20,7 +20,7 @@ from engine.kernel.stores import enter_goals, enter_rows, meet_again, read_ages,
 from engine.network import Network
 from engine.planned import Planned
 from engine.planning.shapes import Rates
-from engine.schema import DOMAIN, SUBPROPERTY, VOCABULARY, Schema, Statement, schema_stating
+from engine.schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
@@ -138,7 +138,7 @@ def _stated(schema: Schema[Term] | None) -> list[list[str]] | None:
 
 
 def _statements(stated: Sequence[Sequence[str]]) -> Iterator[Statement[Term]]:
-    relations = {str(VOCABULARY[relation]): relation for relation in range(DOMAIN, SUBPROPERTY + 1)}
+    relations = {str(VOCABULARY[relation]): relation for relation in range(DOMAIN, len(VOCABULARY))}
     return ((parse_term(s), relations[relation], parse_term(value)) for s, relation, value in stated)
 
 

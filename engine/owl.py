@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from engine.literals import parse_term
-from engine.owl_rules import OWL, SAME, THING, TYPE, Triple, beyond, by_predicate, is_literal
+from engine.owl_rules import OWL, SAME, THING, TYPE, Triple, beyond, by_predicate, is_literal, listed
 from engine.quads import Quad
 from engine.schema import RDFS
 from epsparql.terms import Term
@@ -71,6 +71,8 @@ def _for_streams(facts: set[Triple]) -> set[Triple]:
     found |= {(s, f"<{_INVERSE}>", s) for s, o in pairs.get(TYPE, ()) if o == f"<{OWL}SymmetricProperty>"}
     for equivalent, below in (("equivalentClass", "subClassOf"), ("equivalentProperty", "subPropertyOf")):
         found |= {(one, f"<{RDFS}{below}>", other) for s, o in stated(OWL + equivalent) for one, other in ((s, o), (o, s))}
+    found |= {(kind, f"<{RDFS}subClassOf>", part) for kind, head in stated(OWL + "intersectionOf") for part in listed(head, pairs)}
+    found |= {(part, f"<{RDFS}subClassOf>", kind) for kind, head in stated(OWL + "unionOf") for part in listed(head, pairs)}
     above, ranges = set(stated(RDFS + "subClassOf")), stated(RDFS + "range")
     for restriction, kind in stated(OWL + "someValuesFrom"):
         for each, property_ in stated(OWL + "onProperty"):

@@ -38,7 +38,7 @@ def beyond(facts: Iterable[Triple]) -> set[Triple]:
 
 def _chains(pairs: Pairs) -> Iterator[Triple]:
     for property_, head in pairs.get(f"<{OWL}propertyChainAxiom>", ()):
-        properties = _listed(head, pairs)
+        properties = listed(head, pairs)
         ends = set(pairs.get(properties[0], ())) if properties else set()
         for following in properties[1:]:
             after = _by_subject(pairs.get(following, ()))
@@ -50,7 +50,7 @@ def _keys(pairs: Pairs) -> Iterator[Triple]:
     for kind, head in pairs.get(f"<{OWL}hasKey>", ()):
         instances = {s for s, o in pairs.get(TYPE, ()) if o == kind}
         alike: set[tuple[str, str]] | None = None
-        for property_ in _listed(head, pairs):
+        for property_ in listed(head, pairs):
             by_value: dict[str, set[str]] = {}
             for s, o in pairs.get(property_, ()):
                 if s in instances:
@@ -62,7 +62,7 @@ def _keys(pairs: Pairs) -> Iterator[Triple]:
 
 def _enumerations(pairs: Pairs) -> Iterator[Triple]:
     for kind, head in pairs.get(f"<{OWL}oneOf>", ()):
-        yield from ((member, TYPE, kind) for member in _listed(head, pairs) if not is_literal(member))
+        yield from ((member, TYPE, kind) for member in listed(head, pairs) if not is_literal(member))
 
 
 def _at_most_one(pairs: Pairs) -> Iterator[Triple]:
@@ -87,7 +87,7 @@ def _by_subject(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _listed(head: str, pairs: Pairs) -> list[str]:
+def listed(head: str, pairs: Pairs) -> list[str]:
     """The members of a collection; of one that runs in a circle, each once."""
     first, rest = dict(pairs.get(_FIRST, ())), dict(pairs.get(_REST, ()))
     found, seen = list[str](), set[str]()

@@ -13,20 +13,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.entailment import OBJECT, SUBJECT, Entailment, Pattern, is_of
+from engine.entailment import OBJECT, SUBJECT, Conclusion, Entailment, Pair, Pattern, is_of
 from engine.kernel import columns as c
 from engine.kernel.postings import lists_of, post
 from engine.kernel.state import Net
 from engine.scans import AS_SENT, Want
-from engine.schema import Triple
 from engine.tables import Ranges, by_predicate, with_predicate, with_rows
 from engine.terms import Held, TermTable
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
-Posting = tuple[int, int, int, int]
-Pair = tuple[Term | None, Term]
-"""Predicate (None for any) and object of occurrences."""
+Posting = tuple[int, ...]
+"""POSTING_WIDTH columns."""
 _FEWEST = 16
 
 
@@ -84,11 +82,12 @@ class Postings:
         return self.entailment.concluding(pattern)
 
     def _pairs(self, pattern: Pattern) -> list[Pair]:
-        """Predicates and objects of triples that are of a pattern, or entail one with the same object."""
+        """Predicates and objects of triples that are of a pattern, or entail one with the same object, or because of their object."""
         predicate, object_ = pattern
+        told = self.entailment.told(pattern)
         if object_ is None:
-            return []
-        return [(predicate, object_), *((p, object_) for p in self.entailment.concluding((predicate, OBJECT)))]
+            return told
+        return [(predicate, object_), *((p, object_) for p in self.entailment.concluding((predicate, OBJECT))), *told]
 
     def _class_pairs(self, pattern: Pattern) -> list[Pair]:
         """Predicates and objects of triples that entail one of a pattern because their objects have superclasses."""
@@ -103,7 +102,7 @@ class Postings:
     def change(self, net: Net, after: Entailment) -> Net:
         """The network under another schema; only what differs is listed anew."""
         before, self.entailment = self.entailment, after
-        if (after.typing, after.of_class) != (before.typing, before.of_class):
+        if (after.typing, after.of_class, after.of_pair) != (before.typing, before.of_class, before.of_pair):
             return self._anew(net)
         predicates = [p for p in {*before.of_predicate, *after.of_predicate} if before.of_predicate.get(p) != after.of_predicate.get(p)]
         net = self._list_predicates(net, predicates)
@@ -128,24 +127,20 @@ class Postings:
     def _of_predicate(self, predicate: Term | None, numbers: "_Numbers") -> set[Posting]:
         """What triples of a predicate are taken as, whatever their objects; None for any predicate."""
         if predicate is None:
-            return set() if self._as_sent == c.NONE else {(self._as_sent, c.NONE, c.NONE, c.NONE)}
-        found: set[Posting] = set()
-        for triple in self.entailment.of_predicate.get(predicate, ()):
-            _, p, o = triple
-            objects: Iterable[Term | None] = (None,) if o == OBJECT else (None, o)
-            if o == SUBJECT:
-                objects = {None, *(object_ for _, object_ in self._wants)}
-            found |= {(want, *numbers.of(triple)) for want in self._wanting(p, objects)}
-        return found
+            return set() if self._as_sent == c.NONE else {_as_it_is(self._as_sent)}
+        conclusions = self.entailment.of_predicate.get(predicate, ())
+        return {posting for each in conclusions for posting in self._given(each, numbers)}
 
     def _of_pair(self, predicate: Term | None, object_: Term, numbers: "_Numbers") -> set[Posting]:
         """What triples of a predicate and object are taken as beside that."""
-        found = {(want, c.NONE, c.NONE, c.NONE) for want in [self._wants.get((predicate, object_))] if want is not None}
+        found = {_as_it_is(want) for want in [self._wants.get((predicate, object_))] if want is not None}
         if predicate is None:
             return found
-        for triple in self.entailment.of_predicate.get(predicate, ()):
-            if triple[2] == OBJECT:
-                found |= {(want, *numbers.of(triple)) for want in self._wanting(triple[1], (object_,))}
+        for each in self.entailment.of_predicate.get(predicate, ()):
+            if each.triple[2] == OBJECT:
+                found |= {(want, *numbers.of(each)) for want in self._wanting(each.triple[1], (object_,))}
+        for each in self.entailment.of_pair.get((predicate, object_), ()):
+            found.update(self._given(each, numbers, object_))
         if predicate in self.entailment.typing:
             found.update(*(self._by_class(above, numbers) for above in self.entailment.schema.classes.get(object_)))
         return found
@@ -154,11 +149,17 @@ class Postings:
         """What triples are taken as because this class is above their object."""
         found = numbers.by_class.get(above)
         if found is None:
-            triples = self.entailment.of_class_above(above)
-            found = numbers.by_class[above] = {
-                (want, *numbers.of(triple)) for triple in triples for want in self._wanting(triple[1], (None, triple[2]))
-            }
+            conclusions = self.entailment.of_class_above(above)
+            found = numbers.by_class[above] = {posting for each in conclusions for posting in self._given(each, numbers)}
         return found
+
+    def _given(self, conclusion: Conclusion, numbers: "_Numbers", object_: Term | None = None) -> list[Posting]:
+        """What a conclusion is to the wants that it may be of; `object_` is the triple's, if it is known."""
+        _, p, o = conclusion.triple
+        objects: Iterable[Term | None] = {None, object_ if o == OBJECT else o}
+        if o == SUBJECT:
+            objects = {None, *(object_ for _, object_ in self._wants)}
+        return [(want, *numbers.of(conclusion)) for want in self._wanting(p, objects)]
 
     def _wanting(self, predicate: Term, objects: Iterable[Term | None]) -> list[int]:
         """The wants for triples of a predicate and any of these objects, or of any predicate."""
@@ -191,7 +192,7 @@ class Postings:
         if not pairs or pattern[1] is None or not self.entailment.only_types(pattern):
             return self._list_pairs(net, pairs)
         numbers = _Numbers(self.terms)
-        more = [(want, *numbers.of(triple)) for triple in self.entailment.of_class_above(pattern[1]) if is_of(triple, pattern)]
+        more = [(want, *numbers.of(each)) for each in self.entailment.of_class_above(pattern[1]) if is_of(each.triple, pattern)]
         return self._relist(net, pairs, lambda listed: [*listed, *more])
 
     def _relist(self, net: Net, pairs: Sequence[Pair], change: Callable[[list[Posting]], list[Posting]]) -> Net:
@@ -274,9 +275,9 @@ class Postings:
         first, n = net.lists[: self._lists.end].T
         return 4 * int((before[first + n] - before[first]).max())
 
-    def swaps(self, net: Net) -> bool:
-        """Whether an occurrence's object may become a subject."""
-        return bool((net.postings[: self._ranges.end, c.P_AS_S] == c.OTHER_END).any())
+    def tells_kinds(self, net: Net) -> bool:
+        """Whether it matters which kind of term an occurrence's object is."""
+        return bool(net.postings[: self._ranges.end, c.P_RESOURCE].any())
 
     def hold(self, net: Net, held: Held) -> None:
         """Marks the terms of lists, and of what has them."""
@@ -296,14 +297,21 @@ class _Numbers(dict[Term, int]):
         number = self[term] = self._terms.intern(str(term))
         return number
 
-    def of(self, triple: Triple) -> tuple[int, int, int]:
-        """A conclusion as a posting has it."""
-        s, p, o = triple
+    def of(self, conclusion: Conclusion) -> Posting:
+        """A conclusion as a posting has it, without the want."""
+        s, p, o = conclusion.triple
         return (
+            int(conclusion.resource),
             c.NONE if s == SUBJECT else c.OTHER_END if s == OBJECT else self[s],
             self[p],
             c.NONE if o == OBJECT else c.OTHER_END if o == SUBJECT else self[o],
+            c.NONE if conclusion.of is None else self[conclusion.of],
         )
+
+
+def _as_it_is(want: int) -> Posting:
+    """The triple itself is wanted."""
+    return want, 0, c.NONE, c.NONE, c.NONE, c.NONE
 
 
 def _without(want: int, listed: list[Posting]) -> list[Posting]:
@@ -312,4 +320,4 @@ def _without(want: int, listed: list[Posting]) -> list[Posting]:
 
 def _postings(net: Net, number: int) -> list[Posting]:
     first, n = net.lists[number].tolist()
-    return [(want, s, p, o) for want, s, p, o in net.postings[first : first + n].tolist()]
+    return [tuple(posting) for posting in net.postings[first : first + n].tolist()]

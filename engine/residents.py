@@ -72,7 +72,7 @@ class Residents:
     _entailment: Entailment = field(init=False)  # by the background as it stands
     _postings: Postings = field(init=False)
     _coming: int | None = None  # the instant after which occurrences entail what `_entailment` says, and no longer what `_postings` have
-    _swaps: bool = False  # whether an occurrence's object may become a subject
+    _tells_kinds: bool = False  # whether it matters which kind of term an occurrence's object is
     _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
 
     def __post_init__(self) -> None:
@@ -229,6 +229,7 @@ class Residents:
                 self.net.nodes[node, c.LOOK] = c.NONE
 
     def _enter(self, planned: Planned) -> None:
+        self.net.at[c.LATEST_FROM] = max(self.net.at[c.LATEST_FROM], planned.reads_after)
         self.planned[planned.registered] = self.numbered[planned.number] = planned
         if planned.writes is not None:
             self.rules[planned.registered] = planned
@@ -390,7 +391,7 @@ class Residents:
 
     def _note_scans(self) -> None:
         """What one step adds to a pool at most, and what scans do with an occurrence."""
-        self._swaps = self._postings.swaps(self.net)
+        self._tells_kinds = self._postings.tells_kinds(self.net)
         self.net.at[c.MARGIN] = margin(self.net, widest(self.net) + self._postings.widest(self.net))
 
     def _gather_facts(self, more: int) -> None:
@@ -478,7 +479,7 @@ class Residents:
         filters = self._used["code"].end
         if filters and (numbers := self.terms.numbers) is not net.numbers:
             net = net._replace(numbers=numbers)
-        if (filters or self._used["templates"].end or self._swaps) and (kinds := self.terms.kinds) is not net.kinds:
+        if (filters or self._used["templates"].end or self._tells_kinds) and (kinds := self.terms.kinds) is not net.kinds:
             net = net._replace(kinds=kinds)
         return net
 

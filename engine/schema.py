@@ -10,13 +10,20 @@ from epsparql.terms import RDF, Iri, Literal, Term
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 VOCABULARY = (
     Iri(RDF + "type"), Iri(RDF + "Property"), Iri(RDFS + "domain"), Iri(RDFS + "range"), Iri(RDFS + "subClassOf"), Iri(RDFS + "subPropertyOf"),
-    Iri("http://www.w3.org/2002/07/owl#inverseOf"),
+    *(Iri("http://www.w3.org/2002/07/owl#" + name) for name in ("inverseOf", "hasValue", "onProperty")),
 )  # fmt: skip
-TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE = range(7)
+TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE, VALUE, ON = range(9)
+OF_OWL = INVERSE, VALUE, ON
+"""Relations that count where OWL does."""
+SAME = Iri("http://www.w3.org/2002/07/owl#sameAs")
+OWL_STATES = ((SAME, INVERSE, SAME),)
+"""What OWL 2 RL says of its own words that makes more of a stream's triple (eq-sym)."""
 
 Triple = tuple[Term, Term, Term]
 Statement = tuple[Node, int, Node]
-"""Subject, relation (DOMAIN to SUBPROPERTY; INVERSE where OWL counts), object."""
+"""Subject, relation (DOMAIN to SUBPROPERTY; those of OWL where it counts), object."""
+Values = dict[Node, tuple[tuple[Node, Node], ...]]
+"""Of classes of all that have a value of a property: which property and value these are, of each."""
 
 
 class Schema(Generic[Node]):
@@ -30,7 +37,7 @@ class Schema(Generic[Node]):
         """Only a property can stand as a predicate: an IRI."""
         stated = _by_relation(statements)
         self._is_property = is_property
-        self.inverses = linked(stated[INVERSE])
+        self.inverses, self._valued, self._on = (linked(stated[relation]) for relation in OF_OWL)
         self._hold(Hierarchy(stated[SUBCLASS]), Hierarchy(stated[SUBPROPERTY]), linked(stated[DOMAIN]), linked(stated[RANGE]))
 
     def _hold(self, classes: Hierarchy[Node], properties: Hierarchy[Node], domains: Closed[Node], ranges: Closed[Node]) -> None:
@@ -38,12 +45,25 @@ class Schema(Generic[Node]):
         self.predicates = Predicates(properties, self._is_property)
         self.subjects = Types(domains, properties, self.predicates, classes)
         self.objects = Types(ranges, properties, self.predicates, classes)
+        self.values: Values[Node] = {
+            kind: found
+            for kind, values in self._valued.items()
+            if (found := tuple((p, value) for p in self._on.get(kind, ()) if self._is_property(p) for value in values))
+        }
+        self.having: dict[tuple[Node, Node], list[Node]] = {}
+        """By property and value, the classes of what has it."""
+        for kind, pairs in self.values.items():
+            for pair in pairs:
+                self.having.setdefault(pair, []).append(kind)
 
     def changed(self, added: Iterable[Statement[Node]], removed: Iterable[Statement[Node]] = ()) -> "Schema[Node]":
         """The schema with other statements, as a set: one that several graphs state is removed when the last of them has lost it."""
         more, fewer = _by_relation(added), _by_relation(removed)
         found: Schema[Node] = Schema((), self._is_property)
-        found.inverses = relinked(self.inverses, more[INVERSE], fewer[INVERSE])
+        found.inverses, found._valued, found._on = (
+            relinked(stated, more[relation], fewer[relation])
+            for stated, relation in zip((self.inverses, self._valued, self._on), OF_OWL, strict=True)
+        )
         found._hold(
             self.classes.changed(more[SUBCLASS], fewer[SUBCLASS]),
             self.properties.changed(more[SUBPROPERTY], fewer[SUBPROPERTY]),
@@ -57,7 +77,8 @@ class Schema(Generic[Node]):
         """What it was made of, but for reflexive statements."""
         yield from ((node, SUBCLASS, above) for node, above in self.classes.links)
         yield from ((node, SUBPROPERTY, above) for node, above in self.properties.links)
-        for relation, stated in ((DOMAIN, self._domains), (RANGE, self._ranges), (INVERSE, self.inverses)):
+        relations = ((DOMAIN, self._domains), (RANGE, self._ranges), (INVERSE, self.inverses), (VALUE, self._valued), (ON, self._on))
+        for relation, stated in relations:
             yield from ((node, relation, kind) for node, kinds in stated.items() for kind in kinds)
 
     def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
@@ -71,11 +92,13 @@ class Schema(Generic[Node]):
             for schema in (self, other):
                 if schema.inverses:
                     properties.update(schema.speaking())
+        if self.values != other.values or (self.values and (classes or properties)):  # a value may be told of anything, and of all that is typed
+            properties.update(self.speaking(), other.speaking())
         return classes, properties
 
     def speaking(self) -> set[Node]:
         """The properties whose triples entail something."""
-        return {*self.predicates, *self.subjects, *self.objects, *self.inverses}
+        return {*self.predicates, *self.subjects, *self.objects, *self.inverses, *(p for p, _ in self.having)}
 
     def speaks_of(self, predicate: Node) -> bool:
         """Whether a triple entails something by its predicate."""
@@ -129,7 +152,7 @@ class Types(Generic[Node]):
 
 
 def _by_relation(statements: Iterable[Statement[Node]]) -> dict[int, list[tuple[Node, Node]]]:
-    found: dict[int, list[tuple[Node, Node]]] = {relation: [] for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE)}
+    found: dict[int, list[tuple[Node, Node]]] = {relation: [] for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *OF_OWL)}
     for subject, relation, value in statements:
         found[relation].append((subject, value))
     return found
@@ -141,9 +164,10 @@ def _of_classes(stated: Closed[Node], classes: set[Node]) -> Iterator[Node]:
 
 
 def statements_of(facts: Iterable[Quad], owl: bool = False) -> Iterator[Statement[Term]]:
-    """What of facts is a schema's; with `owl` properties may have inverses."""
-    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *((INVERSE,) if owl else ()))}
-    return ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
+    """What of facts is a schema's; with `owl` properties may have inverses, and classes values."""
+    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *(OF_OWL if owl else ()))}
+    yield from OWL_STATES if owl else ()
+    yield from ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
 
 
 def schema_of(facts: Iterable[Quad], owl: bool = False) -> Schema[Term]:
@@ -156,7 +180,7 @@ def schema_stating(statements: Iterable[Statement[Term]]) -> Schema[Term]:
 
 
 def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
-    """What a stream's triple entails by B's schema (rdfs2, 3, 7, 9; prp-inv of OWL 2 RL), without itself."""
+    """What a stream's triple entails by B's schema (rdfs2, 3, 7, 9; prp-inv, cls-hv1 and cls-hv2 of OWL 2 RL), without itself."""
     found = {triple: None}
     pending = [triple]
     while pending:
@@ -176,3 +200,5 @@ def _given(triple: Triple, schema: Schema[Term]) -> Iterator[Triple]:
         yield from ((object_, other, subject) for other in schema.inverses.get(predicate, ()) if isinstance(other, Iri))
     if predicate == kind:
         yield from ((subject, kind, of) for of in schema.classes.get(object_))
+        yield from ((subject, of, value) for of, value in schema.values.get(object_, ()))
+    yield from ((subject, kind, of) for of in schema.having.get((predicate, object_), ()))

@@ -60,10 +60,11 @@ ALPHA_FIRST, ALPHA_N, ALPHA_SEEN, ALPHA_LIST, ALPHA_KEYED, ALPHA_AT_WIDTH = rang
 # wants: which rows of alpha are its scans
 WANT_FIRST, WANT_N, WANT_WIDTH = range(3)
 # posted: a hash table from predicate (0 for any; NONE: the place is free) and object to a list; lists: which postings are its own; postings: a want and
-# the triple that it is given: the occurrence's own terms (NONE), its subject as object or object as subject (OTHER_END), or another term
+# the triple that it is given: the occurrence's own terms (NONE), its subject as object or object as subject (OTHER_END), or another term; whether its
+# object must be a resource for that, and what its subject must be, or NONE
 POSTED_P, POSTED_O, POSTED_LIST, POSTED_WIDTH = range(4)
 LIST_FIRST, LIST_N, LIST_WIDTH = range(3)
-P_WANT, P_AS_S, P_AS_P, P_AS_O, POSTING_WIDTH = range(5)
+P_WANT, P_RESOURCE, P_AS_S, P_AS_P, P_AS_O, P_OF, POSTING_WIDTH = range(7)
 OTHER_END = -2
 NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUND those in no graph
 
@@ -80,6 +81,7 @@ Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, Q
 R_QUERY, R_NEXT, READ_WIDTH = range(3)
 # streams: how many readers have facts to take in, and the first of the stream's reads
 S_PENDING, S_READS, STREAM_WIDTH = range(3)
+MOST_STREAMS = 1 << 24  # of a network
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
 # lookups: tables of the background's triples, by hash of the join's key: the address of their buckets' first rows and how many buckets there are,
@@ -109,11 +111,12 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, AT_WIDTH,
-) = range(35)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, AT_WIDTH,
+) = range(36)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
-# store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are
+# store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are. LATEST_FROM: the greatest Q_FROM
+# that there has been
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)

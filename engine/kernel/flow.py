@@ -301,7 +301,7 @@ def derive(net, node, x):
             continue
         s, p, o = resolved(net, templates[t, T_S], x), resolved(net, templates[t, T_P], x), resolved(net, templates[t, T_O], x)
         stream, start, end = templates[t, T_STREAM], net.rows[x, START], net.rows[x, END]
-        if new_occurrence(net, stream, s, p, o, UNBOUND, start, end):
+        if new_occurrence(net, stream, s, p, o, UNBOUND, start, end, net.at[ENTRY]):
             count_derived(net, net.nodes[node, QUERY])
             occur(net, stream, s, p, o, UNBOUND, start, end, net.at[ENTRY])
 
@@ -318,11 +318,14 @@ def count_derived(net, query):
 
 
 @jit
-def new_occurrence(net, stream, s, p, o, g, start, end):
-    """A stream is a set: whether this instant has not had this occurrence yet."""
+def new_occurrence(net, stream, s, p, o, g, start, end, since):
+    """A stream is a set: whether this instant has not had this occurrence yet.
+
+    It is new again if it is sent again after a query has come, to which it is. What the others make of it, they have found already.
+    """
     row = bare(net, start, end)
     net.rows[row, VAR], net.rows[row, VAR + 1], net.rows[row, VAR + 2], net.rows[row, VAR + 3] = s, p, o, g
-    is_new = first_time(net, -1 - stream, row)
+    is_new = first_time(net, -1 - stream - MOST_STREAMS * min(since, net.at[LATEST_FROM]), row)
     release(net, row)
     return is_new
 
@@ -374,12 +377,14 @@ def scan(net, first, n, stream, s, p, o, g, start, end, since):
 
 @jit
 def scan_listed(net, listed, stream, s, p, o, g, start, end, since):
-    """Gives what an occurrence is taken as to the scans that want it. Nothing has a literal as its subject."""
+    """Gives what an occurrence is taken as to the scans that want it."""
     postings, first = net.postings, net.lists[listed, LIST_FIRST]
     for k in range(first, first + net.lists[listed, LIST_N]):
-        as_s, as_p, as_o = postings[k, P_AS_S], postings[k, P_AS_P], postings[k, P_AS_O]
-        if as_s == OTHER_END and net.kinds[o] >= LITERAL_KIND:
+        if postings[k, P_RESOURCE] != 0 and net.kinds[o] >= LITERAL_KIND:
             continue
+        if postings[k, P_OF] != NONE and postings[k, P_OF] != s:
+            continue
+        as_s, as_p, as_o = postings[k, P_AS_S], postings[k, P_AS_P], postings[k, P_AS_O]
         subject = s if as_s == NONE else o if as_s == OTHER_END else as_s
         verb = p if as_p == NONE else as_p
         value = o if as_o == NONE else s if as_o == OTHER_END else as_o

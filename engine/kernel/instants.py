@@ -150,7 +150,7 @@ def take_in(net, i):
     else:
         s, p, o, g, start, end = feed[IN_S, i], feed[IN_P, i], feed[IN_O, i], feed[IN_G, i], feed[IN_START, i], feed[IN_END, i]
         alone = at[FED_ALONE] != 0 and 0 < i < at[EVENTS] - 1 and feed[IN_END, i + 1] != end and feed[IN_END, i - 1] != end
-        if alone or new_occurrence(net, feed[IN_STREAM, i], s, p, o, g, start, end):
+        if alone or new_occurrence(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i]):
             occur(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i])
 
 

@@ -239,9 +239,10 @@ def _conclusions(entailment: Entailment, triple: a.TriplePattern) -> Iterator[Tr
     """What triples of streams may entail that is of a pattern, with placeholders for their terms."""
     assert not isinstance(triple.predicate, Variable)
     pattern = triple.predicate, None if isinstance(triple.object, Variable) else triple.object
-    for predicate in entailment.concluding(pattern):
-        yield from (conclusion for conclusion in entailment.of_predicate[predicate] if is_of(conclusion, pattern))
-    yield from (conclusion for conclusion in entailment.of_class if conclusion[1] == triple.predicate)
+    found = [each for predicate in entailment.concluding(pattern) for each in entailment.of_predicate[predicate]]
+    found += [each for pair in entailment.told(pattern) for each in entailment.of_pair[pair]]
+    yield from (each.triple for each in found if is_of(each.triple, pattern))
+    yield from (each.triple for each in entailment.of_class if each.triple[1] == triple.predicate)
 
 
 __all__ = ["Key", "NoKey", "Partition", "keys_of", "partition"]

@@ -2,16 +2,18 @@
 
 import pytest
 
-from engine.entries import Entail, Facts
+from engine.entries import REPLACE, Entail, Facts
 from engine.run import Engine
 from tests.engine.test_run import Log
 from tests.feeds import EXAMPLE
+
+OWL = "http://www.w3.org/2002/07/owl#"
 
 
 def ntriples(text: str) -> str:
     """`s p o . ` with names of the example, of `owl:`, `rdfs:` or `a`."""
     spaces = {
-        "owl": "http://www.w3.org/2002/07/owl#",
+        "owl": OWL,
         "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
         "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     }
@@ -83,14 +85,27 @@ STREAMS = [
     pytest.param("p owl:equivalentProperty q", "?x :q ?y", "p(t)@1", id="equivalent properties"),
     pytest.param("K owl:onProperty p . K owl:someValuesFrom owl:Thing", "?x a :K", "p(t)@1", id="some values of any kind"),
     pytest.param("K owl:onProperty p . K owl:someValuesFrom L . p rdfs:range M . M rdfs:subClassOf L", "?x a :K", "p(t)@1", id="some values by the range"),
+    pytest.param("K owl:onProperty p . K owl:hasValue v . C rdfs:subClassOf K . q rdfs:domain C", "?x :p :v", "q(t)@1", id="the value of a class above"),
+    pytest.param("K owl:onProperty p . K owl:hasValue v . q rdfs:subPropertyOf p . K rdfs:subClassOf L", "?x a :L", "q(v)@1", id="a class by a value below"),
+    pytest.param('K owl:onProperty p . K owl:hasValue "1" . q rdfs:domain K', '?x :p "1"', "q(t)@1", id="a literal value"),
+    pytest.param("K owl:onProperty near . K owl:hasValue s . near a owl:SymmetricProperty", ":t a :K", "near(s,t)@1", id="the subject is a value"),
+    pytest.param(
+        "K owl:onProperty in . K owl:hasValue v . M owl:onProperty at . M owl:hasValue s . near a owl:SymmetricProperty . near rdfs:subPropertyOf at . "
+        "M rdfs:subClassOf K . in owl:inverseOf has", ":v :has :t", "near(s,t)@1", id="a value by the subject, and turned round",
+    ),
+    pytest.param("K owl:onProperty p . K owl:hasValue v . is owl:inverseOf a . C rdfs:subClassOf K", ":t :p :v", "is(C,t)@1", id="typed by its subject"),
+    pytest.param("U owl:unionOf _:1 . _:1 rdf:first K . _:1 rdf:rest rdf:nil . p rdfs:domain K", "?x a :U", "p(t)@1", id="a union"),
+    pytest.param("I owl:intersectionOf _:1 . _:1 rdf:first K . _:1 rdf:rest rdf:nil . p rdfs:domain I", "?x a :K", "p(t)@1", id="an intersection"),
+    pytest.param("same rdfs:subPropertyOf owl:sameAs", ":t owl:sameAs :s", "same(s,t)@1", id="the same the other way"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("facts", "pattern", "feed"), STREAMS)
 def test_what_streams_entail(log: Log, facts: str, pattern: str, feed: str) -> None:
-    log.register("before", f"SELECT * WHERE {{ {pattern} }}")
+    query = f"PREFIX owl: <{OWL}> SELECT * WHERE {{ {pattern} }}"
+    log.register("before", query)
     log.put(Facts(0, "", ntriples(facts)))
-    log.register("after", f"SELECT * WHERE {{ {pattern} }}")
+    log.register("after", query)
     log.engine = Engine.restore(log.engine.snapshot())
     assert sorted(row[0] for row in log.send(feed)) == ["after", "before"]
 
@@ -124,3 +139,23 @@ def test_a_property_that_has_a_literal_has_no_inverse_triple(log: Log) -> None:
     log.put(Facts(0, "", ntriples("has owl:inverseOf in")))
     log.register("asked", "SELECT * WHERE { ?x :in ?y }")
     assert log.send('has("5")@1') == []
+
+
+def test_a_literal_is_typed_by_no_way(log: Log) -> None:
+    """What follows of a resource's type follows of no literal, be it about something else."""
+    log.put(Facts(0, "", ntriples("p rdfs:range K . K owl:onProperty has . K owl:hasValue v . has owl:inverseOf in")))
+    log.register("asked", "SELECT * WHERE { :v :in ?x }")
+    log.register("typed", "SELECT * WHERE { ?x a :K }")
+    assert log.send('p("5")@1') == []
+    assert len(log.send("p(t)@2")) == 2
+
+
+def test_a_value_goes_with_its_restriction_at_the_next_instant(log: Log) -> None:
+    log.put(Facts(0, "", ntriples("K owl:onProperty p . K owl:hasValue v . p rdfs:range L")))
+    log.register("asked", "SELECT * WHERE { ?x a :K . ?x :q ?y }")
+    assert len(log.send("p(v)@1 q(1)@1")) == 1
+    log.put(Facts(0, "", ntriples("K owl:onProperty q . K owl:hasValue v . p rdfs:range L"), REPLACE))
+    assert len(log.send("q(2)@2")) == 1, "of what has come before"
+    assert log.send("p(b,v)@2 q(b,2)@3") == []
+    log.engine = Engine.restore(log.engine.snapshot())
+    assert len(log.send("q(c,v)@4")) == 1

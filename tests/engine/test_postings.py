@@ -62,7 +62,8 @@ def tables_of(network: Network) -> Tables:
 
     def listed(number: int) -> frozenset[tuple[str, ...]]:
         first, n = net.lists[number].tolist()
-        return frozenset(tuple(map(text, (*wants[want], *taken_as))) for want, *taken_as in net.postings[first : first + n].tolist())
+        postings = net.postings[first : first + n].tolist()
+        return frozenset((str(resource), *map(text, (*wants[want], *taken_as))) for want, resource, *taken_as in postings)
 
     posted = net.posted[net.posted[:, c.POSTED_P] != c.NONE]
     found: dict[tuple[str, str | None], frozenset[tuple[str, ...]]] = {

@@ -17,7 +17,7 @@ from epsparql.algebra import DEFAULT_STREAM
 from pipeline.merging import Merger
 from tests import strategies
 from tests.engine.test_equivalence import RANDOM, SCALE, accepted
-from tests.feeds import Body, parse_facts, parse_feed
+from tests.feeds import parse_facts, parse_feed
 from tests.oracle import Fact, Occurrence
 from tests.running import Emitted, _emitted, _facts, blocks, entries, in_order
 
@@ -75,17 +75,6 @@ def inserted(log: Log, extra: Sequence[tuple[int, Entry]]) -> Log:
     """The log with entries put in before the given positions."""
     parts = sorted([(k + 0.5, item) for k, item in enumerate(log)] + [(float(at), (entry, ())) for at, entry in extra], key=lambda part: part[0])
     return [(replace(entry, offset=k), rows) for k, (_, (entry, rows)) in enumerate(parts)]
-
-
-def each_once(bodies: Sequence[Body]) -> list[Body]:
-    """What is sent a second time after a query came, and was first sent before and still waited, counts for it or not as queries share networks."""
-    seen: set[tuple[str, Occurrence]] = set()
-    kept = []
-    for body in bodies:
-        new = tuple(o for o in dict.fromkeys(body.occurrences) if (body.stream, o) not in seen)
-        seen |= {(body.stream, o) for o in new}
-        kept += [Body(body.stream, new)] if new else []
-    return kept
 
 
 def keyed(text: str) -> str:
@@ -152,7 +141,7 @@ def test_sets_of_queries(
     queries = {f"rule{number}": text for number, text in enumerate(texts)}
     assume(accepted(queries | {"q": query}))
     arrival = data.draw(strategies.arrivals(fed))
-    log = entries(queries, fed, each_once(arrival.bodies), background, strategies.MAX_DELAY)
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
     first = next(k for k, (entry, _) in enumerate(log) if isinstance(entry, Register))
     extra: list[tuple[int, Entry]] = [(min(len(queries) + first + at, len(log)), Register(0, "q", query))]
     if dropped < len(log) and dropped > first + len(queries) + at:

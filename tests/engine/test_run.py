@@ -308,3 +308,25 @@ def test_what_rests_on_a_failed_rule_goes_on_however_the_log_is_cut() -> None:
     pieces = [row for entry in entries for row in cut.feed(block([entry])).solutions.to_pylist()]
     assert [row["query"] for row in found] == [row["query"] for row in pieces]
     assert "reader" in {row["query"] for row in found}
+
+
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("others", [[], ["SELECT * { ?s :A ?a }"], ["SELECT * { ?s :B ?b }", "SELECT * { ?s :A ?a }"]])
+def test_what_is_sent_again_after_a_query_came_is_new_to_it_alone(others: list[str], restored: bool) -> None:
+    """Whichever queries it shares a network with, and whether or not the first time still waits."""
+    for delay in (0, 3):
+        log = Log(Engine())
+        for number, text in enumerate(others):
+            log.register(f"other{number}", text)
+        found = log.send("A@1 B@1", delay=delay)
+        log.register("one", "SELECT * { ?s :A ?a }")
+        log.register("pair", "SELECT * { { ?s :A ?a } SEQ { ?s :C ?c } }")
+        if restored:
+            log.engine = Engine.restore(log.engine.snapshot())
+        found += log.send("A@1", delay=delay)
+        found += log.send("A@1", delay=delay)
+        found += log.send("C@9", delay=delay)
+        found += log.finish()
+        assert sorted((name, start, end) for name, _, start, end in found) == sorted(
+            [("one", 1, 1), ("pair", 1, 9), *((f"other{number}", 1, 1) for number in range(len(others)))]
+        )
