@@ -68,9 +68,14 @@ def timely(header_s: float) -> type[H11Protocol]:
     return type("Timely", (Timely,), {"header_s": header_s})
 
 
-def end_when_unanswered(listener: socket.socket, after_s: float) -> None:
-    """Connections of this listener end where the other side's machine is gone, or takes nothing, for so long; even where nothing is sent."""
+def prepare(listener: socket.socket, after_s: float) -> None:
+    """Connections of this listener send at once what is written; and end where the other side's machine is gone, or takes nothing, for so long, even where nothing is sent."""
     options: tuple[tuple[int, str, Any], ...] = (
+        (
+            socket.IPPROTO_TCP,
+            "TCP_NODELAY",
+            1,
+        ),  # asyncio would, for sockets whose protocol was named; else a second write waits up to 40 ms for the first one's ACK
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
         (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 60),
         (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(after_s * 1000)),

@@ -18,7 +18,7 @@ from engine.entries import Micros
 from pipeline.export import Exporter
 from pipeline.log import LogWriter
 from server.app import create_app
-from server.connections import end_when_unanswered, timely
+from server.connections import prepare, timely
 from server.loading import load
 from server.logs import log_to_stderr
 from server.outlets import Outlet
@@ -136,5 +136,5 @@ def listen(settings: Settings) -> socket.socket:
         raise SettingsError(
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with --port, 0 for any"
         ) from None
-    end_when_unanswered(listener, settings.stall_s + _GRACE_S)
+    prepare(listener, settings.stall_s + _GRACE_S)
     return listener
