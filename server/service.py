@@ -33,6 +33,7 @@ from server.progress import Progress, Timeline
 from server.seats import Seats
 from server.security import Gate
 from server.settings import Settings
+from server.threads import Threads
 
 _HOUSEKEEPING_S = 0.5
 _SETTLE_S = 0.1
@@ -327,6 +328,7 @@ async def running(
     service = Service(settings, clock, gate, log)
     service.retention.solution_holds += holds
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(Threads(thread_name_prefix="server"))
 
     def on_commit(_position: int) -> None:
         if service.expecting:  # what was scheduled before has not run yet, so it will see this commit too

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -175,6 +176,15 @@ class TestConnections:
         found = self.talk(hurried, head.encode(), drip)
         assert b"HTTP/1.1 408 Request Timeout" in found
         assert json.loads(found.rpartition(b"\r\n\r\n")[2])["code"] == "slow-body"
+
+    def test_who_hangs_up_within_a_body_leaves_a_line_and_no_fault(self, hurried: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO)
+        with socket.create_connection(hurried) as connection:
+            connection.sendall(
+                b"POST /streams/left/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99\r\n\r\n{"
+            )
+        until(lambda: "POST /streams/left/events 400" in caplog.text, "the request is told of")
+        assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
     @pytest.mark.parametrize("nonsense", [b"\x16\x03\x01\x02\x00\x01\x00", b"HELO there\r\n\r\n", b"GET /" + b"a" * 100_000])
     def test_what_is_no_http(self, hurried: tuple[str, int], nonsense: bytes) -> None:
