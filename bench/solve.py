@@ -21,7 +21,7 @@ _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvid
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
     """Two lines, of local[2]: the median of some rounds over the whole directory; and once as a stream, a file a micro-batch."""
-    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session("local[2]") as spark:
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session("local[2]", flags="") as spark:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE)
         spark.conf.set("spark.sql.shuffle.partitions", str(_BUCKETS))
         write(Path(place) / "events", n, k)

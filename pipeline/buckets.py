@@ -1,7 +1,7 @@
 """All buckets of a data directory in one process: an engine each, on threads of their own, since the kernel holds no lock of the interpreter's."""
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.routing import Share
 from pipeline.hosting import MAX_ROWS, Advance, EngineHost
-from pipeline.log import LogReader
+from pipeline.log import LogReader, SharedReader
 from pipeline.merging import Merger
 from pipeline.sharing import SNAPSHOT_WEIGHT
 from pipeline.solutions import SolutionReader
@@ -33,24 +33,34 @@ class Buckets:
     def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         with closing(SolutionReader(data_dir)) as solutions:
             self._merger = Merger(solutions.changes)
-        self._hosts = [EngineHost(data_dir, Share(bucket, number), snapshot_weight=snapshot_weight) for bucket in range(number)]
+        self._reader = SharedReader(data_dir)
+        self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
         self._pool = ThreadPoolExecutor(number, thread_name_prefix="bucket")
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
-        """What each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike."""
+        """What each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
+
+        While one is merged and taken, the engines are at work on the next; who stops early leaves them ahead of what was taken, from where no engine can
+        go back: then the next run begins with snapshots.
+        """
         runs = [host.run(lo, hi, max_rows) for host in self._hosts]
+        coming = self._next_of(runs)
         try:
-            while pieces := self._next_of(runs):
+            while pieces := self._come(coming):
+                coming = self._next_of(runs)
                 yield self._merged(pieces)
         finally:
+            wait(coming)  # what runs cannot be closed
             for run in runs:
                 run.close()
 
-    def _next_of(self, runs: Sequence[Generator[Advance, None, None]]) -> list[Advance]:
-        """Where one fails, the others are waited for: what runs cannot be closed."""
-        found = [self._pool.submit(next, run, None) for run in runs]
-        wait(found)
-        return [piece for each in found if (piece := each.result()) is not None]
+    def _next_of(self, runs: Sequence[Generator[Advance, None, None]]) -> list[Future[Advance | None]]:
+        return [self._pool.submit(next, run, None) for run in runs]
+
+    def _come(self, coming: Sequence[Future[Advance | None]]) -> list[Advance]:
+        """Where one fails, the others are waited for."""
+        wait(coming)
+        return [piece for each in coming if (piece := each.result()) is not None]
 
     def _merged(self, pieces: Sequence[Advance]) -> Advance:
         lo, hi = pieces[0].lo, pieces[0].hi

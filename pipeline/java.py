@@ -185,7 +185,7 @@ def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": HEAP,
-        "spark.driver.extraJavaOptions": " ".join([JVM_FLAGS, f'-Djava.io.tmpdir="{scratch}"', *jvm]),
+        "spark.driver.extraJavaOptions": " ".join([f'-Djava.io.tmpdir="{scratch}"', *jvm]),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

@@ -4,7 +4,7 @@ Writing is in `pipeline/writer.py`, reading in `pipeline/reader.py`; import both
 """
 
 from pipeline.memory import Ack
-from pipeline.reader import LateRow, LogReader
+from pipeline.reader import LateRow, LogReader, SharedReader
 from pipeline.writer import LogWriter
 
-__all__ = ["Ack", "LateRow", "LogReader", "LogWriter"]
+__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "SharedReader"]

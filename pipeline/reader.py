@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from threading import Condition
+from threading import Condition, Lock
 
 import pyarrow as pa
 
-from engine.entries import Block, Entry, Events, Micros
+from engine.entries import OCCURRENCES, TERM, Block, Entry, Events, Micros
+from engine.packed import joined_terms
 from pipeline.frames import FrameReader, oldest
 from pipeline.records import HAS_LATE, NO_ROWS, Content, decode, rows_of
 
 _POLL_S = 0.002
+_KEPT_BLOCKS = 2  # whoever is fastest is one ahead
 LATE_REASON = "its end is below the stream's watermark"
 
 
@@ -137,6 +139,36 @@ class LogReader:
                 return
 
 
+class SharedReader(LogReader):
+    """For threads that read the same blocks at about the same time: each is read and decoded once."""
+
+    def __init__(self, data_dir: Path | str) -> None:
+        super().__init__(data_dir)
+        self._lock = Lock()
+        self._kept: dict[tuple[int, int, int | None], Block] = {}  # by where they begin, and how they were asked for
+        self._walk: Iterator[Block] = iter(())
+        self._next: tuple[int, int, int | None] | None = None  # what `_walk` gives
+
+    def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
+        while (block := self._block((position, max_rows, until))) is not None:
+            yield block
+            position = block.after
+
+    def _block(self, asked: tuple[int, int, int | None]) -> Block | None:
+        with self._lock:
+            if asked not in self._kept:
+                if asked != self._next:
+                    self._walk = super().blocks(*asked)
+                block = next(self._walk, None)
+                if block is None:
+                    self._next = None
+                    return None
+                self._kept[asked], self._next = block, (block.after, *asked[1:])
+                if len(self._kept) > _KEPT_BLOCKS:
+                    del self._kept[next(iter(self._kept))]
+            return self._kept[asked]
+
+
 def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch, position: int, until: int, max_rows: int) -> Iterator[Block]:
     """The entries of a frame in [position, until), in pieces of at most `max_rows` rows or one entry."""
     taken: list[Entry] = []
@@ -162,8 +194,17 @@ def merge(parts: list[Block]) -> Block:
     if len(parts) == 1:
         return parts[0]
     filled = [part.rows for part in parts if part.rows.num_rows]
-    rows = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
+    rows = NO_ROWS if not filled else filled[0] if len(filled) == 1 else _together(filled)
     return Block(tuple(entry for part in parts for entry in part.entries), rows)
+
+
+def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of several frames. Each keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
+    columns = []
+    for k, kind in enumerate(OCCURRENCES.types):
+        column = [part.column(k) for part in parts]
+        columns.append(joined_terms(column) if kind == TERM else pa.concat_arrays(column))
+    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
 
 
 def _late_rows(content: Content, stream: str, after: int) -> Iterator[list[LateRow]]:

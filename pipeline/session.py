@@ -18,14 +18,14 @@ STOP_PATIENCE_S = 10.0
 
 
 @contextlib.contextmanager
-def session(master: str = "local[*,4]", scratch: Path | None = None, log: Path | None = None) -> Iterator[SparkSession]:
+def session(master: str = "local[*,4]", scratch: Path | None = None, log: Path | None = None, *, flags: str = JVM_FLAGS) -> Iterator[SparkSession]:
     """A Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
 
-    One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
+    `flags` are the JVM's; the usual ones fit jobs whose rows do not pass through it. One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
     """
     java, home = java_home(), spark_home()
-    archive = class_archive(java, home, JVM_FLAGS)
-    with started(java, home, master, scratch, log, [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []) as spark:
+    archive = class_archive(java, home, flags)
+    with started(java, home, master, scratch, log, [flags, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [flags]) as spark:
         yield spark
 
 

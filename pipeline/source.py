@@ -5,12 +5,14 @@ snapshot and log), feeds them the range and yields the solutions. State is a fun
 holds anything that matters.
 """
 
+import gc
 import json
 import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +162,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield self._piece(advance)
             elif advance.outcome.solutions.num_rows:
                 yield _plain(advance.outcome.solutions)
+        keep_for_good()
 
     def _piece(self, advance: "Advance") -> pa.RecordBatch:
         """How many solutions a range brings is the queries' affair, so the JVM must not have to hold them."""
@@ -177,6 +180,13 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         changes = json.dumps([asdict(change) for change in advance.outcome.changes])
         row = [advance.lo, advance.hi, inline, name, changes]
         return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
+
+
+@cache
+def keep_for_good() -> None:
+    """Take what is there now, modules and compiled code above all, from the collector of garbage, which Spark lets look through everything after each task."""
+    gc.collect()
+    gc.freeze()
 
 
 def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:

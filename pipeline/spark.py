@@ -85,7 +85,7 @@ def warm() -> None:
         data = Path(place) / "data"
         with LogWriter(data, lambda: 0) as log:
             log.heartbeat()
-        with started(java, home, "local[1]", None, None, [f"-XX:ArchiveClassesAtExit={making}"], ARCHIVE_PATIENCE_S) as spark:
+        with started(java, home, "local[1]", None, None, [JVM_FLAGS, f"-XX:ArchiveClassesAtExit={making}"], ARCHIVE_PATIENCE_S) as spark:
             run_to_end(spark, [data])
     if making.exists():  # a Java without an archive of its own classes makes none
         making.rename(archive)

@@ -87,9 +87,34 @@ def test_a_piece_can_be_asked_for_again(logs: Path, tmp_path: Path) -> None:
     assert first == again
 
 
+def test_who_stops_in_the_middle_can_go_on(logs: Path, tmp_path: Path) -> None:
+    """The engines are ahead then, by what they were at when the last piece was taken."""
+    data = copied(logs / "sequences", tmp_path)
+    head = cases.head_of(data)
+    with closing(host_for(data, 2, snapshot_weight=1000)) as host:
+        whole = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece in host.run(0, head, 40)]
+    for taken in (1, 2, len(whole) - 1):
+        with closing(host_for(data, 2, snapshot_weight=1000)) as host:
+            with closing(host.run(0, head, 40)) as pieces:
+                found = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece, _ in zip(pieces, range(taken), strict=False)]
+            found += [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece in host.run(found[-1][1], head, 40)]
+        assert [solution for *_, part in found for solution in part] == [solution for *_, part in whole for solution in part]
+
+
+def run_until_told(data: Path, buckets: int) -> None:
+    def told() -> bool:
+        report = read_report(data)
+        return report is not None and report.position == cases.head_of(data)
+
+    runner = InProcessRunner(data, None, buckets=buckets)
+    runner.start()
+    cases.eventually(told, 300, lambda: runner.state)
+    runner.stop()
+
+
 def test_a_report_tells_of_all_buckets(logs: Path, tmp_path: Path) -> None:
     for buckets in (1, 3):
-        run(copied(logs / "rules", tmp_path / str(buckets)), buckets)
+        run_until_told(copied(logs / "rules", tmp_path / str(buckets)), buckets)
     one, three = read_report(tmp_path / "1"), read_report(tmp_path / "3")
     assert one is not None
     assert three is not None

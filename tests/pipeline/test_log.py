@@ -19,7 +19,7 @@ from pipeline import reader as reader_module
 from pipeline import writer as writer_module
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
 from pipeline.frames import FrameReader, segment_path, segments
-from pipeline.log import Ack, LogReader, LogWriter
+from pipeline.log import Ack, LogReader, LogWriter, SharedReader
 from pipeline.records import NO_ROWS, decode
 from tests.pipeline.made import Clock, occurrences
 
@@ -408,3 +408,18 @@ def test_an_empty_log_reads_as_empty(tmp_path: Path) -> None:
     reader = LogReader(tmp_path)
     assert (reader.head(), list(reader.blocks(0, 10)), reader.advance(0, 10), reader.late("s", 0, 10)) == (0, [], 0, [])
     assert reader_module.merge([Block((Tick(n, None, None),), occurrences()) for n in range(2)]).rows.num_rows == 0
+
+
+@pytest.mark.parametrize("size", [1, 7, 50])
+def test_threads_that_share_a_reader_read_what_each_would_alone(size: int, tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        for k in range(60):
+            log.append_events("s", occurrences(*range(10 * k, 10 * k + k % 9 + 1)))
+    alone = list(LogReader(tmp_path).blocks(0, size, 60))
+    shared = SharedReader(tmp_path)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: list(shared.blocks(0, size, 60)), range(3)))
+    for blocks in found:
+        assert [block.entries for block in blocks] == [block.entries for block in alone]
+        assert rows(blocks) == rows(alone)
+    assert list(shared.blocks(60, size, 60)) == []
