@@ -270,6 +270,16 @@ def orderings(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(f"SELECT {head} WHERE {body}{draw(modifiers())}")
 
 
+def within(graph: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """SELECTs of any kind, over what lies in one graph."""
+    shapes = st.sampled_from((*SHAPES, *BINDINGS)).flatmap(lambda shape: shaped(shape, groups))
+    plain = shapes.map("SELECT * WHERE {}".format)
+    ordered = st.tuples(plain, modifiers()).map("".join)
+    dataset = f" FROM {graph} FROM NAMED {graph} WHERE "
+    found = st.one_of(plain, plain, ordered, aggregations(groups), aggregations(shapes))
+    return found.map(lambda text: PROLOGUE + _numbered(text.replace(" WHERE ", dataset, 1)))
+
+
 @st.composite
 def forms(draw: st.DrawFn) -> str:
     """ASK and DESCRIBE."""

@@ -1,28 +1,19 @@
 """Streams under a background's schema: the engine against the reference evaluator, which closes both by the rules one at a time."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.entries import ADD, DROP, REPLACE, Entry, Events, Facts, Finish, Register
+from engine.entries import ADD, DROP, Entry, Events, Facts, Register
 from engine.schema import RDFS
 from epsparql.terms import RDF, XSD, Iri, Literal, Term
-from tests import oracle_rdfs
 from tests.feeds import EXAMPLE, SECOND
 from tests.oracle import Fact, Occurrence
+from tests.oracle_rdfs import SUBCLASS
 from tests.running import blocks, results, run, run_engine, run_oracle
+from tests.stories import CHANGES, NAMES, SCHEMAS, TYPE, Step, iri, text_of, told
 
-TYPE = Iri(RDF + "type")
-SUBCLASS = Iri(RDFS + "subClassOf")
 PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX rdf: <{RDF}> PREFIX rdfs: <{RDFS}> PREFIX xsd: <{XSD}> "
-NAMES = st.sampled_from([*(Iri(EXAMPLE + name) for name in "ABCDpqr"), TYPE])
-RELATIONS = st.sampled_from([Iri(RDFS + name) for name in ("subClassOf", "subPropertyOf", "domain", "range")])
-STATED = st.builds(lambda s, p, o: Fact((s, p, o)), NAMES, RELATIONS, st.one_of(NAMES, NAMES, st.just(SUBCLASS)))
-SCHEMAS = st.lists(STATED, max_size=5)
-"""Cycles, diamonds, several parents, classes that are properties, and what is said of rdf:type itself."""
 GRAPHS = st.sampled_from((None, None, Iri(EXAMPLE + "g")))
 OBJECTS: st.SearchStrategy[Term] = st.sampled_from([Iri(EXAMPLE + "x"), Iri(EXAMPLE + "y"), Iri(EXAMPLE + "A"), Literal("1")])
 STATEMENTS = st.one_of(
@@ -53,67 +44,12 @@ IN_GRAPH = (
     "?s a ?c", "?s a :A", "?s a :B", "?s :p ?o", "?s ?v ?o", "?s a :B . ?s :q ?o", "?s ?p :A", "?s :p :A", "?x ?p ?x", ":x a ?c", "?s :p+ ?o",
 )  # fmt: skip
 """What is asked of the graph that all occurrences lie in, and no fact: so a solution rests on what occurrences entail, each at its own end."""
-CHANGES = st.tuples(st.sampled_from((ADD, ADD, REPLACE, DROP)), SCHEMAS)
-
-
-@dataclass(frozen=True)
-class Step:
-    """What comes next: occurrences so many instants later, 0 for the instant that has begun, and then perhaps a change of the background."""
-
-    later: int
-    triples: tuple[tuple[Term, Term, Term], ...]
-    change: tuple[str, list[Fact]] | None
 
 
 STEPS = st.lists(
-    st.builds(Step, st.integers(0, 2), st.lists(STATEMENTS, min_size=1, max_size=2).map(tuple), st.one_of(st.none(), CHANGES)), min_size=1, max_size=5
-)
-GRAPH, STATES_IN = Iri(EXAMPLE + "g"), "urn:background"
-
-
-@dataclass
-class Told:
-    """A log, and the occurrences with what each entails by the background of its instant."""
-
-    log: list[tuple[Entry, tuple[Occurrence, ...]]]
-    entailed: list[Occurrence]
-
-
-def told(queries: dict[str, str], schema: Sequence[Fact], steps: Sequence[Step], delay: int) -> Told:
-    """The instant `e` has the background of the entry that lets it begin: the first to take the watermark as far."""
-    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(0, STATES_IN, text_of(schema)), ())]
-    log += [(Register(k, name, text), ()) for k, (name, text) in enumerate(queries.items(), 1)]
-    stated, waiting, begun, now = [*schema], list[Occurrence](), dict[int, frozenset[Fact]](), 1
-    entailed: list[Occurrence] = []
-    for step in steps:
-        now += step.later
-        new = tuple(dict.fromkeys(Occurrence(triple, now * SECOND, now * SECOND, GRAPH) for triple in step.triples))
-        log.append((Events(len(log), "default", len(new), (now - delay) * SECOND), new))
-        waiting += new
-        entailed += taken(waiting, (now - delay) * SECOND, begun, stated)
-        if step.change is not None:
-            change, facts = step.change
-            stated = ([*stated, *facts] if change == ADD else [*facts]) if change != DROP else []
-            log.append((Facts(len(log), STATES_IN, "" if change == DROP else text_of(facts), change), ()))
-    log.append((Finish(len(log), "default"), ()))
-    return Told(log, [*entailed, *taken(waiting, now * SECOND, begun, stated)])
-
-
-def taken(waiting: list[Occurrence], until: int, begun: dict[int, frozenset[Fact]], stated: Sequence[Fact]) -> Iterable[Occurrence]:
-    """What the occurrences that wait no longer entail."""
-    found: list[Occurrence] = []
-    for occurrence in [o for o in waiting if o.end <= until]:
-        waiting.remove(occurrence)
-        found += oracle_rdfs.entailed([occurrence], begun.setdefault(occurrence.end, oracle_rdfs.closed(stated)))
-    return found
-
-
-def iri(name: str) -> Iri:
-    return Iri(EXAMPLE + name)
-
-
-def text_of(facts: Iterable[Fact]) -> str:
-    return "".join("{} {} {} .\n".format(*fact.triple) for fact in facts)
+    st.builds(Step, st.integers(0, 2), st.lists(STATEMENTS, min_size=1, max_size=2).map(tuple), st.one_of(st.none(), CHANGES), late=st.integers(0, 2)),
+    min_size=1, max_size=5,
+)  # fmt: skip
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

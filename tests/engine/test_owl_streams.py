@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from engine.entries import DROP, Entail, Entry, Events, Facts, Finish, Register
 from epsparql.terms import RDF, Iri, Literal, Term
 from tests import oracle_owl as owl
-from tests.engine.test_entailment import GRAPH, IN_GRAPH, PROLOGUE, TYPE, iri, text_of
+from tests.engine.test_entailment import IN_GRAPH, PROLOGUE
 from tests.feeds import SECOND
 from tests.oracle import Fact, Occurrence
 from tests.oracle_rdfs import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY
 from tests.oracle_solutions import Triple
 from tests.running import blocks, results, run, run_oracle
+from tests.stories import GRAPH, TYPE, iri, text_of
 
 NIL = Iri(RDF + "nil")
 CLASSES = st.sampled_from([iri(name) for name in "ABCD"])
