@@ -111,6 +111,9 @@ def _add_entailment(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    from server.lean import leave_out_pandas
+
+    leave_out_pandas()
     from pipeline.errors import PipelineError
     from server.serve import serve
     from server.settings import SettingsError, settings_from

@@ -1,7 +1,6 @@
 """Runs the app under uvicorn until a signal."""
 
 import asyncio
-import gc
 import resource
 import signal
 import socket
@@ -19,6 +18,7 @@ from pipeline.export import Exporter
 from pipeline.log import LogWriter
 from server.app import create_app
 from server.connections import prepare, timely
+from server.lean import set_aside
 from server.loading import load
 from server.logs import log_to_stderr
 from server.outlets import Outlet
@@ -84,15 +84,9 @@ def serve(settings: Settings) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     with listen(settings) as listener, LogWriter(settings.data, clock) as log, _exported(settings, log) as holds:
         load(settings, log)
-        server = Server(settings, log, listener, holds, _set_aside)
+        server = Server(settings, log, listener, holds, set_aside)
         server.run(sockets=[listener])
     return 0 if server.started else 1
-
-
-def _set_aside() -> None:
-    """What was imported and compiled stays: the collector of garbage, which stops all threads for as long as it looks, need not look through it again."""
-    gc.collect()
-    gc.freeze()
 
 
 @contextmanager
