@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick
+from pipeline.backlog import Backlog
 from pipeline.catalogue import Catalogue, Stream
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
@@ -49,7 +50,7 @@ class LogWriter:
         self._changed = Condition()  # guards the queue, its count and the two flags
         self._closing = self._broken = False
         self._open()
-        self._published = Published(self._frames.position)
+        self._published, self._backlog = Published(self._frames.position), Backlog()
         self._thread = Thread(target=self._run, name="log-committer", daemon=True)
         self._thread.start()
 
@@ -97,6 +98,10 @@ class LogWriter:
     def head(self) -> int:
         """The position after the last durable entry."""
         return self._published.position
+
+    def rows_beyond(self, position: int) -> int:
+        """Rows, written since the start, of frames that do not end by a position, which must not fall from one call to the next."""
+        return self._backlog.beyond(position)
 
     def reader(self) -> LogReader:
         """A reader in this process, woken by each commit."""
@@ -197,6 +202,7 @@ class LogWriter:
         rotated = self._frames.append(encode(at, records, batch), first, self.catalogue.position, batch.num_rows, flags)
         self._frames.sync()
         self._frames.publish()
+        self._backlog.add(self._frames.position, batch.num_rows)
         self._published.announce(self._frames.position)
         if rotated:
             self._save()

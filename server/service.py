@@ -223,14 +223,15 @@ class Service:
         return read_report(self.settings.data)
 
     @property
-    def lag(self) -> int:
-        """Entries of the log whose solutions are not published yet."""
-        return max(self.log.head() - self.solutions.position, 0)
-
-    @property
-    def overtaxed(self) -> bool:
-        """Whether events have to wait for the runner."""
-        return 0 < self.settings.max_lag < self.lag
+    def overtaxed(self) -> str:
+        """Why events have to wait for the runner; empty if they have not."""
+        entries, rows = self.settings.max_lag, self.settings.max_lag_rows
+        position = self.solutions.position
+        if 0 < entries < (lag := self.log.head() - position):
+            return f"{lag} entries behind, more than max_lag={entries}"
+        if 0 < rows < (lag := self.log.rows_beyond(position)):
+            return f"{lag} rows behind, more than max_lag_rows={rows}"
+        return ""
 
     def batch(self) -> Batch | None:
         """Of the last batch on Spark, if there are any."""

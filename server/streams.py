@@ -21,7 +21,6 @@ from server.bodies import duration_member, duration_text, json_object, media_typ
 from server.compiled import shape
 from server.names import Name
 from server.problems import Fault, Problem, described
-from server.service import Service
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
@@ -176,8 +175,8 @@ async def post_events(
     timing: Annotated[str | None, Query(description="of RDF Messages: the property that times a message, in place of prov:generatedAtTime")] = None,
     idempotency_key: Annotated[str | None, Header(max_length=_KEY, description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
-    if service.overtaxed:
-        raise Fault(_behind(service))
+    if behind := service.overtaxed:
+        raise Fault(_behind(behind))
     if not media_type(request):
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(at, start, end)
@@ -188,8 +187,8 @@ async def post_events(
     return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late)
 
 
-def _behind(service: Service) -> Problem:
-    detail = f"the runner is {service.lag} entries behind, more than max_lag={service.settings.max_lag}; send the body again later"
+def _behind(how: str) -> Problem:
+    detail = f"the runner is {how}; send the body again later"
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -232,21 +233,22 @@ def test_an_unknown_policy(url: str, client: Client, name: str, stream: str) -> 
         assert closing(connection) == (1008, "policy cannot be 'x'")
 
 
-async def _fed_without_a_runner(data: Path, log: LogWriter) -> list[httpx.Response]:
-    settings, gate = Settings(data=data, runner="inprocess", max_lag=2), Gate(None)
+async def _fed_without_a_runner(data: Path, log: LogWriter, **limits: Any) -> list[httpx.Response]:
+    settings, gate = Settings(data=data, runner="inprocess", **limits), Gate(None)
     app = create_app(lambda: running(settings, clock, gate, log))
     service = app.state.service = Service(settings, clock, gate, log)
     headers = {"Content-Type": "application/x-ndjson"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-        answers = [await client.post("/streams/a/events", content=event(number), headers=headers) for number in range(5)]
+        answers = [await client.post("/streams/a/events", content=f"{event(number)}\n{event(number)}", headers=headers) for number in range(5)]
     service.solutions.close()
     service.late_reader.close()
     return answers
 
 
-def test_events_wait_for_a_runner_that_is_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limits", [{"max_lag": 2}, {"max_lag_rows": 5}])
+def test_events_wait_for_a_runner_that_is_behind(tmp_path: Path, limits: dict[str, int]) -> None:
     with LogWriter(tmp_path, clock) as log:
-        answers = asyncio.run(_fed_without_a_runner(tmp_path, log))
+        answers = asyncio.run(_fed_without_a_runner(tmp_path, log, **limits))
     assert [answer.status_code for answer in answers] == [202, 202, 202, 429, 429]
-    assert_problem(answers[-1], 429, "runner-behind")
+    assert f"more than {next(iter(limits))}=" in str(assert_problem(answers[-1], 429, "runner-behind")["detail"])
     assert answers[-1].headers["retry-after"] == "1"
