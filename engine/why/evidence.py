@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from engine.entries import Micros
+from engine.entries import RDFS, Micros
 from engine.facts import FactIndex, lies_in
 from engine.quads import GraphName, Quad
 from engine.rewrite.places import BACKGROUND
@@ -126,7 +126,7 @@ class World:
         windows: Mapping[str, tuple[str, Micros, Micros]],
         budget: Budget,
     ) -> None:
-        self.windows, self.budget, self.given = windows, budget, Given(quad[:3] for quad in facts)
+        self.windows, self.budget, self.given = windows, budget, Given((quad[:3] for quad in facts), owl=known.regime != RDFS)
         self.first: Micros | None = None  # end
         self._by_predicate: dict[Term, list[Edge]] = {}
         self._by_subject: dict[tuple[Term, Term], list[Edge]] = {}

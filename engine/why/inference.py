@@ -1,17 +1,21 @@
-"""The RDFS steps that lead from triples as they were given to one that follows from them: the rules of semantics.md section 10, backwards."""
+"""The steps that lead from triples as they were given to one that follows from them: the rules of semantics.md section 10, backwards.
+
+Under OWL 2 RL what the background entails was given, and streams follow three rules more: inverses, and values of classes either way.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Triple
-from epsparql.terms import Iri, Term
+from engine.schema import DOMAIN, INVERSE, ON, OWL_STATES, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VALUE, VOCABULARY, Triple
+from epsparql.terms import Iri, Literal, Term
 
 _KIND, _PROPERTY, _DOMAIN, _RANGE, _SUBCLASS, _SUBPROPERTY = (VOCABULARY[k] for k in (TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY))
+_INVERSE, _VALUE, _ON = (VOCABULARY[k] for k in (INVERSE, VALUE, ON))
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """A rule of RDFS (`reflexive` for a reflexive fact) with what it was applied to."""
+    """A rule of RDFS (`reflexive` for a reflexive fact) or of OWL 2 RL with what it was applied to."""
 
     rule: str
     premises: tuple[Triple, ...]
@@ -24,10 +28,11 @@ Steps = tuple[Inference, ...]
 class Given:
     """Triples as they were given."""
 
-    def __init__(self, triples: Iterable[Triple]) -> None:
+    def __init__(self, triples: Iterable[Triple], *, owl: bool = False) -> None:
+        self._owl = owl
         self._all: set[Triple] = set()
         self._by_predicate: dict[Term, list[Triple]] = {}
-        for triple in triples:
+        for triple in (*triples, *((s, VOCABULARY[relation], o) for s, relation, o in (OWL_STATES if owl else ()))):
             self.add(triple)
 
     def add(self, triple: Triple) -> None:
@@ -80,6 +85,21 @@ class Given:
                     yield "rdfs11" if p == _SUBCLASS else "rdfs5", ((s, p, statement[0]), statement)
         if p == _KIND and o == _PROPERTY:
             yield "reflexive", ()
+        if self._owl:
+            yield from self._ways_of_owl(triple)
+
+    def _ways_of_owl(self, triple: Triple) -> Iterable[tuple[str, tuple[Triple, ...]]]:
+        s, p, o = triple
+        if not isinstance(o, Literal):
+            for statement in self._of(_INVERSE, 2, p):
+                yield "prp-inv", ((o, statement[0], s), statement)
+        for valued in self._of(_VALUE, 2, o):
+            for statement in self._of(_ON, 0, valued[0]):
+                if statement[2] == p:
+                    yield "cls-hv1", ((s, _KIND, valued[0]), valued, statement)
+        for valued in self._of(_VALUE, 0, o) if p == _KIND else ():
+            for statement in self._of(_ON, 0, o):
+                yield "cls-hv2", ((s, statement[2], valued[2]), valued, statement)
 
     def _of(self, predicate: Term, place: int, term: Term) -> list[Triple]:
         return [triple for triple in self._by_predicate.get(predicate, ()) if triple[place] == term]
@@ -87,7 +107,9 @@ class Given:
     def _with(self, predicate: Term, place: int, term: Term, occurrence: Triple | None) -> list[Triple]:
         """Data of a property or one below it, as a triple of the property itself."""
         if occurrence is not None:
-            return [(occurrence[0], predicate, occurrence[2])] if occurrence[place] == term else []
+            s, _, o = occurrence
+            ways = [(s, predicate, o), *([(o, predicate, s)] if self._owl else [])]
+            return [triple for triple in ways if triple[place] == term]
         below, pending = {predicate}, [predicate]
         while pending:
             new = {statement[0] for statement in self._of(_SUBPROPERTY, 2, pending.pop())} - below
@@ -97,4 +119,4 @@ class Given:
 
 
 def _is_schema(triple: Triple) -> bool:
-    return triple[1] in (_DOMAIN, _RANGE, _SUBCLASS, _SUBPROPERTY)
+    return triple[1] in VOCABULARY[DOMAIN:]

@@ -4,8 +4,10 @@ import pytest
 
 from engine.entries import REPLACE, Entail, Facts
 from engine.run import Engine
+from engine.schema import INVERSE, SAME, VOCABULARY, entailed
+from engine.why.inference import Given
 from tests.engine.test_run import Log
-from tests.feeds import EXAMPLE
+from tests.feeds import EXAMPLE, parse_feed
 
 OWL = "http://www.w3.org/2002/07/owl#"
 
@@ -108,6 +110,24 @@ def test_what_streams_entail(log: Log, facts: str, pattern: str, feed: str) -> N
     log.register("after", query)
     log.engine = Engine.restore(log.engine.snapshot())
     assert sorted(row[0] for row in log.send(feed)) == ["after", "before"]
+
+
+@pytest.mark.parametrize(("facts", "pattern", "feed"), STREAMS)
+def test_why_a_stream_entails_it(log: Log, facts: str, pattern: str, feed: str) -> None:
+    log.put(Facts(0, "", ntriples(facts)))
+    known, (occurrence,) = log.engine.known, parse_feed(feed)
+    premises = [quad[:3] for quad in known.premises]
+    given = Given(premises, owl=True)
+    conclusions = entailed(occurrence.triple, known.schema)
+    assert conclusions
+    for triple in conclusions:
+        steps = given.explained(triple, occurrence.triple)
+        assert steps, triple
+        there = {*premises, occurrence.triple, (SAME, VOCABULARY[INVERSE], SAME)}
+        for step in steps:
+            assert set(step.premises) <= there, step
+            there.add(step.conclusion)
+        assert triple in there
 
 
 def test_a_regime_can_change_while_queries_run() -> None:
