@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +16,7 @@ from pyspark.sql.functions import expr
 from bench.line import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
 from engine.entries import Register
+from pipeline.driver import working
 from pipeline.log import LogWriter
 from pipeline.resident import ResidentJob
 from pipeline.solutions import SolutionReader, SolutionWriter
@@ -169,25 +169,10 @@ def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
 
 def _resident_delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
     """Of a task that stays."""
-    scratch, failures = data / "scratch", list[Exception]()
+    scratch = data / "scratch"
     scratch.mkdir(parents=True)
-    job = ResidentJob(data, buckets)
-
-    def work() -> None:
-        try:
-            job.work()
-        except Exception as fault:  # noqa: BLE001  # raised by who waits for solutions
-            failures.append(fault)
-
-    with LogWriter(data, lambda: BEGIN) as log:
-        job.begin(spark, scratch, lambda _: None)
-        working = Thread(target=work)
-        working.start()
-        try:
-            return _from_durable_to_readable(log, data, lambda: failures[0] if failures else None)
-        finally:
-            job.end()
-            working.join()
+    with LogWriter(data, lambda: BEGIN) as log, working(ResidentJob(data, buckets), spark, scratch) as failure:
+        return _from_durable_to_readable(log, data, failure)
 
 
 def _from_durable_to_readable(log: LogWriter, data: Path, failure: Callable[[], Exception | None]) -> list[float]:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -39,6 +39,28 @@ class Job(Protocol):
         """Whatever is to be told meanwhile."""
 
     def end(self) -> None: ...
+
+
+@contextlib.contextmanager
+def working(job: Job, spark: SparkSession, scratch: Path) -> Iterator[Callable[[], Exception | None]]:
+    """A job at work for as long as the block runs, for who has a session already. What is given tells why it has ended, if it has."""
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            job.work()
+        except Exception as fault:  # noqa: BLE001  # it is the block's to raise
+            failures.append(fault)
+
+    with contextlib.closing(job.lock()):
+        job.begin(spark, scratch, lambda _: None)
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield lambda: failures[0] if failures else None
+        finally:
+            job.end()
+            thread.join()
 
 
 class Runner:

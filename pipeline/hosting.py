@@ -100,8 +100,10 @@ class EngineHost:
         for block in self._reader.blocks(engine.position, max_rows, until):
             before = engine.caught_up
             engine, outcome = self._fed(engine, block, max_rows)
+            self._weight += block.rows.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
             yield engine, Advance(block.first, block.after, outcome)
-            self._weigh(engine, block, max(engine.caught_up - before, 0))
+            if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
+                self._write(engine)
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
 
@@ -121,11 +123,6 @@ class EngineHost:
         """What queries that are behind read, while a later part of the log is read for the others."""
         with closing(LogReader(self._data)) as reader:
             yield from reader.blocks(lo, MAX_ROWS, hi)
-
-    def _weigh(self, engine: Engine, block: Block, caught_up: int) -> None:
-        self._weight += block.rows.num_rows + caught_up + 100 * len(block.entries)
-        if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
-            self._write(engine)
 
     def _write(self, engine: Engine) -> None:
         self._snapshots.write(engine)

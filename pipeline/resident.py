@@ -47,12 +47,20 @@ def reside(residence: Residence) -> None:
 
     Raises: Superseded, also where the worker has lost the process that looks after it; whatever ends the loop.
     """
-    from pipeline.following import Following  # the driver has no use for the engine and its second of import
-
     context = TaskContext.get()
     assert context is not None
     claim = Claim(residence.claim, residence.run, context.taskAttemptId())
     tenure = Tenure(claim)
+    if claim.take():
+        _follow(residence, claim, tenure)
+    if claim.offered():
+        raise Superseded(
+            f"attempt {claim.attempt} ended because " + ("its worker was orphaned" if tenure.orphaned else "a later one has taken its place")
+        )
+
+
+def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
+    from pipeline.following import Following  # the driver has no use for the engine and its second of import
 
     def check() -> None:
         if not claim.held() and claim.offered():
@@ -70,13 +78,8 @@ def reside(residence: Residence) -> None:
             buckets=residence.buckets,
             snapshot_weight=residence.snapshot_weight,
         )
-        if claim.take():
-            patiently(following.open, tenure)
-            following.run()
-    if claim.offered():
-        raise Superseded(
-            f"attempt {claim.attempt} ended because " + ("its worker was orphaned" if tenure.orphaned else "a later one has taken its place")
-        )
+        patiently(following.open, tenure)
+        following.run()
 
 
 class Telling:

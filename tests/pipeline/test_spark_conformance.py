@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.driver import working
 from pipeline.log import LogWriter
+from pipeline.resident import ResidentJob
 from pipeline.spark import run_to_end, session
 from server import cli
 from server.compiled import shape
@@ -16,7 +18,7 @@ from server.solutions import NDJSON, written
 from server.sources import NamedFile, read_query
 from tests.engine.test_conformance import CASES, read, row
 from tests.pipeline.plain_json import stored
-from tests.pipeline.spark_cases import compile_kernel, found_in, frozen_clock
+from tests.pipeline.spark_cases import compile_kernel, found_in, frozen_clock, head_of, reached
 
 pytestmark = pytest.mark.slow
 AT_ONCE = 20
@@ -40,11 +42,25 @@ def test_every_case(spark: SparkSession, tmp_path: Path) -> None:
     assert wrong == []
 
 
+def test_every_case_with_a_task_that_stays(spark: SparkSession, tmp_path: Path) -> None:
+    wrong = []
+    for case in CASES:
+        data, scratch = tmp_path / case.name, tmp_path / "scratch" / case.name
+        _write(case, data)
+        scratch.mkdir(parents=True)
+        with working(ResidentJob(data), spark, scratch) as failure:
+            reached(data, head_of(data), 60, lambda: str(failure()))
+        if _found(case, data) != Counter(read(case).expected):
+            wrong.append(case.name)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("mode", [[], ["--low-latency"]], ids=["micro-batches", "low latency"])
 @pytest.mark.parametrize("case", CASES[7::80], ids=lambda path: path.name)
-def test_replay_on_spark(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_on_spark(case: Path, mode: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
     status = cli.main(
-        ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]"]
+        ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]", *mode]
     )
     printed = capsys.readouterr()
     assert status == 0, printed.err
