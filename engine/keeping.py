@@ -21,6 +21,7 @@ from engine.network import Network
 from engine.planned import Planned
 from engine.planning.shapes import Rates
 from engine.schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
+from engine.sharing import Moment, Share
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
@@ -56,7 +57,8 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
     assert not net.at[c.PARKED]
     sweep_stores(network.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
     queries = list(network.planned.values() if chosen is None else chosen)
-    places = Places.of(network, queries)
+    shares = network.shares_of(queries)
+    places = Places.of(network, [*queries, *(share.stands for share in shares)])
     meta = {
         "row": list(ROW),
         "waits": list(WAITS),
@@ -66,6 +68,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
         "queries": [_query(network, planned) for planned in queries],
         "collectors": [_collector(network, places, node) for node in network.collecting if places.query[node] != c.NONE],
         "outgoing": _stated(network.outgoing),
+        "shares": [_share(share, queries) for share in shares],
     }
     stores, numbers, goals = _goals(network)
     if chosen is not None:
@@ -116,8 +119,11 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
         for name, column in QUERY.items():
             net.queries[planned.number, column] = query["stands"][name]
         network.quotas.limit(planned.registered, network.quotas.of(planned.registered)[0], query["held"])
+        if (moment := _moment(query.get("moment"))) is not None:
+            network.moments[planned.registered] = moment
     network.observe(arrays["observed"])
-    places = Places.of(network, queries)
+    shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
+    places = Places.of(network, [*queries, *(share.stands for share in shares)])
     network.await_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
     _enter(network, places, meta, arrays)
     for query, node, completed, timer, state, tables in meta["collectors"]:
@@ -130,6 +136,9 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
             network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
         if completed:
             network.completed.add(at)
+    network.list_restored()
+    for planned in queries:
+        network.quotas.deal(planned)
 
 
 def _stated(schema: Schema[Term] | None) -> list[list[str]] | None:
@@ -195,7 +204,31 @@ def _query(network: Network, planned: Planned) -> dict[str, Any]:
         "turned": planned.turned,
         "stands": stands,
         "held": held,
+        "moment": _instant(network.moments.get(planned.registered)),
     }
+
+
+def _share(share: Share, queries: Sequence[Planned]) -> dict[str, Any]:
+    """A share by those of the queries that read it: their places in the list, and the roots of their subplans."""
+    places = {planned.registered: k for k, planned in enumerate(queries)}
+    readers = [[places[reading.registered], reading.subplan.root] for reading in share.readings if reading.registered in places]
+    return {"form": share.stands.form, "moment": _instant(share.moment), "readers": readers}
+
+
+def _shared(network: Network, share: Mapping[str, Any], queries: Sequence[Planned]) -> Share:
+    """Has queries share again. Raises SnapshotMismatch."""
+    readers = [(queries[k], queries[k].subplans[root]) for k, root in share["readers"]]
+    if len({subplan.digest for _, subplan in readers}) > 1:
+        raise SnapshotMismatch("this version shares other parts of queries")
+    return network.share_again(readers, _moment(share["moment"]), share["form"])
+
+
+def _instant(moment: Moment | None) -> list[int] | None:
+    return None if moment is None else [moment.seen, moment.waiting, moment.latest]
+
+
+def _moment(kept: Sequence[int] | None) -> Moment | None:
+    return None if kept is None else Moment(*kept)
 
 
 def _named(sides: Ints) -> Ints:

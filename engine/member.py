@@ -29,6 +29,11 @@ class Member:
     def rules(self) -> list[a.Construct]:
         return [p.query for p in self.network.rules.values() if isinstance(p.query, a.Construct)]
 
+    def share(self, registered: int) -> None:
+        """Lets a query that has just come share what it has in common with others."""
+        waiting = self.pending
+        self.network.share(registered, self.network.moment(int(waiting.since.max(initial=-1)), int(waiting.end.max(initial=NO_TIME))))
+
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """As `feed`, over one entry that brings occurrences and leaves `time` before the end: most entries of a live stream come alone."""
         waiting = in_order_of_end(self._arrived(new))

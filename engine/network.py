@@ -1,6 +1,6 @@
 """One kernel with its queries: they share a clock, because they reach the same streams."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +11,16 @@ from engine import host
 from engine.collect import GroupCollector, Moments, Rows
 from engine.facts import FactIndex
 from engine.kernel import columns as c
-from engine.kernel.filters import spread_questions
-from engine.kernel.goals import clear_stores, spread, spread_seen, spread_timeless
+from engine.kernel.goals import clear_stores
 from engine.kernel.instants import run
 from engine.kernel.policies import RIGHT_TAG
 from engine.kernel.state import KEPT, Net, to_width, with_width
-from engine.kernel.stores import enter_rows, keep_again_in_order
 from engine.planned import Planned
 from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
-from engine.residents import Collecting, Residents
+from engine.residents import Collecting
 from engine.review import Difference, brought, difference, review
+from engine.sharing import Sharing
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, ranges_around, with_predicate
 from epsparql import algebra as a
@@ -30,13 +29,6 @@ Ints = NDArray[np.int64]
 
 
 FEED = Net._fields.index("feed")
-SPREADERS: dict[str, Callable[[int, Ints], None]] = {
-    "heads": spread,
-    "timeless": spread_timeless,
-    "seen_heads": spread_seen,
-    "question_heads": spread_questions,
-}
-"""How each table of chains is moved to a larger one."""
 MOST_FOUND = 1 << 16
 """Rows of `out` that the host takes before it grants more room."""
 
@@ -60,18 +52,17 @@ class Completion:
 
 
 @dataclass(slots=True, eq=False)
-class Network(Residents):
+class Network(Sharing):
     """The kernel's arrays and the host's side of its returns."""
 
     failures: list[Failure] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
     coming: FactIndex | None = None  # the background from the next instant on
     completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
-    quotas: Quotas = field(init=False)
     _lent: Ints = field(init=False)  # the feed that the kernel sees, kept alive while it is there
 
     def __post_init__(self) -> None:
-        Residents.__post_init__(self)  # `super()` means the class before its slots were made
+        Sharing.__post_init__(self)  # `super()` means the class before its slots were made
         self.quotas = Quotas(self)
 
     def learn(self, known: FactIndex) -> None:
@@ -87,6 +78,7 @@ class Network(Residents):
     def _learn(self, known: FactIndex) -> None:
         """Between two instants: what the queries keep is held to the background, and what it brings they take in at their next instant."""
         self.coming = None
+        self.part_from_what_changes(known)
         for planned in [p for p in self.planned.values() if p.turned and not self._planned_anew(p, known).turned]:
             self._straighten(planned)
         self._know(known)
@@ -99,6 +91,7 @@ class Network(Residents):
         self._note_scans()
         for planned, fragment in zip(self.planned.values(), fragments, strict=True):
             self.look_up(planned, fragment)
+            self.list_again(planned, fragment)
             before = self._planned_anew(planned, self.knows[planned.registered])
             self.knows[planned.registered] = known
             change = difference(before, fragment)
@@ -125,14 +118,6 @@ class Network(Residents):
         """Solutions of the past arrive at their nodes, instant by instant."""
         order = np.argsort(rows[:, c.END], kind="stable")
         self._take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
-
-    def replace_goals(self, store: int, rows: Ints) -> None:
-        """Gives a join's store other goals: timed ones in order of end, and timeless ones."""
-        clear_stores(self.address, store, store + 1)
-        self.make_room(len(rows))
-        columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)
-        enter_rows(self.address, columns, rows, numbers)
-        keep_again_in_order(self.address, np.full(len(rows), store, np.int64), numbers)
 
     def _straighten(self, planned: Planned) -> None:
         """Plans a chain of SEQs as it is written, which had been planned from its end; the goals of its operands go over, from which its joins follow."""
@@ -194,6 +179,7 @@ class Network(Residents):
 
     def _take_out(self, planned: Planned) -> None:
         self._without_readers(planned)
+        self.forget(planned)
         self._leave(planned)
         self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
         clear_stores(self.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)
@@ -228,6 +214,8 @@ class Network(Residents):
 
     def feed(self, columns: Ints) -> Ints:
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
+        if self._due < self.net.at[c.NOW]:
+            self.meet()
         if self.coming is None and self._coming is None:
             return self._feed(columns)
         now = int(self.net.at[c.NOW])
@@ -296,26 +284,11 @@ class Network(Residents):
         else:
             self._answer()
 
-    def _spread_heads(self) -> None:
-        """Hash tables of at least as many heads as what hangs on them."""
-        at = self.net.at.tolist()
-        held = {
-            "heads": at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS],
-            "timeless": at[c.TIMELESS_GOALS],
-            "seen_heads": max(at[c.SEEN_N], at[c.SEEN_MOST]),
-            "question_heads": at[c.ASKED],
-        }
-        for name, spreader in SPREADERS.items():
-            if held[name] > len(getattr(self.net, name)):
-                heads = np.full(1 << held[name].bit_length(), c.NONE, np.int64)
-                spreader(self.address, heads)
-                self._hold(self.net._replace(**{name: heads}))
-
     def _exceeded(self) -> None:
         """Has the query that is beyond a bound of its own looked into."""
         number = int(self.net.at[c.ENDLESS])
         self.net.at[c.ENDLESS] = c.NONE
-        self.quotas.look_into(self.numbered[number])
+        self.quotas.look_into(self.readers_of(number))
 
     def fail(self, planned: Planned, reason: str) -> None:
         """Stops a query; no other is touched. `free_dropped` is yet to come."""
@@ -509,8 +482,3 @@ class Network(Residents):
             pending = self.net.queries[planned.number, c.Q_OPEN] == 0 or len(rows) > 0
             for stream in dict.fromkeys(planned.query.streams):
                 self.net.streams[self.streams[stream], c.S_PENDING] += pending
-
-    def make_room(self, n: int) -> None:
-        """Room for `n` more rows, and as many entries of each pool."""
-        self._make_room(n)
-        self._spread_heads()

@@ -1,5 +1,6 @@
 """Queries at their places in a network."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from engine.form import form_of
 from engine.kernel import columns as c
 from engine.planning.queries import RANK
 from engine.planning.shapes import Rates
+from engine.planning.subplans import Subplan, subplans
 from engine.program import Fragment, Inquiry, Place, end_of
 from engine.scans import Want
 from epsparql import algebra as a
@@ -41,6 +43,7 @@ class Planned:
     rates: Rates  # when it was registered, which it is always planned with
     turned: bool
     leaves: tuple[tuple[int, int], ...]  # of its chain of SEQs, in order
+    subplans: Mapping[int, Subplan]  # that other queries may have too, by root
 
     @property
     def shown(self) -> int:
@@ -73,7 +76,7 @@ def planned_from(
     form = form_of(fragment)
     return Planned(
         registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
-        rates, fragment.turned, leaves,
+        rates, fragment.turned, leaves, subplans(fragment),
     )  # fmt: skip
 
 

@@ -35,15 +35,16 @@ class Operator:
 def progress(network: Network, planned: Planned) -> tuple[Operator, ...]:
     """The query's operators that keep something, outermost first."""
     names = {column: str(variable) for variable, column in planned.columns.items() if not variable.hidden}
-    found = (_operator(network, node, names) for node in range(planned.at.node, planned.after.node))
+    found = (_operator(network, planned, node, names) for node in range(planned.at.node, planned.after.node))
     return tuple(each for each in found if each.sides or each.state_bytes)
 
 
-def _operator(network: Network, node: int, names: dict[int, str]) -> Operator:
-    net = network.net
-    kind, relation, at, n = net.nodes[node, [c.KIND, c.RELATION, c.KEY_AT, c.KEY_N]].tolist()
+def _operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> Operator:
+    net, held = network.net, network.kept_at(planned, node)
+    kind, relation = net.nodes[held, [c.KIND, c.RELATION]].tolist()
+    at, n = net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
     on = sorted(names[column] for column in net.slots[at : at + n].tolist() if column in names)
-    sides = (_side(net, node, side, name) for side, name in SIDES.items())
+    sides = (_side(net, held, side, name) for side, name in SIDES.items())
     size = network.collecting[node].collector.size() if node in network.collecting else 0
     return Operator(RELATIONS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), tuple(s for s in sides if s.goals), size)
 

@@ -23,6 +23,7 @@ from engine.rows import without
 
 if TYPE_CHECKING:
     from engine.network import Network
+    from engine.residents import Residents
 
 Ints = NDArray[np.int64]
 Target = tuple[int, int]
@@ -109,7 +110,7 @@ class Goals:
     timeless: Ints
 
 
-def goals_of(network: "Network", first: int, after: int) -> dict[int, Goals]:
+def goals_of(network: "Residents", first: int, after: int) -> dict[int, Goals]:
     """By store, of those from `first` to `after` (exclusive) that hold any."""
     n = int(network.net.stores[first:after, c.COUNT].sum())
     width = network.net.rows.shape[1]

@@ -91,6 +91,8 @@ class Engine:
         self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
         self.heeds: Callable[[Entry], bool] = lambda _: True
         """Whether a control entry is for this engine."""
+        self.shares = True
+        """Whether queries that come share what they have in common; what they find is the same."""
 
     @property
     def facts(self) -> list[Quad]:
@@ -288,13 +290,15 @@ class Engine:
         """Puts a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
         members = list(self.members)
         try:
-            network = self._member_for(query, self._part_of(entry)).network
-            self._add(network, entry, query, self.known)
+            member = self._member_for(query, self._part_of(entry))
+            self._add(member.network, entry, query, self.known)
         except BaseException:
             self.members = members
             raise
+        if self.shares:
+            member.share(entry.offset)
         self.registered[entry.offset] = entry
-        return network
+        return member.network
 
     def put(self, network: Network, entry: Register, rates: Rates, turned: bool, known: FactIndex | None = None) -> None:
         """Puts a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""

@@ -1,6 +1,6 @@
 """The rows of a network's scans: those that want triples of one predicate and object stand side by side, whosever they are."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,14 +65,15 @@ class Scans:
             net.alpha_at[at + c.ALPHA_FIRST], net.alpha_at[at + c.ALPHA_N] = first, n
         return net
 
-    def remove(self, net: Net, query: int, wants: Iterable[Want]) -> dict[Want, int]:
-        """Takes a query's scans out; what is not wanted any more, with the numbers that these had."""
+    def remove(self, net: Net, query: int, wants: Iterable[Want], nodes: Sequence[int] | None = None) -> dict[Want, int]:
+        """Takes a query's scans out, all or those for some of its nodes; what is not wanted any more, with the numbers that these had."""
         gone: dict[Want, int] = {}
         for want in set(wants):
             number = self.wants[want]
             first, before = net.wants[number].tolist()
             rows = net.alpha[first : first + before]
-            kept = rows[rows[:, c.A_QUERY] != query]
+            stays = rows[:, c.A_QUERY] != query
+            kept = rows[stays if nodes is None else stays | ~np.isin(rows[:, c.A_NODE], nodes)]
             n = len(kept)
             net.alpha[first : first + n] = kept
             self.ranges.give(first + room_for(n), room_for(before) - room_for(n))

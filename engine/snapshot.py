@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from engine.errors import SnapshotMismatch
 
-FORMAT = 2
+FORMAT, OLDEST = 3, 2
 """Raised with every change after which an older snapshot would mean something else; a new name needs no new number."""
 MAGIC = b"EPSNAP"
 _LENGTH = struct.Struct("<HQ")  # format, and bytes of the header
@@ -127,8 +127,8 @@ def _header(data: bytes) -> tuple[Any, int]:
     if data[: len(MAGIC)] != MAGIC or len(data) < begin:
         raise SnapshotMismatch("not a snapshot of an engine")
     number, length = _LENGTH.unpack(data[len(MAGIC) : begin])
-    if number != FORMAT:
-        raise SnapshotMismatch(f"a snapshot of format {number}; this version reads {FORMAT}")
+    if not OLDEST <= number <= FORMAT:
+        raise SnapshotMismatch(f"a snapshot of format {number}; this version reads {OLDEST} to {FORMAT}")
     if len(data) < begin + length:
         raise SnapshotMismatch("the snapshot is cut short")
     return json.loads(data[begin : begin + length]), begin + length

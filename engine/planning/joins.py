@@ -98,7 +98,7 @@ def passing(planner: "Planner", inner: a.Pattern, target: "Target", span: int) -
 
 def filter_of(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> int:
     """The conditions that a join of this span does not enforce by itself."""
-    implied = [e for e in wanted if (limit := duration_limit(e)) is not None and span <= limit and limit >= 0]
+    implied = [e for e in wanted if not is_equality(e) and (limit := duration_limit(e)) is not None and span <= limit and limit >= 0]
     rest = [e for e in wanted if e not in implied]
     if implied and not rest:
         return c.TIMED_ONLY
@@ -106,15 +106,21 @@ def filter_of(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> 
 
 
 def duration_limit(condition: a.Expression) -> int | None:
-    """The longest duration (µs) that `getDURATION() < d` and its kin admit; None for other conditions."""
+    """The longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
     match condition:
-        case a.Compare(a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL as op, a.Time(a.TimeFunction.DURATION), constant):
+        case a.Compare(
+            a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL | a.Comparison.EQUAL as op, a.Time(a.TimeFunction.DURATION), a.Constant() as constant
+        ):
             micros, strict = bytecode.duration_constant(constant), op is a.Comparison.LESS
-        case a.Compare(a.Comparison.GREATER | a.Comparison.GREATER_OR_EQUAL as op, constant, a.Time(a.TimeFunction.DURATION)):
+        case a.Compare(a.Comparison.GREATER | a.Comparison.GREATER_OR_EQUAL | a.Comparison.EQUAL as op, constant, a.Time(a.TimeFunction.DURATION)):
             micros, strict = bytecode.duration_constant(constant), op is a.Comparison.GREATER
         case _:
             return None
     return None if micros is None else min(micros - strict, c.FOREVER)
+
+
+def is_equality(condition: a.Expression) -> bool:
+    return isinstance(condition, a.Compare) and condition.op is a.Comparison.EQUAL
 
 
 def span_of(conditions: Sequence[a.Expression]) -> int:

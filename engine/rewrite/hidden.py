@@ -15,6 +15,11 @@ def hidden_apart(query: a.Query) -> a.Query:
     return cast(a.Query, _Apart().renamed(query, {}))
 
 
+def renamed(expression: a.Expression, names: Names) -> a.Expression:
+    """An expression over other variables."""
+    return cast(a.Expression, _Apart().renamed(expression, names))
+
+
 class _Apart:
     def __init__(self) -> None:
         self._count = 0

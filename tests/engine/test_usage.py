@@ -18,6 +18,7 @@ from tests.running import block, blocks
 
 PAIRS = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }"
 CLOSE = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} FILTER(getDURATION() <= 'PT5S'^^xsd:duration) }"
+FIVE = "'PT5S'^^xsd:duration"
 TOTALS = "SELECT ?x (COUNT(*) AS ?n) WHERE { ?s :A ?x } GROUP BY ?x"
 
 
@@ -154,3 +155,12 @@ def test_a_query_stopped_for_its_quota_leaves_nothing(log: Log) -> None:
     log.send("A(4)@4")
     assert log.engine.goals == 0
     assert log.engine.feed(block([(Events(log.engine.position, "default", 0, None), ())])).solutions.num_rows == 0
+
+
+@pytest.mark.parametrize("bound", ["getDURATION() <= {}", "getDURATION() = {}", "{} = getDURATION()", "{} >= getDURATION() && ?x = ?x"])
+def test_conditions_on_the_duration_bound_the_state(bound: str) -> None:
+    log = Log(Engine())
+    query = log.register("close", f"SELECT * WHERE {{ {{?s :A ?x}} SEQ {{?s :B ?y}} FILTER({bound.format(FIVE)}) }}")
+    found = [log.send(f"A({k})@{3 * k} B({k})@{3 * k + 2}") for k in range(1, 30)]
+    assert log.engine.usage(query).goals <= 2
+    assert {end - start for rows in found for _, _, start, end in rows} == ({5} if bound.count(" = ") == 1 and "&&" not in bound else {2, 5})
