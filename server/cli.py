@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -351,9 +352,9 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
 
             return calls.measure(workload, n, k)
         case "queries":
-            from bench import queries
+            from bench import queries, shared
 
-            return queries.measure(arguments.queries, n)
+            return chain(queries.measure(arguments.queries, n), shared.measure(min(arguments.queries, 100), n // 10))
         case "goals":
             from bench import goals
 

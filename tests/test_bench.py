@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, threads
+from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shared, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -64,6 +64,7 @@ def matches_of(workload: str, n: int, k: int) -> int:
 LINES = [
     pytest.param(lambda: calls.measure("W1", 2_000, 200), {"p50_us", "p99_us", "solutions_p99_us"}, id="calls"),
     pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
+    pytest.param(lambda: shared.measure(5, 4_000), {"ratio", "goals", "unshared_goals"}, id="shared"),
     pytest.param(lambda: growth.measure("W2", 8_000, 800), {"slope", "kernel_slope", "late_over_early"}, id="growth"),
     pytest.param(lambda: threads.measure("W3", 4_000, 400), {"ratio", "cores"}, id="threads"),
     pytest.param(
