@@ -194,7 +194,7 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
 def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
     """A network with some of the queries of another one, as they stand."""
     meta, arrays = kept(member.network, queries)
-    network = Network(side.terms, known=member.network.known)
+    network = Network(side.terms, known=member.network.known, without=member.network.without)
 
     def add(registered: int, rates: Rates, turned: bool) -> None:
         side.put(network, side.registered[registered], rates, turned, member.network.knows[registered])

@@ -61,6 +61,7 @@ class Residents:
     known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
     owns: Callable[[Quad], bool] | None = None  # which triples of it are not another bucket's; None: all
     knows: dict[int, FactIndex] = field(default_factory=dict)  # the one that each query rests on, by `registered`
+    without: frozenset[str] = frozenset()  # of the planner's CHOICES
     net: Net = field(init=False)
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
     _table: Ints = field(init=False)  # (address, length, width) of each array of `net`
@@ -124,7 +125,7 @@ class Residents:
 
         owns = self.owns
         own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
-        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, query, policy, rates, turns, once, own)
+        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, query, policy, rates, turns, self.without, once, own)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""

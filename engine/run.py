@@ -93,6 +93,8 @@ class Engine:
         """Whether a control entry is for this engine."""
         self.shares = True
         """Whether queries that come share what they have in common; what they find is the same."""
+        self.without: frozenset[str] = frozenset()
+        """SIMPLIFICATIONS and CHOICES that queries which come are planned without; what they find is the same."""
 
     @property
     def facts(self) -> list[Quad]:
@@ -305,7 +307,10 @@ class Engine:
         self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, turned)
 
     def _add(self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, turns: bool = True) -> None:
-        written, after = rewritten(query, entry.default_graph), entry.offset if entry.reads_from is None else entry.reads_from - 1
+        written, after = (
+            rewritten(query, entry.default_graph, entry.policy, self.without),
+            entry.offset if entry.reads_from is None else entry.reads_from - 1,
+        )
         network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, turns=turns, reads_after=after)
         network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
@@ -341,7 +346,7 @@ class Engine:
         for member in self.members:
             if member.part is part and reached(member.network.reads, rules) == gate:
                 return member
-        member = Member(Network(self.terms, owns=self._owns(part)), part=part)
+        member = Member(Network(self.terms, owns=self._owns(part), without=self.without), part=part)
         member.time = self._time_at(gate, rules)
         self.members.append(member)
         return member

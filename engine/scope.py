@@ -10,6 +10,8 @@ from epsparql.terms import TermOrVariable, Variable
 Variables = frozenset[Variable]
 Matches = Callable[[a.TriplePattern, a.Place], bool]
 """Whether a background triple matches a triple pattern at its place."""
+IDENTIFYING = frozenset({"RAND", "UUID", "STRUUID", "BNODE"})
+"""Functions of the solution as a whole, and of their place in the query."""
 ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 

@@ -12,7 +12,7 @@ from engine.entries import Entail, Events, Facts, Micros
 from engine.facts import FactIndex
 from engine.literals import parse_term
 from engine.quads import GraphName, triples_of
-from engine.rewrite import rewritten
+from engine.rewrite import SIMPLIFICATIONS, rewritten
 from engine.run import numbers_of
 from engine.why import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
 from engine.why.solution import looks_back, windows_of
@@ -85,7 +85,7 @@ class Justifier:
         triples = tuple(triples_of("\n".join(text or "" for text in solution.values))) if isinstance(query, a.Construct | a.Describe) else ()
         target = Target(solution.values, triples, solution.start, solution.end)
         world = World(seen, log.known.premises, log.known, windows_of(query, solution.end), self.budget)
-        proof = justified(rewritten(query, registration.default_graph), target, world)
+        proof = justified(rewritten(query, registration.default_graph, without=SIMPLIFICATIONS), target, world)
         if proof is None:
             raise NotFoundAgain(
                 f"the solution {solution.id} of {registration.name!r} cannot be derived again: it rests on what a rule gave that has been dropped or "

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
+_OPTIONAL_STEPS = ("constants", "equalities", "filters", "windows", "order")  # likewise: engine.rewrite.SIMPLIFICATIONS, engine.planning.CHOICES
 _ENTAILMENTS = ("rdfs", "owl-rl")  # likewise
 _COUNTS = {
     "engine": 1_000_000,
@@ -217,6 +218,7 @@ def _add_explain(commands: Commands) -> None:
     parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="json as in openapi.yaml, PlanDocument")
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
     parser.add_argument("--rates", type=_rates, default={}, metavar="IRI=N,...", help="how many triples there are of each predicate")
+    parser.add_argument("--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="a step of planning to leave out; may be repeated")
 
 
 def _rates(text: str) -> dict[str, int]:
@@ -234,7 +236,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
     try:
         query = read_query(arguments.query)
-        print(explained(query.text, arguments.format, policy=arguments.policy, rates=arguments.rates))
+        print(explained(query.text, arguments.format, policy=arguments.policy, rates=arguments.rates, without=arguments.without))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:

@@ -1,7 +1,7 @@
 """Query texts as the server needs them: checked at registration, and what their solutions look like."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import assert_never
@@ -51,13 +51,15 @@ def check(
 
 
 def explained(
-    text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({})
-) -> str:
-    """The plan as `text`, `json` or `mermaid`; `rates`: how many triples there are of each predicate, by its IRI. Raises: QueryError."""
+    text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({}),
+    without: Collection[str] = (),
+) -> str:  # fmt: skip
+    """The plan as `text`, `json` or `mermaid`; `rates`: how many triples there are of each predicate, by its IRI; `without`: what is not done
+    that could be left out. Raises: QueryError."""
     from engine import explain  # as above
 
     check(text)
-    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates))
+    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without)
     match form:
         case "json":
             return json.dumps(explain.document(found), ensure_ascii=False, indent=2)

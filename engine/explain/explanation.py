@@ -1,5 +1,6 @@
 """A query's algebra and plan, its partition key, and what of its state nothing bounds."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from engine.entries import UNRESTRICTED
@@ -31,11 +32,14 @@ class Explanation:
     shape: str = ""  # in which order joins are made and why, where rates were given
 
 
-def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES) -> Explanation:
-    """The plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal."""
+def explain(
+    query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = ()
+) -> Explanation:
+    """The plan of a query as it would be registered over an empty background where triples occur at these rates, `without` some of SIMPLIFICATIONS
+    and CHOICES. Raises Refusal."""
     terms = TermTable()
-    network = Network(terms)
-    taken = rewritten(query, default_graph)
+    network = Network(terms, without=frozenset(without))
+    taken = rewritten(query, default_graph, policy, without)
     fragment = plan(taken, network.names(FactIndex(terms), policy=policy, rates=rates))
     algebra, apart = Outliner.of(query).query(query), partition(query, policy)
     streams = {number: name for name, number in network.streams.items()}
@@ -43,7 +47,13 @@ def explain(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICT
     steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.text).steps()
     unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
     return Explanation(
-        render(query), algebra, steps, None if apart.key is None else shown(apart.key), apart.reason, tuple(unbounded), shape_of(fragment, rates)
+        render(query),
+        algebra,
+        steps,
+        None if apart.key is None else shown(apart.key),
+        apart.reason,
+        tuple(unbounded),
+        shape_of(fragment, NO_RATES if "order" in without else rates),
     )
 
 

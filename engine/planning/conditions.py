@@ -11,15 +11,12 @@ from engine.literals import FALSE, TRUE
 from engine.planning import joins
 from engine.program import Inquiry
 from engine.rewrite.hidden import variables_below
-from engine.scope import Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
+from engine.scope import IDENTIFYING, Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
 if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
-
-IDENTIFYING = frozenset({"RAND", "UUID", "STRUUID", "BNODE"})
-"""Functions of the solution as a whole."""
 
 
 def identifies(expression: a.Expression) -> bool:

@@ -32,6 +32,10 @@ Conditions = list[a.Expression]
 Ints = NDArray[np.int64]
 
 
+CHOICES = ("filters", "windows", "order")
+"""What a plan could do without: conditions and windows go down as far as they decide, joins are made in the order that the rates ask for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """How a network numbers what a plan names."""
@@ -44,8 +48,14 @@ class Names:
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
     turns: bool = True  # a chain of SEQs may be planned from its end
+    without: frozenset[str] = frozenset()  # of CHOICES, those not to make
     once: Callable[[a.Select, Mapping[str, Ints], int], Ints] | None = None  # solves a query over contents of windows at one instant
     owned: Callable[[Ints], Ints] | None = None  # those of the facts that are not for another bucket to take in; None: all
+
+    @property
+    def order(self) -> Rates:
+        """The rates by which joins are ordered."""
+        return {} if "order" in self.without else self.rates
 
     def own(self, facts: Ints) -> Ints:
         """The facts that are to be taken in. A plan is the same in every bucket."""
@@ -161,6 +171,10 @@ class Planner:
     # ------------------------------------------------------------ patterns
     def pattern(self, pattern: a.Pattern, target: Target, span: int = c.FOREVER, wanted: Sequence[a.Expression] = ()) -> None:
         """Plans `pattern` so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
+        if "filters" in self.names.without:
+            target, wanted = self.after(target, c.FOREVER, wanted), ()
+        if "windows" in self.names.without:
+            target, span = self.after(target, span, ()), c.FOREVER
         match pattern:
             case a.SeqJoin() | a.RelationJoin() | a.SeqWithout() if self.names.policy != UNRESTRICTED:
                 policies.chosen(self, pattern, target, span, wanted)

@@ -83,7 +83,7 @@ def turned(planner: "Planner", pattern: a.SeqJoin) -> a.SeqJoin:
     """
     operands = chain(pattern)
     planner.fragment.operands = operands if _is_whole(planner, pattern) and all(map(_is_plain, operands)) and len(operands) > 2 else ()
-    if not planner.fragment.operands or not planner.names.turns or not planner.names.rates:
+    if not planner.fragment.operands or not planner.names.turns or not planner.names.order:
         return pattern
     if any(planner.scope(operand).timeless for operand in operands):
         return pattern

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.bytecode import compile_filter
 from engine.kernel import columns as c
 from engine.program import Fragment
-from engine.rewrite.hidden import renamed
+from engine.rewrite.hidden import with_names
 from engine.scope import asks
 from epsparql import algebra as a
 from epsparql.stack import deep_stack
@@ -111,7 +111,7 @@ def condition_of(fragment: Fragment, filter_: int, columns: Sequence[int]) -> a.
     numbers = {v: fragment.columns[v] for v in inquiry.variables}
     if inquiry.condition is None or asks(inquiry.condition) or not set(numbers.values()) <= set(columns):
         return None
-    return renamed(inquiry.condition, {v: variable(columns.index(number)) for v, number in numbers.items()})
+    return with_names(inquiry.condition, {v: variable(columns.index(number)) for v, number in numbers.items()})
 
 
 def variable(k: int) -> Variable:

@@ -25,7 +25,7 @@ FEW = 1000
 
 
 def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
-    ordered = shapes.in_order(pattern.triples, planner.names.rates)
+    ordered = shapes.in_order(pattern.triples, planner.names.order)
     if not ordered:
         empty(planner, pattern.place, planner.after(target, c.FOREVER, wanted))
         return

@@ -1,15 +1,34 @@
 """Algebra to algebra, before planning: one file a step, each a pure function."""
 
+from collections.abc import Callable, Collection, Mapping
+
+from engine.entries import UNRESTRICTED
 from engine.rewrite.aside import set_aside
+from engine.rewrite.constants import folded
+from engine.rewrite.equalities import keyed
 from engine.rewrite.hidden import hidden_apart
 from engine.rewrite.places import placed
+from engine.scope import IDENTIFYING, nodes_of
 from epsparql import algebra as a
 from epsparql.stack import deep_stack
 
-__all__ = ["rewritten"]
+__all__ = ["SIMPLIFICATIONS", "rewritten"]
+
+SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": folded, "equalities": keyed}
+"""Steps that a query could do without: it finds the same, at another price."""
+_UNRESTRICTED_ONLY = frozenset({"equalities"})  # a policy chooses by key
 
 
-def rewritten(query: a.Query, default_graph: str = "all") -> a.Query:
-    """The query as the planner takes it: variables of sub-SELECTs apart, GRAPH, FROM and WINDOW as places of triple patterns."""
+def rewritten(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, without: Collection[str] = ()) -> a.Query:
+    """The query as the planner takes it: simplified but for the steps in `without`, variables of sub-SELECTs apart, GRAPH, FROM and WINDOW as places of triple patterns."""
     with deep_stack():
-        return placed(set_aside(hidden_apart(query)), default_graph)
+        query = hidden_apart(query)
+        for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
+            if name not in without and (policy == UNRESTRICTED or name not in _UNRESTRICTED_ONLY):
+                query = step(query)
+        return placed(set_aside(query), default_graph)
+
+
+def _identifies(query: a.Query) -> bool:
+    """Whether the place of an expression in the query decides what it says."""
+    return any(isinstance(node, a.Call) and node.function in IDENTIFYING for node in nodes_of(query))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, Variable
@@ -15,9 +15,12 @@ def hidden_apart(query: a.Query) -> a.Query:
     return cast(a.Query, _Apart().renamed(query, {}))
 
 
-def renamed(expression: a.Expression, names: Names) -> a.Expression:
-    """An expression over other variables."""
-    return cast(a.Expression, _Apart().renamed(expression, names))
+Node = TypeVar("Node", bound=a.Expression | a.Pattern)
+
+
+def with_names(node: Node, names: Names) -> Node:
+    """An expression or a pattern over other variables; sub-SELECTs have been renamed before, or there are none."""
+    return cast(Node, _Apart().renamed(node, names))
 
 
 class _Apart:
