@@ -1,7 +1,10 @@
-"""Events that each look up one of many triples of the background: what loading them, registering, an event and a change cost."""
+"""Events that each look something up in a large background: what loading it, registering, an event and a change cost, for each way to ask."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 
 import numpy as np
 import pyarrow as pa
@@ -14,34 +17,71 @@ FACTS_AN_EVENT = 10
 _ENTRY_ROWS = 10_000
 _BEGIN: Micros = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 _EXAMPLE = "http://example.org/"
-_QUERY = f"PREFIX : <{_EXAMPLE}> SELECT ?s ?v ?room WHERE {{ ?s :in ?room . ?s :reading ?v }}"
 _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
+_BRANCHES = 4
+"""Of the tree that paths go up: a million things are ten levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A pattern beside an event's, how many solutions it must have for all things with these numbers, and how many more with one triple more."""
+
+    pattern: str
+    object: Callable[[int], str]  # of the triple of a thing
+    solutions: Callable[[Sequence[int]], int]
+    added: int
+
+
+def _above(keys: Sequence[int]) -> int:
+    """How many things these are parts of, each counted by itself."""
+    found = 0
+    for key in keys:
+        while key:
+            key, found = key // _BRANCHES, found + 1
+    return found
+
+
+WAYS = {
+    "lookup": Way("?s :in ?room .", lambda k: f"room{k % 1000}", len, 1),
+    "lookup-optional": Way("OPTIONAL { ?s :in ?room }", lambda k: f"room{k % 1000}", len, 1),
+    "lookup-not-exists": Way("FILTER NOT EXISTS { ?s :in :room7 }", lambda k: f"room{k % 10}", lambda keys: sum(key % 10 != 7 for key in keys), 0),
+    "lookup-path": Way("?s :in+ ?whole .", lambda k: f"s{k // _BRANCHES}" if k else "all", lambda keys: _above(keys) + len(keys), 1),
+}
 
 
 def measure(n: int) -> Iterator[str]:
-    """One JSON line: `n` events beside ten times as many triples; each event finds one of them."""
+    """A JSON line for each way to ask: `n` events beside ten times as many triples."""
+    for name in WAYS:  # in a process of its own, whose memory is its own
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            yield pool.submit(_line, name, n).result()
+
+
+def _line(name: str, n: int) -> str:
     one_core()
-    _run(2_000)  # compiled code is loaded
-    yield line("lookup", **_run(n))
+    _run(WAYS[name], 2_000)  # compiled code is loaded
+    return line(name, **_run(WAYS[name], n))
 
 
-def _run(n: int) -> dict[str, object]:
+def _run(way: Way, n: int) -> dict[str, object]:
     engine, facts = Engine(), FACTS_AN_EVENT * n
-    text = "".join(f"<{_EXAMPLE}s{k}> <{_EXAMPLE}in> <{_EXAMPLE}room{k % 1000}> .\n" for k in range(facts))
+    text = "".join(f"<{_EXAMPLE}s{k}> <{_EXAMPLE}in> <{_EXAMPLE}{way.object(k)}> .\n" for k in range(facts))
     before = rss_mb()
     load_s = _timed(engine, [Facts(0, "", text)])
-    register_s = _timed(engine, [Register(1, "lookup", _QUERY)])
+    query = f"PREFIX : <{_EXAMPLE}> SELECT * WHERE {{ ?s :reading ?v . {way.pattern} }}"
+    register_s = _timed(engine, [Register(1, "lookup", query)])
     del text
     keys = np.random.default_rng(42).permutation(facts)[: n + 1]
-    feed = list(blocks(keys[:n], 2))
-    solutions, begun = 0, time.perf_counter()
+    feed = [*blocks(keys[:n], 2)]
+    feed.append(_later(feed[-1].entries[-1].offset + 1, _BEGIN + n * 1000))
+    solutions, begun, worked = 0, time.perf_counter(), time.process_time()
     for block in feed:
         solutions += engine.feed(block).solutions.num_rows
-    wall_s = time.perf_counter() - begun
-    if solutions != n:
-        raise WrongCount(f"lookup of {facts} triples", solutions, n)
-    figures: dict[str, object] = {"n": n, "facts": facts, "load_s": load_s, "register_s": register_s, "events_per_s": round(n / wall_s)}
-    return figures | {"change_ms": _change(engine, int(keys[n])), "facts_mb": rss_mb() - before, "peak_rss_mb": peak_rss_mb()}
+    wall_s, cpu_s = time.perf_counter() - begun, time.process_time() - worked
+    if solutions != way.solutions(keys[:n].tolist()):
+        raise WrongCount(f"{way.pattern} of {facts} triples", solutions, way.solutions(keys[:n].tolist()))
+    figures: dict[str, object] = {"n": n, "facts": facts, "load_s": load_s, "register_s": register_s}
+    figures |= {"solutions": solutions, "events_per_s": round(n / wall_s), "events_per_cpu_s": round(n / cpu_s)}
+    return figures | {"change_ms": _change(engine, way, int(keys[n])), "facts_mb": rss_mb() - before, "peak_rss_mb": peak_rss_mb()}
 
 
 def _timed(engine: Engine, entries: Sequence[Entry]) -> float:
@@ -50,18 +90,26 @@ def _timed(engine: Engine, entries: Sequence[Entry]) -> float:
     return round(time.perf_counter() - begun, 3)
 
 
-def _change(engine: Engine, key: int) -> float:
+def _change(engine: Engine, way: Way, key: int) -> float:
     """Milliseconds until an event has looked up what a change of one triple has brought."""
     begun, offset = time.perf_counter(), engine.position
     engine.feed(Block((Facts(offset, f"{_EXAMPLE}moves", f"<{_EXAMPLE}s{key}> <{_EXAMPLE}in> <{_EXAMPLE}hall> .\n"),), _NOTHING))
-    (block,) = blocks(np.array([key]), offset + 1, _BEGIN + 10**12)
-    found = engine.feed(block).solutions.num_rows
-    if found != 2:
-        raise WrongCount("lookup of a triple that has been added beside one", found, 2)
-    return round((time.perf_counter() - begun) * 1000, 1)
+    at = _BEGIN + 10**12
+    (block,) = blocks(np.array([key]), offset + 1, at)
+    found = engine.feed(block).solutions.num_rows + engine.feed(_later(offset + 2, at + 1)).solutions.num_rows
+    took = round((time.perf_counter() - begun) * 1000, 1)
+    if found != way.solutions([key]) + way.added:
+        raise WrongCount("lookup of a triple that has been added beside one", found, way.solutions([key]) + way.added)
+    return took
 
 
-def blocks(keys: np.ndarray[tuple[int], np.dtype[np.int64]], offset: int, begin: Micros = _BEGIN) -> Iterator[Block]:
+def _later(offset: int, at: Micros) -> Block:
+    """An event that no query asks for, after which all before it is decided."""
+    (block,) = blocks(np.array([0]), offset, at, "passing")
+    return block
+
+
+def blocks(keys: np.ndarray[tuple[int], np.dtype[np.int64]], offset: int, begin: Micros = _BEGIN, verb: str = "reading") -> Iterator[Block]:
     """An event a millisecond, of the thing with each key."""
     for first in range(0, len(keys), _ENTRY_ROWS):
         part = keys[first : first + _ENTRY_ROWS].tolist()
@@ -71,7 +119,7 @@ def blocks(keys: np.ndarray[tuple[int], np.dtype[np.int64]], offset: int, begin:
         rows = pa.RecordBatch.from_arrays(
             [
                 pa.DictionaryArray.from_arrays(each, pa.array([f"<{_EXAMPLE}s{key}>" for key in part])),
-                pa.DictionaryArray.from_arrays(one, pa.array([f"<{_EXAMPLE}reading>"])),
+                pa.DictionaryArray.from_arrays(one, pa.array([f"<{_EXAMPLE}{verb}>"])),
                 pa.DictionaryArray.from_arrays(one, pa.array(['"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'])),
                 pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8())),
                 at,
