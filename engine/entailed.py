@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.rows import EMPTY, distinct
+from engine.rows import EMPTY, distinct, grown
 from engine.schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Schema
 from engine.terms import LITERAL, TermTable
 from epsparql.terms import Term
@@ -68,6 +68,11 @@ class Entailed:
             return (self.schema, *self.given.values())
         return tuple(self.given[each] for each in self._below(predicate))
 
+    def follows_one_by_one(self, predicate: int, object_: int | None) -> bool:
+        """Whether a predicate's rows are those that follow from each of the sources' triples, and say nothing of which classes and properties there are."""
+        about = [self.vocabulary[k] for k in (SUBCLASS, SUBPROPERTY)]
+        return predicate not in about and (predicate != self.vocabulary[TYPE] or object_ not in (None, self.vocabulary[PROPERTY]))
+
     def rows(self, predicate: int, object_: int | None) -> Ints:
         """All of a predicate; of rdf:type those with this object alone, if one is given."""
         if predicate == self.vocabulary[TYPE]:
@@ -77,7 +82,7 @@ class Entailed:
         if predicate == self.vocabulary[SUBPROPERTY]:
             return self._about(self._properties(), self.schema.properties)
         parts = [self.given[each] for each in self._below(predicate)]
-        return parts[0] if len(parts) == 1 else distinct(of_several(parts))
+        return parts[0] if len(parts) == 1 else grown(EMPTY, distinct(of_several(parts)))
 
     def _below(self, predicate: int) -> list[int]:
         """The given predicates whose triples are of this one too."""

@@ -5,6 +5,7 @@ What follows from them by RDFS is not kept: the triples of one predicate are put
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +21,7 @@ from engine.owl import with_owl
 from engine.program import Lookup
 from engine.quads import GraphName, Quad, graph_named, name_of
 from engine.rewrite.places import BACKGROUND
-from engine.rows import EMPTY, FEW, distinct, without
+from engine.rows import EMPTY, FEW, addition, address, distinct, grown, with_room, without
 from engine.schema import DOMAIN, OF_OWL, OWL_STATES, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
 from engine.terms import Held, TermTable
 from epsparql import algebra as a
@@ -45,7 +46,7 @@ class FactIndex:
         self.schema: Schema[Term] = Schema((), _is_property)
         self._found: Kept = {}  # rows, with what they were made of
         self._asked: set[object] = set()  # for those of them
-        self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by identity of these
+        self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by address of these
         self.terms.holders.add(self)
 
     @classmethod
@@ -100,8 +101,8 @@ class FactIndex:
             base = self._numbered(with_owl(found.quads))
             found.base = {predicate: _same(self.base.get(predicate), rows) for predicate, rows in base.items()}
         found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
-        kept = {id(rows) for _, rows in found._found.values()}
-        found._tables = {key: made for key, made in self._tables.items() if id(made[0]) in kept}
+        kept = {address(rows) for _, rows in found._found.values()}
+        found._tables = {key: made for key, made in self._tables.items() if address(made[0]) in kept}
         same = regime == self.regime and self._states(found._effective) == self._states(self._effective)
         found.schema = self.schema if same else self._schema(found._effective, regime)
         return found
@@ -202,25 +203,46 @@ class FactIndex:
             return self._effective.get(predicate, EMPTY)
         entailed = self._entailed
         key = predicate, object_ if predicate == self.vocabulary[TYPE] else None
-        sources = entailed.sources(*key)
-        return self._kept(key, sources, lambda: entailed.rows(*key))
+        return self._kept(key, entailed.sources(*key), lambda: entailed.rows(*key), lambda there, before: self._more(key, there, before))
 
-    def _kept(self, key: object, sources: tuple[object, ...], make: Callable[[], Ints]) -> Ints:
-        """What was made of the same sources before, be it for an older version."""
+    def _more(self, key: tuple[int, int | None], there: Ints, before: tuple[object, ...]) -> Ints | None:
+        """The rows of a predicate that were made of other sources before, and what these have more, since each rule has one premise; None if they have
+        not only grown."""
+        entailed = self._entailed
+        if not entailed.follows_one_by_one(*key) or any(there is each for each in before):
+            return None
+        more = additions(before, entailed.sources(*key))
+        if more is None:
+            return None
+        given = {p: more[id(rows)] for p, rows in self._effective.items() if id(rows) in more}
+        new = distinct(replace(entailed, given=given).rows(*key))
+        return grown(there, without(new, there))
+
+    def _kept(
+        self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]], Ints | None] | None = None
+    ) -> Ints:  # fmt: skip
+        """What was made of the same sources before, be it for an older version; or that with what `more` adds to it."""
         self._asked.add(key)
         there = self._found.get(key)
         if there is not None and len(there[0]) == len(sources) and all(x is y for x, y in zip(there[0], sources, strict=True)):
             return there[1]
-        made = make()
+        made = None if there is None or more is None else more(there[1], there[0])
+        if made is None:
+            made = make()
         self._found[key] = sources, made
         return made
 
     def table(self, lookup: Lookup) -> Table:
         """For the kernel; queries that look up the same share it."""
-        key = id(lookup.source), lookup.parts, lookup.keys
-        if key not in self._tables:
-            self._tables[key] = lookup.source, Table.of(lookup.rows, lookup.keys)
-        return self._tables[key][1]
+        key = address(lookup.source), lookup.parts, lookup.keys
+        source, table = self._tables.get(key, (lookup.source, None))
+        more = addition(source, lookup.source)
+        if table is None or more is None:
+            table = Table.of(lookup.rows, lookup.keys)
+        elif len(more):
+            table = table.with_more(more[:, lookup.parts])
+        self._tables[key] = lookup.source, table
+        return table
 
     # ------------------------------------------------------------ patterns
     def matching(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
@@ -230,12 +252,28 @@ class FactIndex:
         """
         if place.window not in (None, BACKGROUND) or not self.given:
             return NOTHING  # a window holds what came on its stream
+        pattern = unnamed(pattern)
         s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
         if p is None:
             source = self._kept("everything", tuple(self.rows(each) for each in self._entailed.predicates()), self.everything)
         else:
             source = self.rows(p, o)
-        return self._kept((pattern, place), (source,), lambda: self._chosen(pattern, place, source, (s, p, o)))
+        wanted = s, p, o
+        return self._kept(
+            (pattern, place),
+            (source,),
+            lambda: with_room(self._chosen(pattern, place, source, wanted)),
+            lambda there, before: self._more_chosen(pattern, place, wanted, there, additions(before, (source,))),
+        )
+
+    def _more_chosen(
+        self, pattern: a.TriplePattern, place: a.Place, wanted: Sequence[int | None], there: Ints, added: dict[int, Ints] | None
+    ) -> Ints | None:  # fmt: skip
+        if added is None:
+            return None
+        (rows,) = added.values()
+        new = self._chosen(pattern, place, rows, wanted)
+        return grown(there, new if place.graph is not None else without(new, there))
 
     def _chosen(self, pattern: a.TriplePattern, place: a.Place, source: Ints, wanted: Sequence[int | None]) -> Ints:
         predicate = wanted[PREDICATE]
@@ -268,6 +306,10 @@ class FactIndex:
         there = {g for rows in self.base.values() for g in np.unique(rows[:, 2]).tolist() if lies_in(self._graph(g), place)}
         return sorted(there, key=self.terms.text)
 
+    def any(self, place: a.Place) -> bool:
+        """Whether a place holds a triple."""
+        return place.window in (None, BACKGROUND) and bool(self.graphs(place) if place.graph is not None or place.among is not None else self.given)
+
     def _graph(self, number: int) -> GraphName | None:
         return self.terms.term(number)  # type: ignore[return-value]  # as in `quad`
 
@@ -275,8 +317,28 @@ class FactIndex:
 NOTHING: Ints = np.zeros((0, 4), np.int64)
 
 
+def additions(before: Sequence[object], now: Sequence[object]) -> dict[int, Ints] | None:
+    """What sources have more than before, by identity of the source; None if one of them has not only grown."""
+    found = dict[int, Ints]()
+    if len(before) != len(now):
+        return None
+    for old, new in zip(before, now, strict=True):
+        if old is not new:
+            more = addition(old, new) if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) else None
+            if more is None:
+                return None
+            found[id(new)] = more
+    return found
+
+
 def parts_of(pattern: a.TriplePattern) -> tuple[Term | Variable, Term | Variable, Term | Variable]:
     return pattern.subject, pattern.predicate, pattern.object
+
+
+def unnamed(pattern: a.TriplePattern) -> a.TriplePattern:
+    """The same pattern, whatever its variables are called."""
+    names: dict[Variable, Variable] = {}
+    return a.TriplePattern(*(names.setdefault(part, Variable(str(len(names)))) if isinstance(part, Variable) else part for part in parts_of(pattern)))
 
 
 def _is_property(term: Term) -> bool:
@@ -308,7 +370,7 @@ def _with(given: Given, graph: int, triples: Ints) -> Given:
         predicate, part = int(sorted_[first, PREDICATE]), sorted_[first:after]
         new = distinct(np.column_stack([part[:, SUBJECT], part[:, OBJECT], np.full(len(part), graph)]))
         there = found.get(predicate, EMPTY)
-        found[predicate] = of_several([there, without(new, there)])
+        found[predicate] = grown(there, without(new, there))
     return found
 
 

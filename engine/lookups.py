@@ -1,6 +1,10 @@
-"""Tables in which the kernel looks up what the background has for a join's left solutions: rows by hash of their key."""
+"""Tables in which the kernel looks up what the background has for a solution: rows in chains by hash of their key, the newest first.
 
-from dataclasses import dataclass
+A version of the background that only adds to one before shares its table: rows go behind those that there are, and each version counts its own.
+"""
+
+from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,30 +13,61 @@ from engine.kernel import columns as c
 from engine.kernel.goals import MIX
 
 Ints = NDArray[np.int64]
+LEAST_ROOM = 16
+
+
+@dataclass(slots=True, eq=False)
+class _Chains:
+    """Rows that only become more: `cells` begin with the next older row of the chain; those from `n` on are room for more."""
+
+    heads: Ints
+    cells: Ints
+    n: int
+    lock: Lock = field(default_factory=Lock)  # versions of several engines share it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """`cells` stand bucket by bucket, the key's terms first; `heads` says where each bucket begins."""
+    """The first `n` rows of the chains; `keys` says how many of their terms are the key's."""
 
-    heads: Ints
-    cells: Ints
+    chains: _Chains
+    keys: int
+    n: int
 
     @classmethod
     def of(cls, rows: Ints, keys: int) -> "Table":
-        """`keys`: how many columns are the key's."""
-        buckets = 1 << max(len(rows) - 1, 0).bit_length()
-        bucket = hashes(rows[:, :keys]) & (buckets - 1)
-        order = np.argsort(bucket, kind="stable")
-        heads = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=buckets))]).astype(np.int64)
-        return cls(heads, np.ascontiguousarray(rows[order]))
+        n, room = len(rows), len(rows) + max(len(rows) // 2, LEAST_ROOM)
+        heads = np.full(1 << room.bit_length(), c.NONE, np.int64)
+        cells = np.empty((room, c.L_KEY + rows.shape[1]), np.int64)
+        bucket = hashes(rows[:, :keys]) & (len(heads) - 1)
+        order = np.argsort(bucket, kind="stable")  # rows of a chain stand together
+        bucket, cells[:n, c.L_KEY :] = bucket[order], rows[order]
+        cells[:n, c.L_OLDER] = np.arange(-1, n - 1)
+        cells[np.flatnonzero(np.diff(bucket, prepend=-1)), c.L_OLDER] = c.NONE
+        heads[bucket] = np.arange(n)  # the last of a chain stands
+        return cls(_Chains(heads, cells, n), keys, n)
+
+    def with_more(self, rows: Ints) -> "Table":
+        """With further rows, which an older version does not see."""
+        chains, n = self.chains, self.n + len(rows)
+        with chains.lock:
+            if self.n != chains.n or n > len(chains.cells):  # another version has gone on from here, or there is no room
+                return Table.of(np.concatenate([chains.cells[: self.n, c.L_KEY :], rows]), self.keys)
+            chains.cells[self.n : n, c.L_KEY :] = rows
+            buckets = hashes(rows[:, : self.keys]) & (len(chains.heads) - 1)
+            for place, bucket in enumerate(buckets.tolist(), self.n):
+                chains.cells[place, c.L_OLDER] = chains.heads[bucket]
+                chains.heads[bucket] = place
+            chains.n = n
+            return Table(chains, self.keys, n)
 
     @property
     def row(self) -> list[int]:
         """As the kernel has it, which does not keep it alive."""
-        row = [0] * c.LOOKUP_WIDTH
-        row[c.L_HEADS], row[c.L_BUCKETS] = int(self.heads.__array_interface__["data"][0]), len(self.heads) - 1
-        row[c.L_CELLS], row[c.L_N], row[c.L_WIDTH] = int(self.cells.__array_interface__["data"][0]), *self.cells.shape
+        chains, row = self.chains, [0] * c.LOOKUP_WIDTH
+        row[c.L_HEADS], row[c.L_BUCKETS] = int(chains.heads.__array_interface__["data"][0]), len(chains.heads)
+        row[c.L_CELLS], row[c.L_ROOM], row[c.L_WIDTH] = int(chains.cells.__array_interface__["data"][0]), *chains.cells.shape
+        row[c.L_N] = self.n
         return row
 
 

@@ -125,7 +125,7 @@ class Residents:
 
         owns = self.owns
         own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
-        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, query, policy, rates, turns, self.without, once, own)
+        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, facts.any, query, policy, rates, turns, self.without, once, own)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""

@@ -18,8 +18,8 @@ from engine.kernel import columns as c
 from engine.kernel.state import to_width
 from engine.kernel.stores import forget_timeless, read_goals
 from engine.planned import Planned
-from engine.program import Fact, Fragment, Unit
-from engine.rows import without
+from engine.program import Fact, Fragment, Lookup, Unit
+from engine.rows import addition, without
 
 if TYPE_CHECKING:
     from engine.network import Network
@@ -62,10 +62,19 @@ def difference(before: Fragment, now: Fragment) -> Difference:
         one, other = before.lookups[node], now.lookups[node]
         if (one is None) != (other is None) or (one is not None and other is not None and one.source is not other.source):
             for here, there, where in ((other, one, found.more), (one, other, found.fewer)):
-                rows = NOTHING if here is None else here.rows if there is None else without(here.rows, there.rows)
-                if len(rows):
+                if here is not None and len(rows := _beyond(here, there)):
                     where[node] = rows
     return found
+
+
+def _beyond(here: Lookup, there: Lookup | None) -> Ints:
+    """The rows that one lookup has and another has not."""
+    if there is None:
+        return here.rows
+    if addition(here.source, there.source) is not None:
+        return here.source[:0, here.parts]
+    more = addition(there.source, here.source)
+    return without(here.rows, there.rows) if more is None else more[:, here.parts]
 
 
 def brought(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
@@ -73,6 +82,8 @@ def brought(network: "Network", planned: Planned, fragment: Fragment, change: Di
     found = []
     for node, rows in change.more.items():
         row = fragment.nodes[node]
+        if row[c.KIND] != c.JOIN:
+            continue  # what it once decided stands
         keys, free = (tuple(fragment.slots[at : at + n]) for at, n in ((row[c.KEY_AT], row[c.KEY_N]), (row[c.LOOK_AT], row[c.LOOK_N])))
         store = c.SIDES * (planned.at.node + node) + c.LEFT
         left = goals_of(network, store, store + 1).get(store)
@@ -263,7 +274,9 @@ def _let_pass(made: _Permissive, node: int, kind: int, network: "Network") -> No
         made.instead[node, c.LEFT] = _either(made, node, network, made.passing(readers, row[c.FILTER]))
     elif kind in OPTIONALS:
         side = c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
-        made.instead[node, side] = made.passing([(node, side), made.passing(readers, row[c.FILTER])], direct=True)
+        made.instead[node, side] = made.passing([(node, c.LEFT), made.passing(readers, row[c.FILTER])], direct=True)
+        if side == c.RIGHT:  # a join looks up for its left solutions
+            made.instead[node, c.LEFT] = node, c.RIGHT
         _as_join(row)
     elif kind in (c.WITHOUT, c.RECENT, c.CHRONOLOGICAL):
         _as_join(row)

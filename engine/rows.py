@@ -1,4 +1,6 @@
-"""Tables of numbers as sets of rows."""
+"""Tables of numbers as sets of rows, and such as grow: what is added to one stands behind it in room that both share, so that it costs no copy."""
+
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +9,65 @@ Ints = NDArray[np.int64]
 EMPTY: Ints = np.zeros((0, 3), np.int64)
 FEW = 32
 """Rows that are compared one by one."""
+LEAST_ROOM = 1000
+"""Rows of a table that is given room to grow."""
+
+
+class _Room(np.ndarray[tuple[int, int], np.dtype[np.int64]]):
+    """What tables that grow from each other share, column by column, which is how they are searched: the first `used` rows are some table's, and never
+    change."""
+
+    used: int
+
+
+_growing = Lock()
+
+
+def grown(rows: Ints, more: Ints) -> Ints:
+    """The rows, and then more of as many columns."""
+    if not len(more):
+        return rows
+    n = len(rows) + len(more)
+    if n < LEAST_ROOM:
+        return np.concatenate([rows, more])
+    with _growing:
+        room = _room_of(rows)
+        if room is None or room.used != len(rows) or room.shape[1] < n:  # no room, or another table has grown from this one
+            room = _new_room(rows, n)
+        room[:, len(rows) : n] = more.T
+        room.used = n
+    return room[:, :n].T.view(np.ndarray)
+
+
+def with_room(rows: Ints) -> Ints:
+    """The same, to grow without a copy if they are many."""
+    if len(rows) < LEAST_ROOM or _room_of(rows) is not None:
+        return rows
+    return _new_room(rows, len(rows))[:, : len(rows)].T.view(np.ndarray)
+
+
+def _new_room(rows: Ints, n: int) -> _Room:
+    room = _Room((rows.shape[1], n + n // 2), np.int64)
+    room[:, : len(rows)] = rows.T
+    room.used = len(rows)
+    return room
+
+
+def addition(before: Ints, now: Ints) -> Ints | None:
+    """What `now` has behind the rows of `before`, if it has grown from it."""
+    return now[len(before) :] if len(before) <= len(now) and before.shape[1] == now.shape[1] and address(before) == address(now) else None
+
+
+def address(rows: Ints) -> int:
+    """Of the first row; tables that have grown from each other have the same."""
+    return int(rows.__array_interface__["data"][0])
+
+
+def _room_of(rows: Ints) -> _Room | None:
+    base = rows.base
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return base if isinstance(base, _Room) and address(base) == address(rows) else None
 
 
 def distinct(rows: Ints) -> Ints:
@@ -25,7 +86,7 @@ def without(rows: Ints, others: Ints) -> Ints:
     if (rows[:both] == others[:both]).all():  # one goes on where the other ends
         return rows[both:]
     if len(rows) <= FEW:
-        return rows[[not (others == row).all(axis=1).any() for row in rows]]
+        return rows[[not (others[others[:, 0] == row[0]] == row).all(axis=1).any() for row in rows]]
     order, new = _grouped(np.concatenate([others, rows]))
     first = order[new]
     return rows[np.sort(first[first >= len(others)]) - len(others)]

@@ -19,8 +19,8 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
     MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, NODE_WIDTH,
 ) = range(40)  # fmt: skip
-# LOOK: the table of `lookups` that holds what the right side of a JOIN matches of the background, or NONE; the slots of the columns that it
-# fills; and the node that its joins pass before the join's own filter, or NONE
+# LOOK: the table of `lookups` that holds what the right side of a JOIN, or the side of a node that decides on absence which is not decided,
+# matches of the background, or NONE; the slots of the columns that it fills; and the node that joins pass before a JOIN's own filter, or NONE
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL,
@@ -84,9 +84,11 @@ S_PENDING, S_READS, STREAM_WIDTH = range(3)
 MOST_STREAMS = 1 << 24  # of a network
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
-# lookups: tables of the background's triples, by hash of the join's key: the address of their buckets' first rows and how many buckets there are,
-# a power of two; the address of the rows, how many, and of how many columns: the key's terms and then those of the join's other columns
-L_HEADS, L_BUCKETS, L_CELLS, L_N, L_WIDTH, LOOKUP_WIDTH = range(6)
+# lookups: tables of the background's triples, chained by hash of the node's key: the address of the chains' newest rows and how many chains there
+# are, a power of two; the address of the rows, how many there is room for and how many count, and of how many columns: the next older row, the key's terms, and then those
+# of the node's other columns
+L_HEADS, L_BUCKETS, L_CELLS, L_ROOM, L_N, L_WIDTH, LOOKUP_WIDTH = range(7)
+L_OLDER, L_KEY = range(2)
 # timers: nodes that act at instants of their own; when each is due, the last solution of one that is deferred, its place in the heap; and the heap
 T_NODE, T_DUE, T_LATEST, T_PLACE, T_HEAP, TIMER_WIDTH = range(6)
 AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left
@@ -120,6 +122,7 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)
+TIMED, TIMELESS_TOO, LOOKED_UP = range(3)  # in N_TIMELESS: of which kind N_GOAL is; what is looked up is a place in the node's table
 NEST_LEVELS = 128
 
 # why the kernel returned

@@ -6,7 +6,7 @@ from engine.kernel.deferred import MOST_DEFERRED, report
 from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, remember_few, write
 from engine.kernel.goals import push, release
 from engine.kernel.joins import arrive_join, go_on_join, look_up
-from engine.kernel.negation import arrive_mark, arrive_negative, arrive_without, decide, go_on_negative
+from engine.kernel.negation import arrive_mark, arrive_negative, arrive_without, decide, emit_looked_up, go_on_negative
 from engine.kernel.net import as_net
 from engine.kernel.policies import arrive_policy
 from engine.kernel.stores import sweep
@@ -53,8 +53,10 @@ def arrive_elsewhere(net, node, side, x, goal):
         hand_on(net, node, x)
     elif side == FAN:
         fan_out(net, node, x)
-    elif side >= LOOK_ON:
+    elif side >= LOOK_ON and kind == JOIN:
         look_up(net, node, side, x, goal)
+    elif side >= LOOK_ON:
+        emit_looked_up(net, node, x, goal)
     elif kind == RECENT or kind == CHRONOLOGICAL:
         arrive_policy(net, node, side, x, goal)
     elif side >= DECIDE:

@@ -18,7 +18,7 @@ from engine.kernel.goals import (
     store_of,
     take,
 )
-from engine.kernel.net import table_at
+from engine.kernel.lookups import first_place, next_place, with_triple
 from engine.kernel.relations import compatible, holds, merge_into, same_key
 
 
@@ -111,37 +111,21 @@ def meet_timeless_later(net, node, side, x, key):
 @jit
 def look_up(net, node, side, x, place):
     """Left x meets the triples of its key in the node's table, from `place` on."""
-    nodes, lookups, table, depth, made = net.nodes, net.lookups, net.nodes[node, LOOK], net.at[DEPTH], 0
-    heads = table_at(lookups[table, L_HEADS], lookups[table, L_BUCKETS] + 1, 1)
-    cells = table_at(lookups[table, L_CELLS], lookups[table, L_N], lookups[table, L_WIDTH])
-    bucket = key_of(net, node, x) & (lookups[table, L_BUCKETS] - 1)
-    if place == NONE:
-        place = heads[bucket, 0]
-    while place < heads[bucket + 1, 0]:
-        if has_key(net, node, x, cells, place):
-            if made == CHUNK:
-                push_below(net, depth, node, side, x, place)
-                return
-            made += 1
-            z = copied(net, x)
-            for k in range(nodes[node, LOOK_N]):
-                net.rows[z, net.slots[nodes[node, LOOK_AT] + k]] = cells[place, nodes[node, KEY_N] + k]
-            if nodes[node, LOOK_VIA] != NONE:
-                push(net, nodes[node, LOOK_VIA], LEFT, z)
-            else:
-                emit(net, node, z)
-        place += 1
+    depth, made = net.at[DEPTH], 0
+    place = first_place(net, node, x) if place == NONE else place
+    while place != NONE:
+        if made == CHUNK:
+            push_below(net, depth, node, side, x, place)
+            return
+        made += 1
+        z = with_triple(net, node, x, place)
+        if net.nodes[node, LOOK_VIA] != NONE:
+            push(net, net.nodes[node, LOOK_VIA], LEFT, z)
+        else:
+            emit(net, node, z)
+        place = next_place(net, node, x, place)
     if side == LOOK_ON:
         release(net, x)
-
-
-@inlined
-def has_key(net, node, x, cells, place):
-    first = net.nodes[node, KEY_AT]
-    for k in range(net.nodes[node, KEY_N]):
-        if cells[place, k] != net.rows[x, net.slots[first + k]]:
-            return False
-    return True
 
 
 @jit

@@ -20,6 +20,7 @@ from engine.kernel.goals import (
     store_of,
 )
 from engine.kernel.joins import fits, key_of, merged, terms_of
+from engine.kernel.lookups import first_place, next_place, with_triple
 from engine.kernel.relations import compatible, same_key, share_a_variable
 from engine.kernel.timers import set_timer
 
@@ -128,7 +129,10 @@ def any_join(net, node, side, x):
     verdict = any_join_in(net, node, side, x, opposite(net, node, side, x, False))
     if verdict == PENDING or net.nodes[node, TIMELESS] == 0:
         return verdict
-    return max(verdict, any_join_in(net, node, side, x, opposite(net, node, side, x, True)))
+    verdict = max(verdict, any_join_in(net, node, side, x, opposite(net, node, side, x, True)))
+    if verdict == PENDING or net.nodes[node, LOOK] == NONE:
+        return verdict
+    return max(verdict, any_looked_up(net, node, x))
 
 
 @jit
@@ -146,6 +150,28 @@ def any_join_in(net, node, side, x, goal):
             found = max(found, verdict_of(net, node, z))
             release(net, z)
         goal = rows[goal, OLDER]
+    return found
+
+
+@inlined
+def in_span(net, node, x):
+    """Whether x alone is short enough to be joined."""
+    return net.rows[x, START] >= net.at[NOW] - net.nodes[node, SPAN]
+
+
+@jit
+def any_looked_up(net, node, x):
+    """`any_join` with what the background has for x in the node's table."""
+    place, found = first_place(net, node, x) if in_span(net, node, x) else NONE, FALSE
+    while place != NONE:
+        if net.nodes[node, CONDITION] == NONE:
+            return TRUE
+        if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
+            return PENDING
+        z = with_triple(net, node, x, place)
+        found = max(found, verdict_of(net, node, z))
+        release(net, z)
+        place = next_place(net, node, x, place)
     return found
 
 
@@ -182,6 +208,28 @@ def emit_joins(net, node, side, x, goal):
         if timeless or net.nodes[node, TIMELESS] == 0:
             break
         timeless, goal = True, opposite(net, node, side, x, True)
+    if net.nodes[node, LOOK] != NONE and in_span(net, node, x):
+        push_below(net, net.at[DEPTH], node, LOOK_ON, x, NONE)  # another step's results
+    else:
+        release(net, x)
+
+
+@jit
+def emit_looked_up(net, node, x, place):
+    """The joins of x with what the background has for it, from `place` on, whose verdicts are all known."""
+    depth, made = net.at[DEPTH], 0
+    place = first_place(net, node, x) if place == NONE else place
+    while place != NONE:
+        if made == CHUNK:
+            push_below(net, depth, node, LOOK_ON, x, place)
+            return
+        made += 1
+        z = with_triple(net, node, x, place)
+        if verdict_of(net, node, z) == TRUE:
+            hand_on(net, node, z)
+        else:
+            release(net, z)
+        place = next_place(net, node, x, place)
     release(net, x)
 
 
@@ -227,7 +275,7 @@ def enter(net, level, node, x, until):
     nests = net.nests
     hash_ = key_hash(net, store_of(node, RIGHT), x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
     nests[level, N_NODE], nests[level, N_ROW], nests[level, N_UNTIL], nests[level, N_HASH] = node, x, until, hash_
-    nests[level, N_GOAL], nests[level, N_TIMELESS], nests[level, N_MARK], nests[level, N_PENDING] = newest(net, hash_), 0, NONE, 0
+    nests[level, N_GOAL], nests[level, N_TIMELESS], nests[level, N_MARK], nests[level, N_PENDING] = newest(net, hash_), TIMED, NONE, 0
 
 
 @jit
@@ -236,7 +284,7 @@ def enter_mark(net, level):
     nests = net.nests
     node, goal = nests[level - 1, N_NODE], nests[level - 1, N_GOAL]
     other = net.edges[net.nodes[node, MARK_AT] + nests[level - 1, N_MARK], 0]
-    latest = net.queries[net.nodes[node, QUERY], Q_T0] if nests[level - 1, N_TIMELESS] != 0 else net.rows[goal, END]
+    latest = net.queries[net.nodes[node, QUERY], Q_T0] if nests[level - 1, N_TIMELESS] != TIMED else net.rows[goal, END]
     enter(net, level, other, nests[level - 1, N_JOINED], latest)
 
 
@@ -253,7 +301,7 @@ def step(net, level):
             return TRUE
         if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
             return PENDING
-        nests[level, N_JOINED], nests[level, N_MARK], nests[level, N_UNMARKED] = merged(net, nests[level, N_ROW], goal), 0, 0
+        nests[level, N_JOINED], nests[level, N_MARK], nests[level, N_UNMARKED] = joined_at(net, level), 0, 0
     if nests[level, N_MARK] < nodes[node, MARK_N]:
         return DESCEND
     verdict = PENDING if nests[level, N_UNMARKED] != 0 else judge(net, nodes[node, CONDITION], nests[level, N_JOINED])
@@ -262,26 +310,45 @@ def step(net, level):
         return TRUE
     if verdict == PENDING:
         nests[level, N_PENDING] = 1
-    nests[level, N_MARK], nests[level, N_GOAL] = NONE, net.rows[nests[level, N_GOAL], OLDER]
+    nests[level, N_MARK] = NONE
+    if nests[level, N_TIMELESS] == LOOKED_UP:
+        nests[level, N_GOAL] = next_place(net, node, nests[level, N_ROW], nests[level, N_GOAL])
+    else:
+        nests[level, N_GOAL] = net.rows[nests[level, N_GOAL], OLDER]
     return CARRY_ON
 
 
 @jit
+def joined_at(net, level):
+    """The level's row with its goal, or with the triple that it has looked up."""
+    nests = net.nests
+    if nests[level, N_TIMELESS] == LOOKED_UP:
+        return with_triple(net, nests[level, N_NODE], nests[level, N_ROW], nests[level, N_GOAL])
+    return merged(net, nests[level, N_ROW], nests[level, N_GOAL])
+
+
+@jit
 def next_match(net, level):
-    """The level's goal, or the next one, that joins its row; timeless goals come after the timed ones."""
+    """The level's goal, or the next one, that joins its row; timeless goals come after the timed ones, and then what is looked up."""
     nests, rows = net.nests, net.rows
     node, hash_ = nests[level, N_NODE], nests[level, N_HASH]
-    while True:
+    while nests[level, N_TIMELESS] != LOOKED_UP:
         goal = nests[level, N_GOAL]
         while goal != NONE:
-            in_time = nests[level, N_TIMELESS] != 0 or rows[goal, END] <= nests[level, N_UNTIL]
+            in_time = nests[level, N_TIMELESS] != TIMED or rows[goal, END] <= nests[level, N_UNTIL]
             if in_time and rows[goal, HASH] == hash_ and meets(net, node, nests[level, N_ROW], goal):
                 nests[level, N_GOAL] = goal
                 return goal
             goal = rows[goal, OLDER]
-        if nests[level, N_TIMELESS] != 0 or net.nodes[node, TIMELESS] == 0:
+        if net.nodes[node, TIMELESS] == 0:
             return NONE
-        nests[level, N_TIMELESS], nests[level, N_GOAL] = 1, newest_timeless(net, hash_)
+        if nests[level, N_TIMELESS] == TIMED:
+            nests[level, N_TIMELESS], nests[level, N_GOAL] = TIMELESS_TOO, newest_timeless(net, hash_)
+        elif net.nodes[node, LOOK] == NONE:
+            return NONE
+        else:
+            nests[level, N_TIMELESS], nests[level, N_GOAL] = LOOKED_UP, first_place(net, node, nests[level, N_ROW])
+    return nests[level, N_GOAL]
 
 
 @inlined

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from engine import bytecode
 from engine.kernel import columns as c
-from engine.planning import shapes
+from engine.planning import reaching, shapes
 from engine.scope import Scope, Variables, looks_at_time, variables_of
 from epsparql import algebra as a
 
@@ -63,8 +63,29 @@ def joined(planner: "Planner", left: a.Pattern, right: a.Pattern, relation: int,
     for k, operand in enumerate(planner.fragment.operands):
         if operand is left or operand is right:
             planner.fragment.leaves[k] = node, c.LEFT if operand is left else c.RIGHT
-    planner.pattern(left, (node, c.LEFT), span, to_left)
-    planner.pattern(right, (node, c.RIGHT), span, to_right)
+    if relation == c.ANY and reaching.leads_on(right, x):
+        _following(planner, (left, x), right, (node, c.LEFT), span, (to_left, to_right))
+    elif relation == c.ANY and reaching.leads_on(left, y):
+        _following(planner, (right, y), left, (node, c.RIGHT), span, (to_right, to_left))
+    else:
+        planner.pattern(left, (node, c.LEFT), span, to_left)
+        planner.pattern(right, (node, c.RIGHT), span, to_right)
+
+
+def _following(
+    planner: "Planner", operand: tuple[a.Pattern, Scope], path: a.Pattern, target: "Target", span: int, wanted: tuple["Conditions", "Conditions"]
+) -> None:  # fmt: skip
+    """A join with a path, whose walks over the background are found from the solutions of the other operand, which go to `target`."""
+    assert isinstance(path, a.Path)
+    (pattern, scope), (node, side), deep = operand, target, reaching.is_deep(planner, path)
+    split = planner.node(c.PASS, None, SPAN=span)
+    planner.pattern(pattern, (split, c.LEFT), span, wanted[0])
+    found = planner.after((node, c.EMIT), c.FOREVER, wanted[1])
+    planner.targets(split, [target, reaching.followed(planner, path, scope, found)])
+    if not deep:
+        planner.assign(split, EDGE_N=1)
+    planner.sleeping = reaching.asleep(planner, deep)
+    planner.pattern(path, (node, c.LEFT + c.RIGHT - side), span, wanted[1])
 
 
 def join_node(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.kernel import columns as c
 from engine.planning import conditions as filters
-from engine.planning import joins
+from engine.planning import joins, triples
 from engine.scope import Scope, Variables, conjuncts, looks_at_time
 from epsparql import algebra as a
 
@@ -28,7 +28,10 @@ def minus(planner: "Planner", pattern: a.Minus, target: "Target", span: int, wan
         node = planner.node(
             c.MINUS, target, LIFE_LEFT=c.NEVER, LIFE_RIGHT=c.FOREVER, TIMELESS=x.timeless or y.timeless, BY_RIGHT=shared, **planner.keys(x, y)
         )
-        planner.pattern(pattern.right, (node, c.RIGHT))
+        if shared:
+            triples.looked_up_alone(planner, pattern.right, (node, c.RIGHT))
+        else:
+            planner.pattern(pattern.right, (node, c.RIGHT))
         target = node, c.LEFT
     planner.pattern(pattern.left, target, span, wanted)
 
@@ -75,8 +78,12 @@ def optional(
     filters.assign_marks(planner, node, marks)
     if kind == c.OPTIONALSEQ and not y.timeless:
         planner.fragment.strict.add((node, c.LEFT))
-    planner.pattern(pattern.left, (node, c.LEFT), spans[0], [] if kind == c.OPTIONALSEQ else down)
-    planner.pattern(pattern.right, (node, c.RIGHT), spans[1], down if kind == c.OPTIONALSEQ else [])
+    if kind == c.OPTIONALSEQ:
+        triples.looked_up_alone(planner, pattern.left, (node, c.LEFT), spans[0])
+        planner.pattern(pattern.right, (node, c.RIGHT), spans[1], down)
+    else:
+        planner.pattern(pattern.left, (node, c.LEFT), spans[0], down)
+        triples.looked_up_alone(planner, pattern.right, (node, c.RIGHT), spans[1])
 
 
 def blocking_life(x: Scope, span: int) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from engine.kernel import columns as c
-from engine.planning import triples
+from engine.planning import reaching, triples
+from engine.planning.reaching import may_be_empty
 from engine.program import Fact, Unit
 from engine.rewrite.places import in_each_graph
 from engine.rows import distinct
@@ -32,7 +33,7 @@ def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wante
     ends = [planner.column(v) for v in dict.fromkeys((subject, other, pattern.place.graph)) if isinstance(v, Variable)]
     root = planner.move(target, [(k, k) for k in ends], once=True)  # only the ends tell pairs apart
     target = root, c.LEFT
-    if _may_be_empty(pattern.path):
+    if may_be_empty(pattern.path):
         _empty(planner, subject, other, pattern.place, target)
     if subject == other and isinstance(subject, Variable):
         other = planner.fresh("end")
@@ -42,26 +43,13 @@ def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wante
         )
     leaves: Leaves = []
     _walks(planner, pattern.path, subject, other, pattern.place, target, span, leaves, loose=False)
+    if planner.sleeping is not None:
+        reaching.woken(planner, planner.sleeping)
+        planner.sleeping = None
     if leaves:
         nodes, kept = range(root, len(planner.fragment.nodes)), {store for store, _ in leaves}
         stores = [(node, side) for node in nodes if planner.fragment.nodes[node][c.KIND] == c.JOIN for side in (c.LEFT, c.RIGHT)]
         planner.fragment.units.append(Unit(root, nodes, tuple(leaves), tuple(store for store in stores if store not in kept)))
-
-
-def _may_be_empty(path: a.PropertyPath) -> bool:
-    match path:
-        case a.Link() | a.Negated():
-            return False
-        case a.Inverse(inner) | a.OneOrMore(inner):
-            return _may_be_empty(inner)
-        case a.ZeroOrOne() | a.ZeroOrMore():
-            return True
-        case a.Sequence(left, right):
-            return _may_be_empty(left) and _may_be_empty(right)
-        case a.Alternative(left, right):
-            return _may_be_empty(left) or _may_be_empty(right)
-        case _:
-            assert_never(path)
 
 
 def keeps_steps(path: a.PropertyPath) -> bool:
@@ -112,7 +100,11 @@ def _walks(
     match path:
         case a.Link(predicate):
             target = _remembered(planner, target, span, leaves) if loose else target
-            planner.pattern(a.Bgp((a.TriplePattern(start, predicate, end),), place), target, span)
+            triple = a.TriplePattern(start, predicate, end)
+            if planner.sleeping is not None:
+                reaching.link(planner, triple, place, target, planner.sleeping)
+            else:
+                planner.pattern(a.Bgp((triple,), place), target, span)
         case a.Inverse(inner):
             _walks(planner, inner, end, start, place, target, span, leaves, loose=loose)
         case a.Sequence():
@@ -165,9 +157,9 @@ def _sequence(
     left: list[Target] = [(join, c.LEFT)]
     right: list[Target] = [(join, c.RIGHT)]
     here = planner.column(middle)
-    if _may_be_empty(path.right):
+    if may_be_empty(path.right):
         left.append((planner.move(target, [*_kept(planner, start), (here, _goal(planner, end)), *graph]), c.LEFT))
-    if _may_be_empty(path.left):
+    if may_be_empty(path.left):
         right.append((planner.move(target, [*_kept(planner, end), (here, _goal(planner, start)), *graph]), c.LEFT))
     before, after = _to_all(planner, left), _to_all(planner, right)
     apart = _kept_apart(path.left, (join, c.LEFT), before, leaves)

@@ -18,10 +18,11 @@ from engine.kernel import columns as c
 from engine.planning import conditions, joins, paths, policies, queries, selections, triples
 from engine.planning import negation as negative
 from engine.planning.deferral import defer
+from engine.planning.reaching import Sleep
 from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry
 from engine.rewrite.hidden import variables_below
-from engine.scope import Matches, Scope, Variables, parts, scope
+from engine.scope import ANY_TRIPLE, Matches, Scope, Variables, parts, scope
 from epsparql import algebra as a
 from epsparql.stack import deep_stack
 from epsparql.terms import Variable
@@ -44,6 +45,7 @@ class Names:
     stream: Callable[[str], int]
     facts: Callable[[a.TriplePattern, a.Place], Ints]  # s, p, o, g of the background triples that match a pattern at its place
     graphs: Callable[[a.Place], list[int]]  # those of a place that hold a background triple, by name
+    any: Callable[[a.Place], bool]  # whether a place holds one
     query: str = ""  # its name
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
@@ -62,7 +64,7 @@ class Names:
         return facts if self.owned is None else self.owned(facts)
 
     def matches(self, pattern: a.TriplePattern, place: a.Place) -> bool:
-        return len(self.facts(pattern, place)) > 0
+        return self.any(place) if pattern is ANY_TRIPLE else len(self.facts(pattern, place)) > 0
 
 
 def plan(query: a.Query, names: Names) -> Fragment:
@@ -88,6 +90,7 @@ class Planner:
     names: Names
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions outside of an EXISTS certainly bind while its pattern is planned
+    sleeping: Sleep | None = None  # of the path that is planned
     _fresh: int = 0
 
     @property

@@ -49,23 +49,34 @@ def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted:
 
 
 def looked_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, target: "Target") -> None:
-    """A scan at the right side of a join, whose left solutions look up what the background has for them if that is much; else it is copied.
+    """A scan at one side of a node, whose solutions of the other side look up what the background has for them if that is much; else it is copied.
 
     A plan's tables are the same either way.
     """
+    deep = len(planner.names.facts(triple, place)) > FEW
+    look_up(planner, node, via, triple, place, deep)
+    scan(planner, triple, place, target, copied=not deep)
+
+
+def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, deep: bool) -> None:
+    """Has the solutions that come to a node look up a triple pattern in a table by the node's key, if the background is `deep` there."""
     bound = columns_of(planner, triple, place)
     at, n = planner.fragment.nodes[node][c.KEY_AT], planner.fragment.nodes[node][c.KEY_N]
     keys = planner.fragment.slots[at : at + n]
     free = [column for column in bound if column not in keys]
     first, _ = slots(planner.fragment, free)
     planner.assign(node, LOOK_AT=first, LOOK_N=len(free), LOOK_VIA=via)
-    rows = planner.names.facts(triple, place)
-    if len(rows) <= FEW:
-        planner.fragment.lookups[node] = None
-        scan(planner, triple, place, target)
-        return
-    planner.fragment.lookups[node] = Lookup(rows, tuple(bound[column] for column in (*keys, *free)), n)
-    scan(planner, triple, place, target, copied=False)
+    parts = tuple(bound[column] for column in (*keys, *free))
+    planner.fragment.lookups[node] = Lookup(planner.names.facts(triple, place), parts, n) if deep else None
+
+
+def looked_up_alone(planner: "Planner", pattern: a.Pattern, target: "Target", span: int = c.FOREVER) -> None:
+    """The side of a node that decides on absence which is not decided: a single triple pattern is looked up."""
+    match pattern:
+        case a.Bgp((triple,), place):
+            looked_up(planner, target[0], c.NONE, triple, place, target)
+        case _:
+            planner.pattern(pattern, target, span)
 
 
 def streams_of(planner: "Planner", place: a.Place) -> tuple[str, ...]:
@@ -122,10 +133,11 @@ def empty(planner: "Planner", place: a.Place, target: "Target") -> None:
         planner.fragment.facts.append(fact(*target, False, {}))
         return
     at, n = planner.slots([place.graph])
-    first = planner.node(c.FIRST, target, KEY_AT=at, KEY_N=n, LIFE_LEFT=c.FOREVER)
-    read(planner, place, parts_of(ANY_TRIPLE), (c.NONE,) * 3, (first, c.LEFT), sent=True)
     column = planner.column(place.graph)
-    planner.fragment.facts.append(_graphs(planner, place, (first, c.LEFT), column))
+    once = planner.move(target, [(column, column)], once=True), c.LEFT  # a stream's graphs stay, those of the background may go
+    first = planner.node(c.FIRST, once, KEY_AT=at, KEY_N=n, LIFE_LEFT=c.FOREVER)
+    read(planner, place, parts_of(ANY_TRIPLE), (c.NONE,) * 3, (first, c.LEFT), sent=True)
+    planner.fragment.facts.append(_graphs(planner, place, once, column))
 
 
 def _graphs(planner: "Planner", place: a.Place, target: "Target", column: int) -> Fact:

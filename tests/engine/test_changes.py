@@ -114,6 +114,23 @@ CASES = [
     pytest.param(f"{{ {K} }} UNION {{ ?s :L ?k }}", "A@1 A@2", "0 add K(k)|1 add L(k)", ["1"], id="found another way too"),
     pytest.param(f"{{ {A} }} MINUS {{ {K} }}", "A@1 A(2)@2", "0 add K(k)|1 drop", ["2"], id="what was missing"),
     pytest.param(f"{{ {A} }} OPTIONAL {{ {K} }}", "A@1 A(2)@2", "0 add K(k)|1 drop", ["1", "2"], id="OPTIONAL"),
+    pytest.param(f"{{ {A} }} OPTIONAL {{ {K} }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 add K(l)", ["1", "2", "3", "3"], id="OPTIONAL finds more"),
+    pytest.param(f"{{ {A} }} OPTIONAL {{ {K} FILTER(?a > 1) }}", "A@1 A(2)@2", "0 add K(k)", ["1", "2"], id="OPTIONAL with a filter"),
+    pytest.param(f"{{ {A} }} EQUALSOPTIONAL {{ {K} }}", "A@1 A(2)@2-3", "0 add K(k) K(l)", ["1", "1", "2-3", "2-3"], id="EQUALSOPTIONAL"),
+    pytest.param(f"{{ {K} }} OPTIONALSEQ {{ {A} }}", "A@1 A(2)@2", "1 add K(k)", ["1", "2"], id="OPTIONALSEQ"),
+    pytest.param(f"{{ {{ {K} }} OPTIONALSEQ {{ {L} }} }} SEQ {{ {A} }}", "A@1 A(2)@2", "0 add K(k) L(l)|1 drop", ["1"], id="a timeless OPTIONALSEQ"),
+    pytest.param(f"{{ {A} FILTER EXISTS {{ {K} }} }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2"], id="EXISTS"),
+    pytest.param(f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER(?k > ?a) }} }}", "A(1)@1 A(5)@2", "0 add K(2) K(3)", ["2"], id="NOT EXISTS with a filter"),
+    pytest.param(f"{{ {A} FILTER(?a = 3 || EXISTS {{ {K} }}) }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2", "3"], id="EXISTS or"),
+    pytest.param(
+        f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER NOT EXISTS {{ {L} FILTER(?l = ?k && ?l = ?a) }} }} }}",
+        "A@1 A(2)@2",
+        "0 add K(1) L(1) K(2)|1 drop",
+        ["2"],
+        id="EXISTS in EXISTS",
+    ),
+    pytest.param(f"{{ {A} OPTIONAL {{ ?s :L ?k }} OPTIONAL {{ {K} }} }}", "A@1", "0 add K(1) K(2) L(2)", ["1"], id="what is bound already"),
+    pytest.param("{ GRAPH ?g { } } SEQ { ?s :A ?a }", "A@1 A(2)@2", "0 add g/K(1)|0 add h/K(1)|1 drop g/K(1)", ["1", "1", "2"], id="a graph goes"),
     pytest.param("?s :road+ ?t", "A@1 A@2", "0 add road(a,b) road(b,c) road(c,a)|1 replace road(a,b)", ["1"] * 9, id="a circle breaks"),
     pytest.param(
         "?s :road+ ?t . ?t :at ?p FILTER(?s = :a && ?t = :c)",
@@ -122,6 +139,29 @@ CASES = [
         ["1", "3"],
         id="a road closed and open again",
     ),
+    pytest.param(
+        "?x :at ?p . ?x :road+ ?y",
+        "at(a,1)@1 at(b,1)@2 at(a,1)@3",
+        "0 add road(a,b) road(b,c)|1 add road(c,d)",
+        ["1", "1", "2", "2", "3", "3", "3"],
+        id="roads from each place",
+    ),
+    pytest.param(
+        "?x :at ?p . ?x :road+ ?y",
+        "at(a,1)@1 road(c,e)@2 at(a,1)@3",
+        "0 add road(a,b) road(b,c)",
+        ["1", "1", "1-2", "2-3", "3", "3"],
+        id="and one of the stream",
+    ),
+    pytest.param("?x :at ?p . ?y :road* ?x", "at(c,1)@1 at(d,1)@4", "0 add road(a,b) road(b,c)", ["1", "1", "1", "4"], id="roads to each place"),
+    pytest.param(
+        "?x :at ?p . ?x (:road/:lane*) :d",
+        "at(b,1)@1 at(c,1)@4",
+        "0 add road(b,c) lane(c,d) road(c,f) lane(f,d)|1 drop",
+        ["1"],
+        id="roads to one place",
+    ),
+    pytest.param("?x :K ?p . ?x :road+ ?y", "A@1 A@2", "0 add K(a,1) road(a,b)|1 add road(b,c)", ["1", "2"], id="a road from what is known"),
     pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "0 add road(b,c)", ["1-3"], id="a road of both"),
     pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "0 add road(b,c)|1 drop", [], id="closed meanwhile"),
     pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="opened meanwhile"),
@@ -169,8 +209,9 @@ SUBJECTS, OBJECTS = st.sampled_from(("?s", "?s", "?s", "?t", ":a")), st.sampled_
 PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECTS).map(" ".join)
 GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
 SHAPES = (
-    "G", "G", "{ P }", "G { P }", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
+    "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
     "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
+    "G OPTIONAL { P }", "G MINUS { P }", "G FILTER EXISTS { P }", "G FILTER NOT EXISTS { P }", "{ P } OPTIONALSEQ G", "{ { P } OPTIONALSEQ G } SEQ G",
     "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
 )  # fmt: skip
 

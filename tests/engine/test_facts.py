@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import rows as rows_module
 from engine.entries import ADD, CHANGES, DROP
 from engine.facts import FactIndex
+from engine.kernel import columns as c
 from engine.knowledge import closure
 from engine.lookups import Table, hashes
 from engine.program import Lookup
 from engine.quads import Quad, name_of
-from engine.rows import distinct, without
+from engine.rows import addition, distinct, grown, with_room, without
 from engine.terms import TermTable
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, Variable
@@ -47,8 +49,14 @@ STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), GRAPHS, st.lists(FACTS, max
 
 
 @settings(max_examples=100)
-@given(STEPS)
-def test_a_version_after_the_other_is_as_the_last_alone(steps: list[tuple[str, Iri | BlankNode | None, list[Quad]]]) -> None:
+@given(STEPS, st.sampled_from((0, rows_module.LEAST_ROOM)))
+def test_a_version_after_the_other_is_as_the_last_alone(steps: list[tuple[str, Iri | BlankNode | None, list[Quad]]], room: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_module, "LEAST_ROOM", room)
+        versions_agree(steps)
+
+
+def versions_agree(steps: list[tuple[str, Iri | BlankNode | None, list[Quad]]]) -> None:
     terms, known = TermTable(spare=0), list[Quad]()
     found = FactIndex(terms)
     for change, graph, facts in steps:
@@ -107,10 +115,68 @@ def test_sets_of_rows(rows: list[tuple[int, int]], others: list[tuple[int, int]]
     assert sorted(tuple(row) for row in without(distinct(one), other).tolist()) == sorted(set(rows) - set(others))
 
 
-def test_a_table_has_each_row_in_the_bucket_of_its_key() -> None:
+def test_a_table_has_each_row_in_the_chain_of_its_key() -> None:
     rows = np.random.default_rng(1).integers(-(1 << 40), 1 << 40, (1000, 3))
     table = Table.of(rows, 2)
-    buckets = len(table.heads) - 1
-    bucket = np.repeat(np.arange(buckets), np.diff(table.heads))
-    assert (hashes(table.cells[:, :2]) & (buckets - 1)).tolist() == bucket.tolist()
-    assert sorted(table.cells.tolist()) == sorted(rows.tolist())
+    assert found_in(table) == sorted(rows.tolist())
+
+
+def found_in(table: Table) -> list[list[int]]:
+    """What a version of a table has, chain by chain; each row must be in that of its key."""
+    heads, cells, found = table.chains.heads, table.chains.cells, []
+    for bucket, head in enumerate(heads.tolist()):
+        while head != c.NONE:
+            row = cells[head, c.L_KEY :]
+            assert hashes(row[None, : table.keys]).tolist()[0] & (len(heads) - 1) == bucket
+            if head < table.n:
+                found.append(row.tolist())
+            head = int(cells[head, c.L_OLDER])
+    return sorted(found)
+
+
+def test_a_table_with_more_rows_shares_them_with_the_version_before() -> None:
+    rows = np.random.default_rng(1).integers(0, 50, (1000, 3))
+    first = Table.of(rows[:600], 1)
+    second = first.with_more(rows[600:610])
+    third, beside = second.with_more(rows[610:]), second.with_more(rows[990:])
+    assert second.chains is first.chains
+    assert third.chains is not first.chains, "there was no room"
+    for table, expected in ((first, rows[:600]), (second, rows[:610]), (third, rows), (beside, np.concatenate([rows[:610], rows[990:]]))):
+        assert found_in(table) == sorted(expected.tolist())
+    assert first.with_more(rows[:1]).chains is not first.chains, "another version has gone on from there"
+
+
+def test_rows_grow_in_room_that_versions_share() -> None:
+    rows = np.arange(6000).reshape(-1, 3)
+    first = with_room(rows[:1200])
+    second, third = grown(first, rows[1200:1201]), grown(grown(first, rows[1200:1201]), rows[1300:1400])
+    beside = grown(first, rows[1900:])
+    assert second.tolist() == rows[:1201].tolist()
+    assert third.tolist() == [*rows[:1201].tolist(), *rows[1300:1400].tolist()]
+    assert beside.tolist() == [*rows[:1200].tolist(), *rows[1900:].tolist()]
+    more = addition(first, second)
+    assert more is not None
+    assert more.tolist() == rows[1200:1201].tolist()
+    assert addition(second, first) is None
+    assert addition(first, beside) is None or addition(first, beside).tolist() == rows[1900:].tolist()  # type: ignore[union-attr]
+
+
+def test_a_triple_more_is_appended_to_what_there_is() -> None:
+    """However many there are: rows that are found, and their table, are those of before, with one behind them."""
+    terms = TermTable()
+    found = FactIndex.of(quads(", ".join(f"x{k} p y{k}" for k in range(1500)) + ", p prop< q"), terms)
+    place = a.Place()
+    for verb in ("p", "q"):
+        found.table(Lookup(found.matching(a.TriplePattern(Variable("s"), term(verb), Variable("o")), place), (0, 2), 1))
+    later = found
+    for k in range(3):
+        later = later.changed("g", terms.intern_all(["<x1>", "<p>", f"<z{k}>"]).reshape(1, 3), ADD)
+        for verb in ("p", "q"):
+            pattern = a.TriplePattern(Variable("s"), term(verb), Variable("o"))
+            rows, before = later.matching(pattern, place), found.matching(pattern, place)
+            assert len(rows) == 1501 + k
+            assert addition(before, rows) is not None or (verb, k) == ("q", 0)
+            table, old = later.table(Lookup(rows, (0, 2), 1)), found.table(Lookup(before, (0, 2), 1))
+            assert (table.n, old.n) == (1501 + k, 1500)
+            assert table.chains is old.chains
+        assert set(later) == set(closure(later.quads))
