@@ -37,7 +37,7 @@ class Table:
     @classmethod
     def of(cls, rows: Ints, keys: int) -> "Table":
         n, room = len(rows), len(rows) + max(len(rows) // 2, LEAST_ROOM)
-        heads = np.full(1 << room.bit_length(), c.NONE, np.int64)
+        heads = np.full(1 << room.bit_length() if keys else 1, c.NONE, np.int64)
         cells = np.empty((room, c.L_KEY + rows.shape[1]), np.int64)
         bucket = hashes(rows[:, :keys]) & (len(heads) - 1)
         order = np.argsort(bucket, kind="stable")  # rows of a chain stand together
