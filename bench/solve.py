@@ -33,9 +33,9 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
             check(workload, n, k, matches)
         seconds, matches = rounds[_ROUNDS // 2]
         yield line("solve", kind="batch", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(n / seconds))
-        seconds, matches = _stream(spark, path, text, f"{place}/checkpoint")
+        rate, matches = _stream(spark, path, text, f"{place}/checkpoint")
         check(workload, n, k, matches)
-        yield line("solve", kind="stream", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(n / seconds))
+        yield line("solve", kind="stream", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(rate))
 
 
 def write(directory: Path, n: int, k: int) -> None:
@@ -55,9 +55,15 @@ def _batch(frame: DataFrame) -> tuple[float, int]:
 
 
 def _stream(spark: SparkSession, path: str, text: str, checkpoint: str) -> tuple[float, int]:
+    """Events a second from the end of the first micro-batch, which has the start of all workers in it, to that of the last; and solutions."""
     events = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1).parquet(path)
-    counts: list[int] = []
-    began = time.monotonic()
+    counts, ends = list[int](), list[float]()
+
+    def count(batch: DataFrame, _: int) -> None:
+        counts.append(batch.count())
+        ends.append(time.monotonic())
+
     writer = solve(events, text, buckets=_BUCKETS, max_delay=timedelta(0)).writeStream.option("checkpointLocation", checkpoint)
-    writer.trigger(availableNow=True).foreachBatch(lambda batch, _: counts.append(batch.count())).start().awaitTermination()
-    return time.monotonic() - began, sum(counts)
+    writer.trigger(availableNow=True).foreachBatch(count).start().awaitTermination()
+    rows = spark.read.parquet(path).count() * (len(ends) - 1) / len(ends)  # files are of equal size
+    return rows / (ends[-1] - ends[0]), sum(counts)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.entries import UNRESTRICTED
+from engine.routing import NoKey, Part, keys_of
 from epsparql import algebra as a
 from epsparql.check import nodes
-from epsparql.terms import Variable
 
-_TOGETHER = (a.Path, a.Values, a.Group, a.SubSelect, a.InWindow)
-"""What matches by itself, looks at solutions of several keys, or goes through them: its queries are not dealt out."""
+_TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
+"""What rests on when the streams begin, or on their time: that is its own in each engine of a frame. Its queries are not dealt out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +38,10 @@ def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, backg
 
 
 def _column(query: a.Query) -> str | None:
-    """Where every triple pattern has one variable, on which what is compared agrees: `s`, `o`, or nowhere in common."""
-    inside = list(nodes(query.pattern))
-    triples = [node for node in inside if isinstance(node, a.TriplePattern)]
-    if not triples or any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in inside):
+    """Where every triple pattern has the key: `s`, `o`, or nowhere in common."""
+    if any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in nodes(query.pattern)):
         return None
-    for column, terms in (("s", {triple.subject for triple in triples}), ("o", {triple.object for triple in triples})):
-        key = next(iter(terms))
-        if len(terms) == 1 and isinstance(key, Variable) and _agrees(query, key):
-            return column
-    return None
-
-
-def _agrees(query: a.Query, key: Variable) -> bool:
-    """Whether solutions that differ in the key are never compared with each other."""
-    match query:
-        case a.Select(projection=projection, distinct=distinct):
-            return not query.sources.windows and query.modifiers == a.PLAIN and (key in projection or not distinct)
-        case a.Construct(template=template):
-            return not query.sources.windows and key in {term for triple in template for term in (triple.subject, triple.predicate, triple.object)}
-        case _:
-            return False
+    try:
+        return next((key.part.column for key in keys_of(query) if key.part is not Part.GRAPH), None)
+    except NoKey:
+        return None

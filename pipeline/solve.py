@@ -163,7 +163,7 @@ def _finished(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int) -> DataF
     names = dealt.sparkSession.range(total).select(f.col("id").cast(IntegerType()).alias("bucket"), *nothing)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pipeline.solving import Solver, occurrences, streams_of
+        from pipeline.solving import Solver, occurrences, solved, streams_of
 
         solver: Solver | None = None
         for batch in batches:
@@ -172,9 +172,9 @@ def _finished(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int) -> DataF
                 solver, rows = Solver(asked[batch.column("bucket")[0].as_py()]), batch.slice(1)
             if solver is not None and rows.num_rows:
                 table = pa.Table.from_batches([rows])
-                yield from solver.feed(occurrences(table), streams_of(table), table.column("end")[-1].as_py())
+                yield from solved(solver.feed(occurrences(table), streams_of(table), table.column("end")[-1].as_py()), solver.queries)
         if solver is not None:
-            yield from solver.finish()
+            yield from solved(solver.finish(), solver.queries)
 
     ordered = dealt.unionByName(names).repartitionById(total, "bucket").sortWithinPartitions("end")
     return ordered.mapInArrow(run, SOLVED_COLUMNS)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 import epsparql
-from engine.entries import END_OF_TIME, INSTANT, Block, Entry, Events, Facts, Finish, Micros, Outcome, Register, Tick, int64s
+from engine.entries import END_OF_TIME, INSTANT, SOLUTIONS, Block, Entry, Events, Facts, Finish, Micros, Outcome, Register, Tick, int64s
 from engine.packed import plain
 from engine.run import Engine
 from epsparql.algebra import Ask, Construct, Query, Select
@@ -30,6 +31,7 @@ SOLVED = pa.schema(
 )
 """A solution: of a SELECT `binding` (its unbound variables left out), of a CONSTRUCT or DESCRIBE `triples`, of an ASK `boolean`."""
 
+NO_SOLUTIONS = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NO_EVENTS = pa.table(
     {name: pa.array([], pa.utf8()) for name in ("s", "p", "o", "g", "stream")} | {name: pa.array([], pa.int64()) for name in ("start", "end")}
 )
@@ -44,6 +46,9 @@ class Asked:
     facts: tuple[tuple[str, str], ...]
     default_graph: str
 
+    def parsed(self) -> dict[str, Query]:
+        return {name: epsparql.parse(text).query for name, text, _ in self.queries}
+
     def entries(self) -> list[Entry]:
         facts: list[Entry] = [Facts(offset, graph, triples) for offset, (graph, triples) in enumerate(self.facts)]
         return facts + [Register(len(facts) + k, name, text, policy, self.default_graph) for k, (name, text, policy) in enumerate(self.queries)]
@@ -54,17 +59,17 @@ class Solver:
 
     def __init__(self, asked: Asked, snapshot: bytes | None = None) -> None:
         """Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""
-        self._parsed = {name: epsparql.parse(text).query for name, text, _ in asked.queries}
-        into = {query.into for query in self._parsed.values() if isinstance(query, Construct)}
-        self._streams = sorted({stream for query in self._parsed.values() for stream in query.streams} - into)
+        self.queries = asked.parsed()
+        into = {query.into for query in self.queries.values() if isinstance(query, Construct)}
+        self._streams = sorted({stream for query in self.queries.values() for stream in query.streams} - into)
         if snapshot is None:
             self._engine = Engine()
             self._found(self._engine.feed(Block(tuple(asked.entries()), NO_ROWS)))
         else:
             self._engine = Engine.restore(snapshot)
 
-    def feed(self, rows: pa.RecordBatch, streams: Sequence[str | None] | None, time: Micros) -> Iterator[pa.RecordBatch]:
-        """What OCCURRENCES bring (SOLVED, a batch per query), whose ends none before `time` will follow; `streams` names theirs. Raises: SolveFailed."""
+    def feed(self, rows: pa.RecordBatch, streams: Sequence[str | None] | None, time: Micros) -> pa.RecordBatch:
+        """What OCCURRENCES bring (SOLUTIONS), whose ends none before `time` will follow; `streams` names theirs. Raises: SolveFailed."""
         entries: list[Entry] = []
         parts = []
         for stream, part in _apart(rows, streams, self._streams):
@@ -73,7 +78,7 @@ class Solver:
             parts.append(part)
         return self._solutions(entries, parts)
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
+    def finish(self) -> pa.RecordBatch:
         """What comes when every stream ends."""
         return self._solutions([Finish(self._engine.position + k, stream) for k, stream in enumerate(self._streams)], [])
 
@@ -84,18 +89,18 @@ class Solver:
     def snapshot(self) -> bytes:
         return self._engine.snapshot()
 
-    def _solutions(self, entries: list[Entry], parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _solutions(self, entries: list[Entry], parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         if not entries:
-            return iter(())
+            return NO_SOLUTIONS
         filled = [part for part in parts if part.num_rows]
         rows = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
         return self._found(self._engine.feed(Block(tuple(entries), rows)))
 
-    def _found(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
+    def _found(self, outcome: Outcome) -> pa.RecordBatch:
         for change in outcome.changes:
             if change.state == "failed":
                 raise SolveFailed(f"the query {change.name!r} failed: {change.reason}")
-        return solved(plain(outcome.solutions), self._parsed)
+        return outcome.solutions
 
 
 def occurrences(table: pa.Table) -> pa.RecordBatch:
@@ -139,26 +144,37 @@ def solved(solutions: pa.RecordBatch, queries: Mapping[str, Query]) -> Iterator[
     names = solutions.column("query")
     texts = names.dictionary.to_pylist()
     which = np.array([texts.index(text) for text in texts])[names.indices.to_numpy()]  # a name may be there twice
-    for k in np.unique(which).tolist():
-        name = texts[k]
-        mine = solutions if len(texts) == 1 else solutions.filter(pa.array(which == k))
+    for k in [0] if len(texts) == 1 else np.unique(which).tolist():
+        mine = plain(solutions if len(texts) == 1 else solutions.filter(pa.array(which == k)))
         n = mine.num_rows
         binding, triples, boolean = (pa.nulls(n, SOLVED.field(column).type) for column in ("binding", "triples", "boolean"))
-        match queries[name]:
+        match queries[texts[k]]:
             case Select(projection=projection):
                 binding = _bindings(mine.column("values"), [variable.name for variable in projection])
             case Ask():
                 boolean = pa.array([value == TRUE for value in mine.column("values").flatten().to_pylist()])
             case _:
                 triples = mine.column("values").cast(SOLVED.field("triples").type)
-        columns = [pa.array([name]).take(pa.array(np.zeros(n, np.int32))), mine.column("start"), mine.column("end"), binding, triples, boolean]
-        yield pa.RecordBatch.from_arrays(columns, schema=SOLVED)
+        yield pa.RecordBatch.from_arrays([pa.repeat(texts[k], n), mine.column("start"), mine.column("end"), binding, triples, boolean], schema=SOLVED)
 
 
 def _bindings(values: pa.ListArray, variables: Sequence[str]) -> pa.MapArray:
     """A map per row; what is unbound has no entry."""
     terms, n = values.flatten(), len(values)
-    bound = np.ones(len(terms), np.bool_) if not terms.null_count else terms.is_valid().to_numpy(zero_copy_only=False)
-    keys = pa.array(variables).take(pa.array(np.tile(np.arange(len(variables), dtype=np.int32), n)[bound]))
-    offsets = np.concatenate(([0], np.cumsum(bound)[len(variables) - 1 :: len(variables)])) if variables else np.zeros(n + 1, np.int64)
-    return pa.MapArray.from_arrays(pa.array(offsets.astype(np.int32)), keys, terms.drop_null() if terms.null_count else terms)
+    if not terms.null_count:
+        offsets = np.arange(n + 1, dtype=np.int32) * len(variables)
+        return pa.MapArray.from_arrays(pa.array(offsets), _names(tuple(variables), n), terms)
+    bound = terms.is_valid().to_numpy(zero_copy_only=False)
+    keys = _names(tuple(variables), n).filter(pa.array(bound))
+    offsets = np.concatenate(([0], np.cumsum(bound)[len(variables) - 1 :: len(variables)])).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), keys, terms.drop_null())
+
+
+def _names(variables: tuple[str, ...], n: int) -> pa.StringArray:
+    """All of them, `n` times."""
+    return _names_often(variables, 1 << max(n - 1, 0).bit_length()).slice(0, n * len(variables))
+
+
+@lru_cache(maxsize=16)
+def _names_often(variables: tuple[str, ...], n: int) -> pa.StringArray:
+    return pa.array(variables, pa.utf8()).take(pa.array(np.tile(np.arange(len(variables), dtype=np.int32), n)))

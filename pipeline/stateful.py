@@ -6,6 +6,7 @@ one that some version stands for, whatever was tried twice or elsewhere meanwhil
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from engine.entries import END_OF_TIME, Micros
@@ -29,6 +30,9 @@ _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvid
 _KEPT = 64
 _PARCEL = pa.schema([("bucket", pa.int32()), ("latest", pa.int64()), ("rows", pa.binary())])
 _PARCEL_COLUMNS = "bucket int, latest long, rows binary"
+_FOUND_COLUMNS = "solutions binary"
+_STEP = "EPSPARQL_STEP"
+_PIECE_ROWS = 50_000  # that an engine takes in at once: what they bring must fit into a row
 
 
 def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta) -> DataFrame:
@@ -37,9 +41,35 @@ def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay
 
     if dealt.sparkSession.conf.get(_PROVIDER, "") != _ROCKS:
         raise SolveFailed(f"transformWithState keeps its state in RocksDB; set {_PROVIDER} to {_ROCKS} before the query starts")
-    parcels = dealt.mapInArrow(lambda batches: parcelled(batches, total), _PARCEL_COLUMNS)
     processor = EngineProcessor(asked, max_delay // timedelta(microseconds=1))
-    return parcels.groupBy("bucket").transformWithState(processor, SOLVED_COLUMNS, "append", "none")
+    parcels = dealt.mapInArrow(lambda batches: parcelled(batches, total), _PARCEL_COLUMNS)
+    with _workers_of_its_own(dealt.sparkSession, "engines"):
+        found = parcels.groupBy("bucket").transformWithState(processor, _FOUND_COLUMNS, "append", "none")
+    return found.mapInArrow(lambda batches: unpacked(batches, asked), SOLVED_COLUMNS)
+
+
+@contextmanager
+def _workers_of_its_own(spark: SparkSession, name: str) -> Iterator[None]:
+    """For the steps that are planned meanwhile: Spark gives a worker to whichever step is next, but keeps apart those with another environment.
+
+    The fewer workers serve the engines, the more often one meets the worker that has it in memory.
+    """
+    environment = spark.sparkContext.environment
+    environment[_STEP] = name
+    try:
+        yield
+    finally:
+        del environment[_STEP]
+
+
+def unpacked(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> Iterator[pa.RecordBatch]:
+    """Solutions that came as Arrow streams, a row each."""
+    from pipeline.solving import solved
+
+    queries = {name: query for each in dict.fromkeys(asked) for name, query in each.parsed().items()}
+    for batch in batches:
+        for stream in batch.column("solutions"):
+            yield from solved(pa.ipc.open_stream(stream.as_buffer()).read_next_batch(), queries)
 
 
 def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
@@ -103,9 +133,7 @@ class EngineProcessor(StatefulProcessor):
             self._log.appendValue((token, time, None if events is None else _stream(events)))
         self._version.update((token, latest, since, self._print))
         _keep((self._print, bucket), token, solver)
-        for batch in found:
-            for solution in batch.to_pylist():
-                yield Row(**{**solution, "binding": None if solution["binding"] is None else dict(solution["binding"])})
+        yield from (Row(solutions=_stream(batch)) for batch in found if batch.num_rows)
 
     def _at(self, bucket: int, token: str) -> "Solver":
         """The engine as of a version: the one kept of the latest version on the way there, and what came since."""
@@ -134,7 +162,10 @@ def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa
     from pipeline.solving import NO_EVENTS, occurrences, streams_of
 
     table = NO_EVENTS if events is None else events
-    return solver.feed(occurrences(table), streams_of(table), time)
+    for first in range(0, max(len(table), 1), _PIECE_ROWS):
+        piece = table.slice(first, _PIECE_ROWS)
+        rows, last = occurrences(piece), first + _PIECE_ROWS >= len(table)
+        yield solver.feed(rows, streams_of(piece), time if last else min(time, piece.column("end")[-1].as_py()))
 
 
 _kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # with its version; tasks come and go, and their worker process stays

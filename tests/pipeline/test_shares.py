@@ -12,6 +12,7 @@ from engine.entries import UNRESTRICTED
 from pipeline.errors import SolveFailed
 from pipeline.shares import Share, shares
 from pipeline.solving import SOLVED, Asked, Solver, occurrences
+from pipeline.solving import solved as rows_of
 from tests import strategies
 from tests.feeds import by_end
 from tests.oracle import Occurrence
@@ -38,8 +39,8 @@ def solved(asked: Asked, events: pa.Table, size: int = 3) -> "Counter[str]":
     solver, found = Solver(asked), list[pa.RecordBatch]()
     for part in events.to_batches(max_chunksize=size):
         rows = pa.Table.from_batches([part])
-        found += solver.feed(occurrences(rows), None, rows.column("end")[-1].as_py())
-    found += solver.finish()
+        found += rows_of(solver.feed(occurrences(rows), None, rows.column("end")[-1].as_py()), solver.queries)
+    found += rows_of(solver.finish(), solver.queries)
     return Counter(repr(row) for batch in found for row in batch.to_pylist())
 
 
@@ -125,8 +126,8 @@ def test_a_solver_goes_on_from_its_snapshot() -> None:
     asked = Asked((("q", text, UNRESTRICTED),), (), "all")
     first, second = (occurrences(one_event(p, at)) for p, at in (("a", 1), ("b", 2)))
     solver = Solver(asked)
-    assert list(solver.feed(first, None, 1)) == []
-    (found,) = Solver(asked, solver.snapshot()).feed(second, None, 2)
+    assert not solver.feed(first, None, 1).num_rows
+    (found,) = rows_of(Solver(asked, solver.snapshot()).feed(second, None, 2), solver.queries)
     assert found.schema == SOLVED
     assert found.column("binding").to_pylist() == [[("s", "<http://e/s>"), ("x", '"1"'), ("y", '"2"')]]
 
