@@ -4,7 +4,7 @@ Class k is below class (k - 1) // 4, so 40,080 of them are 8 deep; half of the e
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from bench.line import WrongCount, line, median, one_core, peak_rss_mb, rss_mb
 from bench.workloads import PREFIXES, times_of
-from engine.entries import INSTANT, OCCURRENCES, Block, Events, Facts, Register
+from engine.entries import INSTANT, OCCURRENCES, OWL_RL, Block, Entail, Events, Facts, Register
+from engine.entries import RDFS as RDFS_ONLY
 from engine.facts import FactIndex
 from engine.kernel import columns as c
+from engine.owl_rules import OWL
 from engine.run import Engine
 from engine.schema import RDFS
 from epsparql.terms import RDF
@@ -23,14 +25,14 @@ from epsparql.terms import RDF
 CLASSES, MANY = 40_080, 250_000
 _QUERY = PREFIXES + "SELECT ?s WHERE { ?s a :C0 }"
 _FANOUT, _SUBJECTS, _BATCH = 4, 1_000, 10_000
-_ROUNDS, _CHANGES = 3, 5
+_ROUNDS, _CHANGES, _THINGS = 3, 5, 100_000
 _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
 Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def measure(n: int, classes: int = CLASSES, many: int = MANY) -> Iterator[str]:
     """A line: µs an event of the kernel alone, events/s of the whole engine, seconds to close the hierarchy, ms to register the query and to add a class and to
-    take one away, with an event that shows it; and what `many` classes take in a process of their own. Raises: WrongCount.
+    take one away, with an event that shows it; and what OWL 2 RL and `many` classes take in processes of their own. Raises: WrongCount.
     """
     one_core()
     began = time.perf_counter()
@@ -47,10 +49,11 @@ def measure(n: int, classes: int = CLASSES, many: int = MANY) -> Iterator[str]:
     whole = time.perf_counter() - began
     expect("the stream", matches, n // 2)
     adding, removing = changes(engine, classes, n)
+    owl = apart(_under_owl, classes)
     yield line(
         "reasoning", classes=classes, n=n, matches=matches, kernel_us_an_event=round(median(kernel) / n * 1e6, 4), events_per_s=round(n / whole),
         closing_s=round(closed, 3), registering_ms=round(registering * 1000, 1), adding_ms=round(median(adding) * 1000, 2),
-        adding_most_ms=round(max(adding) * 1000, 2), removing_ms=round(median(removing) * 1000, 2), peak_rss_mb=peak_rss_mb(), **apart(many),
+        adding_most_ms=round(max(adding) * 1000, 2), removing_ms=round(median(removing) * 1000, 2), peak_rss_mb=peak_rss_mb(), **apart(_many, many), **owl,
     )  # fmt: skip
 
 
@@ -64,10 +67,12 @@ def text_of(first: int, after: int) -> str:
     return "".join(f"<http://example.org/C{k}> <{RDFS}subClassOf> <http://example.org/C{(k - 1) // _FANOUT}> .\n" for k in range(first, after))
 
 
-def loaded(classes: int) -> Engine:
+def loaded(classes: int, regime: str = RDFS_ONLY) -> Engine:
     """An engine with the hierarchy, class 0 above all others."""
     engine = Engine()
-    engine.feed(Block((Facts(0, "", text_of(1, classes + 1)),), _NOTHING))
+    if regime != RDFS_ONLY:
+        engine.feed(Block((Entail(0, regime),), _NOTHING))
+    engine.feed(Block((Facts(engine.position, "", text_of(1, classes + 1)),), _NOTHING))
     return engine
 
 
@@ -145,10 +150,42 @@ def changes(engine: Engine, classes: int, first: int) -> tuple[list[float], list
     return adding, removing
 
 
-def apart(classes: int) -> dict[str, float]:
+def apart(measured: Callable[[int], dict[str, float]], classes: int) -> dict[str, float]:
     """What a hierarchy of so many classes takes in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_many, classes).result()
+        return pool.submit(measured, classes).result()
+
+
+def _under_owl(classes: int) -> dict[str, float]:
+    """The same hierarchy and changes of it under OWL 2 RL; and then 100,000 triples of a property that has an inverse and is functional both ways."""
+    one_core()
+    before, began = rss_mb(), time.perf_counter()
+    engine = loaded(classes, OWL_RL)
+    closing = time.perf_counter() - began
+    register(engine)
+    adding, removing = changes(engine, classes, 0)
+    began, name = time.perf_counter(), "http://example.org/p"
+    owl = f"<{name}> <{OWL}inverseOf> <{name}/of> .\n"
+    owl += "".join(f"<{name}> <{RDF}type> <{OWL}{kind}Property> .\n" for kind in ("Functional", "InverseFunctional"))
+    things = "".join(f"<http://example.org/s/{k}> <{name}> <http://example.org/o/{k}> .\n" for k in range(_THINGS))
+    engine.feed(Block((Facts(engine.position, "urn:things", owl + things),), _NOTHING))
+    expect("inverses", engine.known.count(f"<{name}/of>"), _THINGS)
+    things_s = time.perf_counter() - began
+    began = time.perf_counter()
+    engine.feed(Block((Facts(engine.position, "urn:one", f"<http://example.org/s/new> <{name}> <http://example.org/o/0> .\n"),), _NOTHING))
+    one_s = time.perf_counter() - began
+    expect("equal things", engine.known.count(f"<{OWL}sameAs>"), 2)
+    return {
+        "owl_closing_s": round(closing, 3),
+        "owl_adding_ms": round(median(adding) * 1000, 2),
+        "owl_adding_most_ms": round(max(adding) * 1000, 2),
+        "owl_removing_ms": round(median(removing) * 1000, 2),
+        "owl_things": _THINGS,
+        "owl_things_s": round(things_s, 3),
+        "owl_equals_ms": round(one_s * 1000, 2),
+        "owl_rss_mb": rss_mb() - before,
+        "owl_peak_rss_mb": peak_rss_mb(),
+    }
 
 
 def _many(classes: int) -> dict[str, float]:

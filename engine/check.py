@@ -61,9 +61,11 @@ def check(
 
 
 def check_background(nquads: str, entailment: str, rules: Iterable[tuple[str, str, str]]) -> None:
-    """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle."""
+    """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
     engine = Engine()
     engine.known = FactIndex.of(quads_of(nquads), engine.terms, entailment)
+    if engine.known.overflow is not None:
+        raise engine.known.overflow
     for k, (text, policy, default_graph) in enumerate(rules):
         engine.admit(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
 

@@ -27,6 +27,12 @@ class OneBucketOnly(EngineError):
     code = "one-bucket-only"
 
 
+class EntailmentLimit(EngineError):
+    """A background of which OWL entails more than is kept."""
+
+    code = "entailment-limit"
+
+
 class Refusal(Exception):
     """A pattern that this engine does not evaluate; `word` is where the query's text says it."""
 

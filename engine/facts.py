@@ -15,9 +15,11 @@ from engine.describe import Descriptions
 from engine.entailed import Entailed, is_odd, of_several
 from engine.entailment import Entailment
 from engine.entries import ADD, DROP, RDFS
+from engine.errors import EntailmentLimit
 from engine.knowledge import closure
 from engine.lookups import Table
-from engine.owl import with_owl
+from engine.owl import Closure
+from engine.owl_lift import speaks_of_words
 from engine.program import Lookup
 from engine.quads import GraphName, Quad, graph_named, name_of
 from engine.rewrite.places import BACKGROUND
@@ -44,6 +46,9 @@ class FactIndex:
         self.base: Given = {}
         """What was given and, under OWL 2 RL, what follows by it: RDFS is applied to that."""
         self.schema: Schema[Term] = Schema((), _is_property)
+        self.overflow: EntailmentLimit | None = None
+        """Why OWL 2 RL is not applied, though it is the regime."""
+        self._owl: Closure | None = None  # which goes on from version to version
         self._found: Kept = {}  # rows, with what they were made of
         self._asked: set[object] = set()  # for those of them
         self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by address of these
@@ -98,14 +103,39 @@ class FactIndex:
         found = FactIndex(self.terms, regime)
         found.given = found.base = given
         if regime != RDFS:
-            base = self._numbered(with_owl(found.quads))
-            found.base = {predicate: _same(self.base.get(predicate), rows) for predicate, rows in base.items()}
+            found._owl = self._owl or Closure(self.terms)
+            found._reason(self.base)
         found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
         kept = {address(rows) for _, rows in found._found.values()}
         found._tables = {key: made for key, made in self._tables.items() if address(made[0]) in kept}
         same = regime == self.regime and self._states(found._effective) == self._states(self._effective)
         found.schema = self.schema if same else self._schema(found._effective, regime)
         return found
+
+    def _reason(self, before: Given) -> None:
+        """By OWL 2 RL, as far as its limits go."""
+        assert self._owl is not None
+        try:
+            self._owl.move(self.given)
+            base = self._owl.base
+            if is_odd(base, self.vocabulary) or speaks_of_words(base, self.vocabulary, self._owl.names):
+                base = self._one_by_one()
+        except EntailmentLimit as limit:
+            self.overflow = limit
+            return
+        self.base = {predicate: _same(before.get(predicate), rows) for predicate, rows in base.items()}
+
+    def _one_by_one(self) -> Given:
+        """What OWL entails where statements are about RDFS's own words: both apply all their rules by turns. Raises: EntailmentLimit."""
+        base = self.given
+        while True:
+            closed = self._numbered(closure(self._quads_of(base)))
+            owl = Closure(self.terms)
+            owl.move(closed)
+            more = {p: without(rows, closed.get(p, EMPTY)) for p, rows in owl.base.items()}
+            if not any(map(len, more.values())):
+                return base
+            base = {p: of_several([base.get(p, EMPTY), more.get(p, EMPTY)]) for p in base | more if p in base or len(more[p])}
 
     def _states(self, given: Given) -> list[int]:
         return [id(given.get(number)) for number in self.vocabulary[DOMAIN:]]

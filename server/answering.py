@@ -19,10 +19,11 @@ import pyoxigraph as ox
 
 from engine.entries import RDFS
 from engine.extensions import Extension, extensions
+from engine.facts import FactIndex
 from engine.knowledge import closure
 from engine.literals import parse_term
-from engine.owl import with_owl
 from engine.quads import Quad, quads_of
+from engine.terms import TermTable
 from engine.values import ExpressionError
 from epsparql.terms import BlankNode, Iri, Literal, Term
 from pipeline.catalogue import Graph
@@ -89,7 +90,7 @@ def _store(setting: Setting) -> ox.Store:
     facts = list(quads_of(nquads(reader, (Graph(name, tuple(entries)) for name, entries in setting["graphs"]))))
     reader.close()
     store = ox.Store()
-    store.extend(map(_quad, closure(facts if setting["entailment"] == RDFS else with_owl(facts))))
+    store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.of(facts, TermTable(), setting["entailment"])))
     return store
 
 

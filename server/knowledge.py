@@ -37,7 +37,9 @@ class Knowledge:
         return self._log.catalogue
 
     def change(self, change: Change, rules: Sequence[Registration]) -> None:
-        """Writes the change, unless nothing is changed by it. Raises: Fault 409 where a rule would feed itself through a negative part."""
+        """Writes the change, unless nothing is changed by it. Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may
+        entail.
+        """
         known = self.catalogue.graphs.get(change.graph)
         before = {} if known is None else self.lines(known)
         after = _changed(before, change)
@@ -71,10 +73,11 @@ class Knowledge:
         self._reader.close()
 
     def _check(self, graph: str, lines: Lines | None, regime: str, rules: Sequence[Registration]) -> None:
-        """Whether the rules would stand if `graph` had these triples; None leaves all graphs as they are. Only rules can be refused."""
-        if not rules:
+        """Whether the rules would stand, and OWL would stay within its limits, if `graph` had these triples; None leaves all graphs as they are."""
+        if not rules and regime == entries.RDFS:
             return
         from engine.check import check_background  # loads the kernel, so only where a query is planned
+        from engine.errors import EntailmentLimit
         from engine.strata import Cycle
 
         others = [known for known in self.catalogue.graphs.values() if lines is None or known.name != graph]
@@ -86,6 +89,11 @@ class Knowledge:
             detail = f"with this background a rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
             expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
             raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
+        except EntailmentLimit as limit:
+            if lines == {}:
+                return  # taking a graph away is the remedy
+            expected = "a background without a long chain of a transitive property (a path, :p+, needs none) or a large set of equal things, or --entailment rdfs"
+            raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
 
 
 def _changed(before: Lines, change: Change) -> Lines:

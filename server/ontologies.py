@@ -61,6 +61,7 @@ _CHANGED = described(
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.TOO_MANY_REQUESTS,
     success={201: {"description": "The graph is new", "model": OntologyDocument}},
 )

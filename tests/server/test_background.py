@@ -1,15 +1,18 @@
 """`--background` and `--entailment`: of serve, which keeps them over restarts, and of replay."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from engine import owl_conclusions
 from engine.entries import Register
 from pipeline.catalogue import Graph
 from pipeline.log import LogWriter
 from server.cli import main
-from server.knowledge import Knowledge
+from server.knowledge import Change, Knowledge
 from server.loading import load
+from server.problems import Fault
 from server.serve import clock
 from server.settings import Settings, SettingsError
 from server.sources import SourceFault
@@ -135,3 +138,20 @@ def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
     with LogWriter(tmp_path / "data", clock) as log:
         load(Settings(data=tmp_path / "data", background=(f"urn:g={tmp_path / 'a.ttl'}",)), log)
         assert log.catalogue.graphs == {"urn:g": Graph("urn:g", (0,), 0)}
+
+
+def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owl_conclusions, "MOST", 1_000)
+    equal = "".join(f"<urn:{k}> <http://www.w3.org/2002/07/owl#sameAs> <urn:{k + 1}> .\n" for k in range(100))
+    with LogWriter(tmp_path / "data", clock) as log, closing(Knowledge(log)) as knowledge:
+        knowledge.entail("owl-rl", [])
+        knowledge.change(Change("urn:few", equal[:500].rpartition("\n")[0] + "\n", "add"), [])
+        with pytest.raises(Fault) as caught:
+            knowledge.change(Change("urn:many", equal, "add"), [])
+        assert (caught.value.problem.status, caught.value.problem.code) == (422, "entailment-limit")
+        assert "more than 1,000 triples" in caught.value.problem.detail
+        assert [*log.catalogue.graphs] == ["urn:few"], "it is not in the log"
+        knowledge.entail("rdfs", [])
+        knowledge.change(Change("urn:many", equal, "add"), [])
+        with pytest.raises(Fault):
+            knowledge.entail("owl-rl", [])
