@@ -83,7 +83,7 @@ bench: $(RUN_STAMP)
 	$(BIN)/epsparql bench spark --n 200000
 	$(BIN)/epsparql bench spark
 
-# Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
+# Spark's processes killed with -9, as many times in each mode as CHAOS says: about ten seconds each.
 CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/test_kill.py -k chaos -n 0
