@@ -18,6 +18,7 @@ from engine.kernel.state import KEPT, Net, to_width, with_width
 from engine.planned import Planned
 from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
+from engine.ranking import rank
 from engine.residents import Collecting
 from engine.review import Difference, brought, difference, review
 from engine.sharing import Sharing
@@ -83,7 +84,7 @@ class Network(Sharing):
             self._straighten(planned)
         self._know(known)
         fragments = self._replan(known)
-        self._rank(list(self.planned.values()))
+        rank(self, list(self.planned.values()))
         for planned in self.planned.values():
             self.numbered[planned.number] = planned
             if planned.writes is not None:
@@ -216,7 +217,7 @@ class Network(Sharing):
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
         if self._due < self.net.at[c.NOW]:
             self.meet()
-        if self.coming is None and self._coming is None:
+        if self.coming is None and not self.entails_otherwise:
             return self._feed(columns)
         now = int(self.net.at[c.NOW])
         later = np.flatnonzero(columns[c.IN_END] > now)
@@ -232,7 +233,7 @@ class Network(Sharing):
             self._learn(self.coming)
             for part in parts:
                 self._follow(part, outs)
-        if self._coming is not None:
+        if self.entails_otherwise:
             self._entail_anew()
         parts.append(self._feed(np.ascontiguousarray(columns[:, k:])))
         width = self.net.out.shape[1]

@@ -1,6 +1,6 @@
 """The queries of one kernel: how they take places in its tables, are ranked, learn of a background and go."""
 
-from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from engine.kernel import columns as c
 from engine.kernel.state import WORDS, Net, margin, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
 from engine.lookups import Table
-from engine.operators import OPERATORS
 from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
 from engine.planning.shapes import EVERYTHING, KNOWN, NO_RATES, Rates, predicates_of
@@ -24,14 +23,15 @@ from engine.planning.triples import FEW
 from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
 from engine.quads import Quad
+from engine.ranking import affected, rank
 from engine.rows import without
-from engine.scans import AS_SENT, Scans, Want, widest
+from engine.scans import Scans, widest
 from engine.schema import Schema
-from engine.strata import NEGATIVE, POLICIES, Cycle, Wire, on_cycle, strata
+from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, with_rows
 from engine.terms import Held, TermTable, numbers_in
 from epsparql import algebra as a
-from epsparql.terms import Term, Variable
+from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 
@@ -70,16 +70,15 @@ class Residents:
     _used: dict[str, Ranges] = field(default_factory=dict)  # rows in use, by name of the table
     _scans: Scans = field(default_factory=Scans)
     _looked: dict[int, Table] = field(default_factory=dict)  # by node
-    _entailment: Entailment = field(init=False)  # by the background as it stands
+    entailment: Entailment = field(init=False)  # by the background as it stands
     _postings: Postings = field(init=False)
-    _coming: int | None = None  # the instant after which occurrences entail what `_entailment` says, and no longer what `_postings` have
     _tells_kinds: bool = False  # whether it matters which kind of term an occurrence's object is
     _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
 
     def __post_init__(self) -> None:
         self._hold(new_net(4))
-        self._entailment = Entailment(self.known.schema)
-        self._postings = Postings(self.terms, self._entailment)
+        self.entailment = Entailment(self.known.schema)
+        self._postings = Postings(self.terms, self.entailment)
         self._used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}
         self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = self.terms.intern(str(TRUE)), self.terms.intern(str(FALSE))
         self.terms.holders.add(self)
@@ -173,7 +172,7 @@ class Residents:
             net = place(net, fragment, at, number, self._used)
             self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
             self.net.queries[number] = 0, after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
-            self._rank(self._affected(planned))
+            rank(self, affected(self, planned))
         except BaseException:
             self._leave(planned)
             self._free(planned)
@@ -185,30 +184,33 @@ class Residents:
 
     def _know(self, facts: FactIndex) -> None:
         """Takes up a background. The occurrences of an instant that has begun go on to entail what they did."""
-        self.known, self._entailment = facts, self._entailment_by(facts)
-        if self._entailment is not self._postings.entailment:
-            self._coming = int(self.net.at[c.NOW])
-            if self._coming == -c.BIG:
-                self._entail_anew()
+        self.known, self.entailment = facts, self._entailment_by(facts)
+        if self.entails_otherwise and self.net.at[c.NOW] == -c.BIG:
+            self._entail_anew()
 
     def _entailment_by(self, facts: FactIndex) -> Entailment:
-        return self._entailment if self._entailment.schema is facts.schema else Entailment(facts.schema, self._entailment)
+        return self.entailment if self.entailment.schema is facts.schema else Entailment(facts.schema, self.entailment)
+
+    @property
+    def entails_otherwise(self) -> bool:
+        """Whether the occurrences of the instant that has begun entail by another schema than later ones."""
+        return self._postings.entailment is not self.entailment
 
     @property
     def outgoing(self) -> Schema[Term] | None:
-        """What the occurrences of the instant that has begun entail by, if later ones do not."""
-        return None if self._coming is None else self._postings.entailment.schema
+        """What they entail by then."""
+        return self._postings.entailment.schema if self.entails_otherwise else None
 
     def go_by(self, outgoing: Schema[Term]) -> None:
         """Takes over what `outgoing` gave."""
-        self._hold(self._postings.change(self.net, Entailment(outgoing)))
-        self._note_scans()
-        self._coming = int(self.net.at[c.NOW])
+        self._go_by(Entailment(outgoing))
 
     def _entail_anew(self) -> None:
         """What occurrences entail follows the background."""
-        self._coming = None
-        self._hold(self._postings.change(self.net, self._entailment))
+        self._go_by(self.entailment)
+
+    def _go_by(self, entailment: Entailment) -> None:
+        self._hold(self._postings.change(self.net, entailment))
         self._note_scans()
 
     def look_up(self, planned: Planned, fragment: Fragment) -> None:
@@ -269,72 +271,6 @@ class Residents:
             reads, writes = (np.array([fragment.columns[v] for v in part], np.int64) for part in (collector.reads, collector.writes))
             here = planned.at.node + node
             self.collecting[here] = Collecting(here, collector, planned.registered, timers.get(here), reads, writes)
-
-    def _affected(self, planned: Planned) -> list[Planned]:
-        """A query and those that its triples reach through rules: no other's strata depend on it."""
-        found, pending = {planned.registered: planned}, [planned]
-        while pending:
-            into = pending.pop().writes
-            reached = [] if into is None else [p for p in self.planned.values() if into in p.query.streams and p.registered not in found]
-            found |= {p.registered: p for p in reached}
-            pending += reached
-        return list(found.values())
-
-    def _rank(self, affected: Sequence[Planned]) -> None:
-        """Strata of these queries' nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs."""
-        nodes = self.net.nodes
-        wires = [wire for planned in affected for wire in self._wires(self.net, planned)]
-        kinds = {node: int(nodes[node, c.KIND]) for planned in affected for node in range(planned.at.node, planned.after.node)}
-        settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in self.rules.values() if rule.out not in kinds}
-        try:
-            ranked = strata(kinds, wires, settled)
-        except Cycle as cycle:
-            raise Cycle(cycle.nodes, self._way(self.net, cycle.nodes)) from None
-        nodes[list(ranked), c.STRATUM] = list(ranked.values())
-        for planned in affected:
-            bounded = planned.writes is not None and on_cycle(planned.out, wires)
-            self.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
-
-    def _way(self, net: Net, nodes: Sequence[int]) -> str:
-        """A cycle for its reader: queries, with their negative parts and the streams they write."""
-        steps: list[str] = []
-        for node in nodes:
-            planned = next(p for p in self.planned.values() if p.at.node <= node < p.after.node)
-            kind = int(net.nodes[node, c.KIND])
-            if kind in NEGATIVE:
-                steps.append(f"{OPERATORS[kind]} of {planned.name}")
-            elif node == planned.out and planned.writes is not None:
-                steps.append(f"the triples that {planned.name} writes to the stream {planned.writes}")
-        return " -> ".join([*steps, steps[0]])
-
-    def _wires(self, net: Net, planned: Planned) -> Iterable[Wire]:
-        """How solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
-        for node in range(planned.at.node, planned.after.node):
-            first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
-            for reader, side in net.edges[first : first + n].tolist():
-                yield Wire(node, reader, (reader - planned.at.node, side) in planned.strict)
-            first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
-            for mark in net.edges[first : first + n, 0].tolist():
-                yield Wire(mark, node, strict=False)
-        for rule in self.rules.values():
-            assert isinstance(rule.query, a.Construct)
-            if rule.query.into in planned.query.streams:
-                yield from (Wire(rule.out, node, strict) for node, strict in self._scanned(planned, rule.query.template))
-
-    def _scanned(self, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
-        """The nodes of a query whose scans may read triples of a template."""
-        written = [t.predicate for t in template]
-        anything = any(isinstance(p, Variable) for p in written)
-        for node, side, want in planned.scans:
-            if anything or any(self._reaches(p, want) for p in written if not isinstance(p, Variable)):
-                yield planned.at.node + node, (node, side) in planned.strict
-
-    def _reaches(self, predicate: Term, want: Want) -> bool:
-        """Whether a rule's triples of a predicate, or what they entail, may be wanted."""
-        wanted, object_ = want
-        if wanted == AS_SENT:
-            return True
-        return self._entailment.reaches(predicate, (self.terms.term(wanted), self.terms.term(object_)))
 
     def _with_readers(self, planned: Planned, fragment: Fragment) -> None:
         """Scans, reads and facts of a query that has just been placed."""
@@ -410,14 +346,14 @@ class Residents:
     def try_to_learn(self, known: FactIndex) -> None:
         """Raises Cycle if the background `known` would close one; nothing has changed then."""
         planned, nodes, bounds = dict(self.planned), self.net.nodes.copy(), self.net.queries[:, c.Q_BOUND].copy()
-        entailment = self._entailment
+        entailment = self.entailment
         try:
-            self._entailment = self._entailment_by(known)
+            self.entailment = self._entailment_by(known)
             self._replan(known)
-            self._rank(list(self.planned.values()))
+            rank(self, list(self.planned.values()))
         finally:
             self.net.nodes[:], self.net.queries[:, c.Q_BOUND] = nodes, bounds
-            self._entailment = entailment
+            self.entailment = entailment
             self.planned = planned
 
     def _planned_anew(self, planned: Planned, facts: FactIndex) -> Fragment:
