@@ -1,8 +1,7 @@
 """Found rows to solutions: projected, in order of emission, as N-Triples text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import assert_never
 
 import numpy as np
@@ -10,91 +9,79 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.collect import VERDICT
-from engine.entries import INSTANT, SOLUTIONS, TIED
+from engine.entries import INSTANT, SOLUTIONS, TIED, int64s
 from engine.facts import FactIndex
 from engine.kernel import columns as c
-from engine.packed import joined, schema_of, unpacked
+from engine.packed import one_after_another
 from engine.planned import Planned
 from engine.planning.queries import RANK
 from engine.terms import TermTable
-from engine.text.emission import BEGIN, END, ENTRY, WHICH
+from engine.text import emission as e
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
 Ints = NDArray[np.int64]
-HEADER = np.array([c.OUT_ENTRY, c.OUT_START, c.OUT_END])
-PLACED = (pa.int64(), pa.int64(), INSTANT, INSTANT)
-FEW = 64
 NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NOTHING_TIED = pa.RecordBatch.from_pylist([], schema=TIED)
+assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (e.BEGIN, e.END, e.NODE, e.ENTRY), "emission reads what the kernel writes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """Solutions of some queries, those of each in order: whose each is, with its entry, start and end, and a list of texts each.
+class Selects:
+    """The SELECTs of a network, in order of their names, as `engine.text.emission` takes them."""
 
-    `by`: the texts by which solutions of one query and interval stand in order, where these are others.
-    """
-
-    planned: Sequence[Planned]
-    placed: Ints  # PLACED_HEIGHT x n
-    values: pa.ListArray
-    by: pa.ListArray | None = None
+    places: Ints
+    queries: Ints
+    wanted: Ints
+    names: NDArray[np.uint8]
+    marks: Ints
 
 
-def found_of(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[Found]:
-    """Solutions from rows of `out`, each query's sorted by entry, end, start, then terms by variable name.
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlets:
+    """Where the solutions of a network come out: its queries of other forms by their nodes, and all its SELECTs."""
 
-    Rows stand query by query, `which` says of which, and each query has some. `known` is the background. If they are `tied`, they say `by` what.
-    """
-    plain: dict[int, list[int]] = {}
-    found: list[Found] = []
-    for k, one in enumerate(planned):
-        if isinstance(one.query, a.Select):
-            plain.setdefault(one.shown, []).append(k)
-        else:
-            found.append(_of_one(one, rows[which == k], terms, known, tied=tied))
-    for alike in plain.values():
-        if len(alike) == len(planned):
-            found.append(_selected(planned, which, rows, terms, tied=tied))
-        else:
-            number = np.full(len(planned), c.NONE, np.int64)
-            number[alike] = np.arange(len(alike))
-            own = number[which] != c.NONE
-            found.append(_selected([planned[k] for k in alike], number[which[own]], rows[own], terms, tied=tied))
-    return found
+    selects: Selects
+    others: Mapping[int, Planned]
 
 
-def _selected(planned: Sequence[Planned], which: Ints, rows: Ints, terms: TermTable, *, tied: bool) -> Found:
-    """Solutions of SELECTs that show equally many variables."""
-    wanted = planned[0].emitted.reshape(1, -1) if len(planned) == 1 else np.stack([one.emitted for one in planned])
-    placed, texts = terms.arranged(which, rows, HEADER, wanted, planned[0].shown)
-    return Found(planned, placed, _listed(texts, len(rows)), _by_name(planned, placed[WHICH], texts) if tied else None)
+def outlets_of(queries: Iterable[Planned]) -> Outlets:
+    planned = sorted(queries, key=lambda one: (one.name, one.registered))
+    chosen = [one for one in planned if isinstance(one.query, a.Select)]
+    return Outlets(_selects_of(chosen), {one.out: one for one in planned if not isinstance(one.query, a.Select)})
 
 
-def _by_name(planned: Sequence[Planned], which: Ints, texts: pa.StringArray) -> pa.ListArray | None:
-    """The values of solutions in order of their variables' names; None if they stand so."""
-    shown = planned[0].shown
-    places = np.array([sorted(range(shown), key=lambda k: _projection(one)[k].name) for one in planned], np.int64).reshape(len(planned), shown)
-    if bool((places == np.arange(shown)).all()):
-        return None
-    taken = places[which] + shown * np.arange(len(which))[:, None]
-    return _listed(texts.take(pa.array(taken.reshape(-1))), len(which))
+def _selects_of(planned: Sequence[Planned]) -> Selects:
+    names = [one.name.encode() for one in planned]
+    places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
+    places[[one.out for one in planned]] = np.arange(len(planned))
+    queries = np.zeros((len(planned), e.QUERY_WIDTH), np.int64)
+    queries[:, e.REGISTERED], queries[:, e.SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
+    queries[:, e.NAME_SIZE] = [len(name) for name in names]
+    queries[:, e.NAME] = np.cumsum(queries[:, e.NAME_SIZE]) - queries[:, e.NAME_SIZE]
+    queries[:, e.FIRST] = np.cumsum(2 * queries[:, e.SHOWN] + 1) - (2 * queries[:, e.SHOWN] + 1)
+    queries[:, e.ALIKE] = [one.shows_by_name for one in planned]
+    wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
+    return Selects(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8), np.zeros(len(planned), np.int64))
 
 
-def _projection(planned: Planned) -> tuple[Variable, ...]:
-    assert isinstance(planned.query, a.Select)
-    return planned.query.projection
+def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
+    """Solutions in order of emission, in several parts if not all are of SELECTs. `known` is the background. If they are `tied`, they say `by` what."""
+    schema = TIED if tied else SOLUTIONS
+    if not outlets.others:
+        return [terms.emitted(rows, outlets.selects, schema, tied=tied)]
+    nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()
+    for node in np.unique(nodes).tolist():
+        if node in outlets.others:
+            found.append(_of_one(outlets.others[node], rows[nodes == node], terms, known, tied=tied))
+    selected = rows[~np.isin(nodes, list(outlets.others))]
+    return found if not len(selected) else [*found, terms.emitted(selected, outlets.selects, schema, tied=tied)]
 
 
 def _listed(texts: pa.StringArray, n: int) -> pa.ListArray:
     """The texts as `n` lists of equal length."""
     offsets = np.arange(n + 1, dtype=np.int32) * (len(texts) // max(n, 1))
     return pa.ListArray.from_arrays(pa.array(offsets), texts)
-
-
-def placed_from(which: Ints, rows: Ints) -> Ints:
-    return np.stack([which, *rows[:, HEADER].T])
 
 
 def cells(columns: Sequence[int], rows: Ints) -> Ints:
@@ -106,22 +93,29 @@ def cells(columns: Sequence[int], rows: Ints) -> Ints:
     return found
 
 
-def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> Found:
+def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
     """Solutions of a query of another form."""
     assert not isinstance(planned.query, a.Select)
-    which, shown = np.zeros(len(rows), np.int64), in_name_order(shown_by(planned.query))
+    shown = in_name_order(shown_by(planned.query))
     numbers = cells([planned.columns.get(v, c.NONE) for v in shown], rows)
-    order = in_order(which, rows, column_of(planned, rows, RANK), numbers, terms)
-    rows = rows[order]
+    order = in_order(rows, column_of(planned, rows, RANK), numbers, terms)
+    rows, numbers = rows[order], numbers[order]
     if isinstance(planned.query, a.Ask):
-        return Found((planned,), placed_from(which, rows), _listed(terms.text_array(numbers[order].reshape(-1)), len(rows)))
+        return _batch(planned, rows, _listed(terms.text_array(numbers.reshape(-1)), len(rows)), [pa.nulls(len(rows), TIED.field("by").type)] * tied)
     if isinstance(planned.query, a.Construct):
         values, kept = statements(planned, planned.query, rows, terms)
     else:
         values, kept = described_by(planned, planned.query, rows, terms, known)
-    rows = rows[kept]
-    by = _listed(terms.text_array(numbers[order][kept].reshape(-1)), len(rows)) if tied else None
-    return Found((planned,), placed_from(which[: len(rows)], rows), values, by)
+    by = [_listed(terms.text_array(numbers[kept].reshape(-1)), len(kept))] if tied else []
+    return _batch(planned, rows[kept], values, by)
+
+
+def _batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.ListArray]) -> pa.RecordBatch:
+    n = len(rows)
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([planned.name], pa.utf8()))
+    numbers = [pa.array(column) for column in (np.full(n, planned.registered), rows[:, c.OUT_ENTRY])]
+    times = [pa.array(rows[:, column]).cast(INSTANT) for column in (c.OUT_START, c.OUT_END)]
+    return pa.RecordBatch.from_arrays([names, *numbers, *times, values, *by], schema=TIED if by else SOLUTIONS)
 
 
 def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
@@ -151,13 +145,13 @@ def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
     return np.zeros(len(rows), np.int64) if column is None else rows[:, c.OUT_VAR + column - c.VAR]
 
 
-def in_order(which: Ints, rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
-    """The order of emission, query by query; the kernel gives a query's rows by entry and end.
+def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
+    """The order of emission of one query's rows, which the kernel gives by entry and end.
 
     There ranks decide where a query orders its solutions, which count from 1; else starts, then terms.
     """
     by = np.where(rank != 0, rank, rows[:, c.OUT_START])
-    return terms.places_in_order(which, rows, c.OUT_ENTRY, c.OUT_END, by, numbers)
+    return terms.places_in_order(rows, c.OUT_ENTRY, c.OUT_END, by, numbers)
 
 
 def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
@@ -192,68 +186,45 @@ def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTabl
     return np.full(len(rows), terms.intern(str(part)), np.int64)
 
 
-def in_emission_order(found: Sequence[Found], *, tied: bool = False) -> pa.RecordBatch:
-    """All queries' solutions: by entry, end, start; at one place by query name. TIED if they are to be merged with those of other buckets."""
-    parts = [f for f in found if f.placed.shape[1]]
-    if not parts:
-        return NOTHING_TIED if tied else NOTHING
-    planned = [one for f in parts for one in f.planned]
-    if len(planned) == 1:  # whose solutions are in order
-        alone = batch(names_of(planned[0].name, parts[0].placed.shape[1]), planned[0].registered, parts[0].placed, parts[0].values)
-        return _tied(alone, parts, None) if tied else alone
-    by_name = sorted(range(len(planned)), key=lambda k: planned[k].name)
-    rank = np.empty(len(planned), np.int64)
-    rank[by_name] = np.arange(len(planned))
-    offsets = np.cumsum([0, *(len(f.planned) for f in parts)])
-    placed = np.concatenate([f.placed for f in parts], axis=1)
-    placed[WHICH] = np.concatenate([rank[f.placed[WHICH] + first] for f, first in zip(parts, offsets.tolist(), strict=False)])
-    values = joined([f.values for f in parts])
-    order = np.lexsort((placed[WHICH], starts_in_order(placed), placed[END], placed[ENTRY]))
-    placed, values = placed.take(order, axis=1), values.take(pa.array(order))
-    registered = np.array([planned[k].registered for k in by_name], np.int64)
-    names = pa.DictionaryArray.from_arrays(pa.array(placed[WHICH].astype(np.int32)), pa.array([planned[k].name for k in by_name], pa.utf8()))
-    whole = batch(names, registered[placed[WHICH]], placed, values)
-    return _tied(whole, parts, order) if tied else whole
+def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
+    """All that was found, each part of which is in order: by entry, end, start; at one place by query name."""
+    parts = [part for part in found if part.num_rows]
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING_TIED if tied else NOTHING
+    whole = one_after_another(parts)
+    ends = [(int64s(part.column("entry"))[[0, -1]]).tolist() for part in parts]
+    if all(before[1] < after[0] for before, after in zip(ends, ends[1:], strict=False)):
+        return whole
+    starts = starts_in_order(whole, np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
+    return whole.take(pa.array(order_of(whole, starts)))
 
 
-def _tied(solutions: pa.RecordBatch, parts: Sequence[Found], order: Ints | None) -> pa.RecordBatch:
-    """With the column `by`; `order` is that in which the parts' solutions were put."""
-    by = pa.concat_arrays([pa.nulls(len(f.values), TIED.field("by").type) if f.by is None else unpacked(f.by) for f in parts])
-    return pa.RecordBatch.from_arrays(
-        [*solutions.columns, by if order is None else by.take(pa.array(order))], schema=schema_of(solutions.column("values"), TIED)
-    )
+def order_of(whole: pa.RecordBatch, starts: Ints) -> Ints:
+    """The order of emission of several parts' solutions, each of which is in order; equal ones stay as they stand. `starts` are those in order."""
+    registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
+    return np.lexsort((registered, name_ranks(whole.column("query")), starts, end, entry))
 
 
-def starts_in_order(placed: Ints) -> Ints:
-    """Ranks of the starts, raised where a query has an order of its own for an instant, so that its solutions keep it among those of others."""
-    n = placed.shape[1]
-    _, rank = np.unique(placed[BEGIN], return_inverse=True)
-    first = np.ones(n, np.int64)
-    first[1:] = (np.diff(placed[[WHICH, ENTRY, END]], axis=1) != 0).any(axis=0)
-    base = np.cumsum(first) * n
-    raised: Ints = np.maximum.accumulate(base + rank) - base
+def starts_in_order(whole: pa.RecordBatch, part: Ints) -> Ints:
+    """Starts, raised where a query has an order of its own for an instant, which its part tells, so that its solutions keep it among those of others."""
+    registered, entry, end, start = (int64s(whole.column(name)) for name in ("registered", "entry", "end", "start"))
+    falls = (np.diff(start) < 0) & (np.diff(part) == 0) & (np.diff(entry) == 0) & (np.diff(end) == 0)
+    if not falls.any():
+        return start
+    place = np.lexsort((np.arange(len(start)), end, entry, registered, part))
+    same = np.zeros(len(start), np.bool_)
+    for column in (registered, entry, end, part):
+        same[1:] |= np.diff(column[place]) != 0
+    group = np.cumsum(same)
+    ranks = np.unique(start, return_inverse=True)[1][place]
+    highest = np.maximum.accumulate(group * len(start) + ranks) - group * len(start)
+    raised = np.empty(len(start), np.int64)
+    raised[place] = np.unique(start)[highest]
     return raised
 
 
-def names_of(name: str, n: int) -> pa.DictionaryArray:
-    """One query's name, `n` times."""
-    return few_names(name).slice(0, n) if n <= FEW else named(name, n)
-
-
-def named(name: str, n: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([name], pa.utf8()))
-
-
-@lru_cache(maxsize=1 << 10)
-def few_names(name: str) -> pa.DictionaryArray:
-    """For the few solutions that one event brings."""
-    return named(name, FEW)
-
-
-def batch(names: pa.DictionaryArray, registered: Ints | int, placed: Ints, values: pa.ListArray) -> pa.RecordBatch:
-    """SOLUTIONS over `placed`, which holds them from now on."""
-    placed[WHICH] = registered
-    n = placed.shape[1]
-    whole = pa.py_buffer(placed)
-    columns = [pa.Array.from_buffers(kind, n, [None, whole.slice(8 * n * k, 8 * n)], 0) for k, kind in enumerate(PLACED)]
-    return pa.RecordBatch.from_arrays([names, *columns, values], schema=schema_of(values))
+def name_ranks(names: pa.DictionaryArray) -> Ints:
+    dictionary = names.dictionary.to_pylist()
+    ranks = {name: k for k, name in enumerate(sorted(set(dictionary)))}
+    found: Ints = np.array([ranks[name] for name in dictionary], np.int64)[names.indices.to_numpy()]
+    return found

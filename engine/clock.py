@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from engine.entries import END_OF_TIME, Entry, Events, Finish, Tick
 from engine.kernel import columns as c
 from engine.terms import TermTable
-from engine.text.intake import HEIGHT, ROW
+from engine.text.intake import FIRST, HEIGHT, ROW, SINCE
 
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)
@@ -129,16 +129,15 @@ class Arrivals:
 NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
 
 
-_TAKEN = slice(c.IN_S, c.IN_S + HEIGHT)
-assert c.IN_ENTRY == c.IN_S + ROW, "a feed has the columns of OCCURRENCES in their order"
+assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
 
 
-def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int) -> Arrivals:
-    """The OCCURRENCES that are not late; whence they come is left to be written. Of s, p, o and g the first `wanted` have numbers, the others 0."""
-    table = np.empty((c.FEED_HEIGHT, rows.num_rows), np.int64)
-    table[c.IN_KIND] = c.OCCURRENCE
-    kept = terms.take(rows, table[_TAKEN], wanted)
-    return Arrivals(table if kept == len(table[0]) else table[:, :kept].copy())
+def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
+    """The OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
+    n = rows.num_rows
+    table = np.empty((c.FEED_HEIGHT, n), np.int64)
+    kept = terms.take(rows, table, wanted, since)
+    return Arrivals(table if kept == n else table[:, :kept].copy())
 
 
 def latest_ends(arrived: Arrivals) -> dict[int, int]:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.assemble import Outlets, outlets_of
 from engine.clock import Arrivals
 from engine.member import Member, in_order_of_rules, reached
-from engine.planned import Planned
 from engine.routing.intake import Feed
 from epsparql import algebra as a
 
@@ -17,7 +17,7 @@ class Listener:
     member: Member
     reads: tuple[str, ...]
     gate: tuple[str, ...]
-    outs: Mapping[int, Planned]  # its queries, by the node where their solutions come out
+    outlets: Outlets
 
     def part_of(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
         return [(name, new[name, self.member.part]) for name in self.reads if (name, self.member.part) in new]
@@ -46,8 +46,8 @@ def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
 
 def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:
     reads = member.network.reads
-    outs = {planned.out: planned for planned in member.network.planned.values()}
-    return Listener(member, tuple(sorted(reads)), tuple(sorted(reached(reads, rules))), outs)
+    outlets = outlets_of(member.network.planned.values())
+    return Listener(member, tuple(sorted(reads)), tuple(sorted(reached(reads, rules))), outlets)
 
 
 def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:

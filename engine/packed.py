@@ -16,7 +16,12 @@ _PACKED = {schema: schema.set(_VALUES, pa.field("values", pa.list_(TERM), nullab
 
 def schema_of(values: pa.ListArray, schema: pa.Schema = SOLUTIONS) -> pa.Schema:
     """SOLUTIONS or TIED as it is with such values."""
-    return _PACKED[schema] if is_packed(values) else schema
+    return packed_schema(schema) if is_packed(values) else schema
+
+
+def packed_schema(schema: pa.Schema) -> pa.Schema:
+    """Of SOLUTIONS or TIED."""
+    return _PACKED[schema]
 
 
 def is_packed(values: pa.ListArray) -> bool:

@@ -51,6 +51,11 @@ class Planned:
         return len(self.emitted) // 2
 
     @property
+    def shows_by_name(self) -> bool:
+        """Whether what a SELECT shows stands in order of its variables' names."""
+        return bool((self.emitted[1 : 1 + self.shown] == self.emitted[1 + self.shown :]).all())
+
+    @property
     def out(self) -> int:
         """The node that its solutions reach."""
         return self.at.node

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyoxigraph
 from numpy.typing import NDArray
 
-from engine.assemble import Found, found_of, in_emission_order, parts_of, row_part
+from engine.assemble import found_of, in_emission_order, outlets_of, parts_of, row_part
 from engine.behind import Behind, Past, in_order, is_history, join, of_own, pause, register
 from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
 from engine.entries import (
@@ -112,7 +112,7 @@ class Engine:
         """As `feed`, without freeing terms: other engines may hold some."""
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
-        found: list[Found] = []
+        found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
         for part in [block] if self.share.whole else cut_at_controls(block):
             self._feed(part, found, changes)
@@ -120,7 +120,7 @@ class Engine:
         self._caught = []
         return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
 
-    def _feed(self, block: Block, found: list[Found], changes: list[StateChange]) -> None:
+    def _feed(self, block: Block, found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         arrived = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
@@ -147,10 +147,8 @@ class Engine:
         if not self.share.whole:
             return self._routed(rows, events)
         wanted = self._terms_wanted(block)
-        arrived = taken(rows, self.terms, wanted)
-        if len(events) == 1:
-            arrived.table[c.IN_SINCE] = events[0].offset
-        else:
+        arrived = taken(rows, self.terms, wanted, events[0].offset)
+        if len(events) > 1:
             arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
         self._ends = latest_ends(arrived)
         if not wanted:
@@ -371,7 +369,7 @@ class Engine:
             member.network.learn(known)
 
     # ------------------------------------------------------------ time
-    def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
         if not entries:
             return
@@ -389,7 +387,7 @@ class Engine:
                 feed = listener.member.feed(entries, courses[listener], listener.part_of(new))
                 self._run(layout, listener, feed, new, found, changes)
 
-    def _pass_one(self, layout: Layout, entry: Events, new: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _pass_one(self, layout: Layout, entry: Events, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         """As `_pass`, over one entry that brings occurrences."""
         advance(self.streams, entry, self._ends)
         for listener in layout.by_stream.get(entry.stream, ()):
@@ -412,13 +410,16 @@ class Engine:
                     course.latest[k] = latest_of(listener.gate, self.streams)
         return courses
 
-    def _run(self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[Found], changes: list[StateChange]) -> None:
+    def _run(
+        self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
+    ) -> None:
         """Lets a network's kernel take in a feed; sorts the rows found to its queries, and hands what rules derived to the networks that read it."""
-        learns = listener.member.network.coming is not None
-        rows = listener.member.network.feed(feed)
-        if learns:  # its queries may have been placed elsewhere
-            outs = {planned.out: planned for planned in listener.member.network.planned.values()}
-            self._layout, listener = None, replace(listener, outs={**listener.outs, **outs})
+        network = listener.member.network
+        before = list(network.planned.values()) if network.coming is not None else []
+        rows = network.feed(feed)
+        if before:  # they may have been placed elsewhere
+            outs = {planned.out: planned for planned in (*before, *network.planned.values())}
+            self._layout, listener = None, replace(listener, outlets=outlets_of(outs.values()))
         if len(rows):
             self._collect(layout, listener, rows, new, found)
         self._note_ends(listener.member.network, changes)
@@ -442,23 +443,17 @@ class Engine:
         network.failures.clear()
         network.completions.clear()
 
-    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[Found]) -> None:
-        nodes, which = rows[:, c.OUT_NODE], np.zeros(len(rows), np.int64)
-        if len(rows) == 1 or bool((nodes == nodes[0]).all()):
-            planned = [listener.outs[int(nodes[0])]]
-        else:
-            rows = rows[np.argsort(nodes, kind="stable")]
-            np.cumsum(np.diff(rows[:, c.OUT_NODE]) != 0, out=which[1:])
-            planned = [listener.outs[out] for out in rows[np.flatnonzero(np.diff(which, prepend=-1)), c.OUT_NODE].tolist()]
-        found += found_of(planned, which, rows, self.terms, listener.member.network.known, tied=not self.share.whole)
-        for k, one in enumerate(planned if layout.sources else ()):
-            if isinstance(one.query, a.Construct) and any(
-                one.query.into in other.reads for other in layout.order if other.member is not listener.member
-            ):
-                into = one.query.into
-                feed = into, listener.member.part  # its readers are dealt out as it is
-                others = [new[feed]] if feed in new else []
-                new[feed] = together([*others, self._derived(one, one.query, rows[which == k])])
+    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
+        outlets = listener.outlets
+        found += found_of(outlets, rows, self.terms, listener.member.network.known, tied=not self.share.whole)
+        for node, rule in outlets.others.items() if layout.sources else ():
+            query = rule.query
+            if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
+                own = rows[rows[:, c.OUT_NODE] == node]
+                if len(own):
+                    feed = query.into, listener.member.part  # its readers are dealt out as it is
+                    others = [new[feed]] if feed in new else []
+                    new[feed] = together([*others, self._derived(rule, query, own)])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
         """A rule's triples as occurrences for the networks that read its stream; its own has them already."""

@@ -4,7 +4,6 @@ Texts stand one after the other in an arena of UTF-8; a term that nothing holds 
 (docs/decisions/0011-terms-in-arrays.md).
 """
 
-import ctypes
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -16,9 +15,11 @@ from numpy.typing import NDArray
 
 from engine.approximation import approximation
 from engine.expressions import parse_term
+from engine.packed import packed_schema
 from engine.text import columns as c
-from engine.text.emission import PLACED_HEIGHT, arrange
-from engine.text.gather import gather, mark_bound, measure, pack
+from engine.text.arrow import STRUCT_WORDS
+from engine.text.emission import MOST_BYTES, emit
+from engine.text.gather import gather, mark_bound, measure
 from engine.text.held import mark_all, mark_rows
 from engine.text.intake import taken
 from engine.text.order import sort_places, sort_rows
@@ -35,13 +36,17 @@ SPARE = 1 << 16
 _SPARE_BYTES = 1 << 8  # for each of the spare terms
 _CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
 _FEW = 1 << 6
-_MANY = 1 << 10  # texts that are told apart by number, where that looks at no more than some cells for each
-_MOST_BYTES = np.iinfo(np.int32).max
 _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
 
 
-_address_in = ctypes.pythonapi.PyCapsule_GetPointer
-_address_in.restype, _address_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+class Selects(Protocol):
+    """The queries of one network that are SELECTs, as `emit` takes them."""
+
+    places: Ints
+    queries: Ints
+    wanted: Ints
+    names: NDArray[np.uint8]
+    marks: Ints
 
 
 class Holder(Protocol):
@@ -90,6 +95,11 @@ class TermTable:
         self._hard = np.zeros(_FEW, np.int64)
         self._numbers_by_text: dict[str, int] = {}
         self._texts_by_number: dict[int, str] = {}
+        self._table = np.zeros(2 * c.N_ARRAYS, np.int64)  # where these arrays are
+        self._address = int(self._table.ctypes.data)
+        self._show()
+        self._struct = np.zeros(STRUCT_WORDS, np.int64)  # by which Arrow and compiled functions hand batches to each other
+        self._batch = int(self._struct.ctypes.data)
         self._last = (0, 0, 0)  # search: the terms and bytes that it left, and how many terms must come to be worth as long a one
         self.generation = 0
         """Changes whenever numbers may have been given to other terms."""
@@ -117,17 +127,16 @@ class TermTable:
 
     def _interned(self, written: bytes) -> int:
         source = np.frombuffer(written, np.uint8)
-        while (number := int(intern_one(*self._arrays(), source))) < 0:
+        while (number := int(intern_one(self._address, source))) < 0:
             self._make_room(len(written))
         return number
 
-    def take(self, rows: pa.RecordBatch, table: Ints, wanted: int) -> int:
-        """Fills the columns of `table` (HEIGHT x rows) with the OCCURRENCES that are not late, and says how many these are: the numbers of s, p,
-        o, g (of the first `wanted`, 0 for the others), then start, end, and which row each was.
+    def take(self, rows: pa.RecordBatch, table: Ints, wanted: int, since: int) -> int:
+        """Fills `table` (HEIGHT x rows) with the OCCURRENCES that are not late, and says how many these are: the numbers of s, p, o, g (of the first
+        `wanted`, 0 for the others), start, end, which row each was, and `since`.
         """
-        _, exported = rows.__arrow_c_array__()
-        address = _address_in(exported, b"arrow_array")
-        while (kept := int(taken(*self._arrays(), address, wanted, table))) < 0:
+        rows._export_to_c(self._batch)
+        while (kept := int(taken(self._address, self._batch, wanted, since, table))) < 0:
             self._make_room(-1 - kept)
         return kept
 
@@ -141,12 +150,14 @@ class TermTable:
         _, offsets, data = strings.buffers()
         at, begin = offsets.address + 4 * strings.offset, 0 if data is None else data.address
         done = 0
-        while (done := intern_strings(*self._arrays(), at, begin, done, numbers)) < len(numbers):
+        while (done := intern_strings(self._address, at, begin, done, numbers)) < len(numbers):
             self._make_room(len(strings[done].as_buffer()))
         return numbers
 
-    def _arrays(self) -> tuple[Ints, Ints, Ints, NDArray[np.uint8], Ints, NDArray[np.float64], Ints]:
-        return self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard
+    def _show(self) -> None:
+        """Compiled functions find the arrays as they are."""
+        for k, array in enumerate((self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)):
+            self._table[2 * k : 2 * k + 2] = array.ctypes.data, len(array)
 
     def _make_room(self, n: int) -> None:
         """Room for a term of n bytes."""
@@ -163,6 +174,7 @@ class TermTable:
         if at[c.LIVE] == len(self._heads):
             self._heads = np.zeros(2 * len(self._heads), np.int64)
             spread(at, self._cells, self._heads)
+        self._show()
 
     # ------------------------------------------------------------ what the kernel knows
     @property
@@ -176,6 +188,7 @@ class TermTable:
         if not self._at[c.VALUED]:
             self._values = np.zeros((len(self._cells), 2))
             self._values[0] = (0.0, np.nan)
+            self._show()
             self._at[c.VALUED], done = 1, 1
             while (done := value_from(self._at, self._cells, self._text, self._values, self._hard, done)) < self._at[c.USED]:
                 self._settle()
@@ -210,21 +223,12 @@ class TermTable:
         offsets = np.empty(len(numbers) + 1, np.int32)
         return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
 
-    def arranged(self, which: Ints, rows: Ints, header: Ints, wanted: Ints, shown: int) -> tuple[Ints, pa.StringArray | pa.DictionaryArray]:
-        """Rows in order of emission, and the texts of the terms that each of them shows (if many, over a dictionary); `arrange` says what is taken as what."""
-        n = len(rows)
-        placed, picked, offsets = np.empty((PLACED_HEIGHT, n), np.int64), np.empty(n * shown, np.int64), np.empty(n * shown + 1, np.int32)
-        size, unbound = arrange(which, rows, header, wanted, shown, self._cells, self._text, placed, picked, offsets)
-        if len(picked) >= max(_MANY, int(self._at[c.USED]) >> 4):
-            return placed, self._packed(picked, unbound)
-        return placed, self._strings(picked, offsets, size, unbound)
-
-    def _packed(self, numbers: Ints, unbound: int) -> pa.DictionaryArray:
-        """The texts of numbers, `unbound` of which are 0, over a dictionary of those that are there."""
-        places, distinct = np.empty(len(numbers), np.int32), np.empty(len(numbers), np.int64)
-        count = pack(numbers, np.zeros(int(self._at[c.USED]), np.int32), places, distinct)
-        indices = pa.array(places, mask=places < 0) if unbound else pa.array(places)
-        return pa.DictionaryArray.from_arrays(indices, self.text_array(distinct[:count]), safe=False)
+    def emitted(self, rows: Ints, selects: Selects, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
+        """Rows that the kernel found for `selects` as solutions in order of emission: SOLUTIONS, or TIED ones, as `schema` says; of many the values are packed."""
+        code = int(emit(self._address, rows, selects.places, selects.queries, selects.wanted, selects.names, selects.marks, tied, self._batch))
+        if code < 0:
+            raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")
+        return pa.RecordBatch._import_from_c(self._batch, packed_schema(schema) if code else schema)
 
     def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
         """The texts of numbers, `size` bytes in all, which are unbound so many times."""
@@ -252,12 +256,12 @@ class TermTable:
         rank[order] = np.arange(len(distinct))
         return rank[which].reshape(numbers.shape)
 
-    def places_in_order(self, which: Ints, rows: Ints, entry: int, end: int, by: Ints, numbers: Ints) -> Ints:
-        """The order of rows in which those with equal `which` and columns `entry` and `end` stand together: there first `by` decides, then
-        the texts of `numbers` (rows x columns).
+    def places_in_order(self, rows: Ints, entry: int, end: int, by: Ints, numbers: Ints) -> Ints:
+        """The order of rows in which those with equal columns `entry` and `end` stand together: there first `by` decides, then the texts of `numbers`
+        (rows x columns).
         """
         order, spare = np.empty((2, len(rows)), np.int64)
-        sort_places(which, rows, entry, end, by, numbers, self._cells, self._text, order, spare)
+        sort_places(rows, entry, end, by, numbers, self._cells, self._text, order, spare)
         return order
 
     # ------------------------------------------------------------ terms out of use
@@ -302,6 +306,7 @@ class TermTable:
             self._cells, self._kinds = self._cells[:room].copy(), self._kinds[:room].copy()
             if self._at[c.VALUED]:
                 self._values = self._values[:room].copy()
+        self._show()
 
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -322,6 +327,7 @@ class TermTable:
         table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int64)
         table._heads = np.zeros(1 << room.bit_length(), np.int64)
         enter(table._at, table._cells, table._heads, table._text, table._kinds, ends)
+        table._show()
         return table
 
 
@@ -346,7 +352,7 @@ def numbers_in(state: object) -> Ints:
 
 def fitting(size: int) -> int:
     """`size`, if Arrow's offsets can say it."""
-    if size > _MOST_BYTES:
+    if size > MOST_BYTES:
         raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
     return size
 

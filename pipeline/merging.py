@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.assemble import starts_in_order
 from engine.entries import SOLUTIONS, Outcome, StateChange, int64s
 from engine.packed import one_after_another
 
@@ -53,8 +54,8 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         return _plain(filled[0])
     whole = one_after_another(filled)
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
-    registered, entry, end, start = (int64s(whole.column(name)) for name in ("registered", "entry", "end", "start"))
-    key = _keys([entry, end, _raised(registered, entry, end, start, bucket), _ranks(registered, whole.column("query"))])
+    registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
+    key = _keys([entry, end, starts_in_order(whole, bucket), _ranks(registered, whole.column("query"))])
     order = np.argsort(key, kind="stable")  # which sees that each bucket's are sorted, and only merges
     ties = _ties(key[order], bucket[order])
     if len(ties):
@@ -88,23 +89,6 @@ def _keys(columns: Sequence[Ints]) -> Ints:
 
 def _plain(tied: pa.RecordBatch) -> pa.RecordBatch:
     return tied.select(SOLUTIONS.names)
-
-
-def _raised(registered: Ints, entry: Ints, end: Ints, start: Ints, bucket: Ints) -> Ints:
-    """Starts, raised where a query has an order of its own for an instant: as `engine.assemble.starts_in_order`, which one bucket's order tells."""
-    falls = (np.diff(start) < 0) & (np.diff(bucket) == 0) & (np.diff(entry) == 0) & (np.diff(end) == 0)
-    if not falls.any():
-        return start
-    place = np.lexsort((np.arange(len(start)), end, entry, registered, bucket))
-    same = np.zeros(len(start), np.bool_)
-    for column in (registered, entry, end, bucket):
-        same[1:] |= np.diff(column[place]) != 0
-    group = np.cumsum(same)
-    ranks = np.unique(start, return_inverse=True)[1][place]
-    highest = np.maximum.accumulate(group * len(start) + ranks) - group * len(start)
-    raised = np.empty(len(start), np.int64)
-    raised[place] = np.unique(start)[highest]
-    return raised
 
 
 def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:

@@ -10,3 +10,6 @@ START, LENGTH, HASH, NEXT, CELL_WIDTH = range(5)
 # at: numbers ever given out (0 is one), the first that is free again, terms, bytes of the arena, the hash's seed, whether literals' values are
 # wanted, and how many of the literals in `hard` only the host can approximate
 USED, FREE, LIVE, BYTES, SEED, VALUED, HARD, AT_WIDTH = range(8)
+
+# arrays: the address and length of each, in a table that has their owner's
+AT, CELLS, HEADS, TEXT, KINDS, VALUES, HARDS, N_ARRAYS = range(8)

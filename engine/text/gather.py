@@ -30,22 +30,3 @@ def mark_bound(numbers, bits):
     for k in range(len(numbers)):
         if numbers[k] != NONE:
             bits[k >> 3] |= 1 << (k & 7)
-
-
-@entry_point
-def pack(numbers, seen, places, distinct):
-    """Fills `distinct` with the numbers of a flat array, each once in order of first appearance, and `places` with those where they stand there (NONE
-    has -1); how many are distinct. `seen`: zeros, one for each number that there is; of a place the next one is kept.
-    """
-    count = 0
-    for k in range(len(numbers)):
-        number = numbers[k]
-        if number == NONE:
-            places[k] = -1
-            continue
-        if seen[number] == 0:
-            distinct[count] = number
-            count += 1
-            seen[number] = count
-        places[k] = seen[number] - 1
-    return count

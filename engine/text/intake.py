@@ -6,29 +6,18 @@ Source: Arrow C data interface, struct ArrowArray.
 
 import numpy as np
 
+from engine.text.arrow import BUFFERS, CHILDREN, DICTIONARY, ROWS, OFFSET, at_word, bit, let_go
 from engine.text.columns import NONE
 from engine.text.compile import entry_point, inlined, jit
-from engine.text.memory import byte, short_word, word
+from engine.text.handle import arrays_at
+from engine.text.memory import short_word
 from engine.text.table import interned
 
-# words of a struct ArrowArray
-ROWS, _NULLS, OFFSET, _N_BUFFERS, _N_CHILDREN, BUFFERS, CHILDREN, DICTIONARY = range(8)
 # columns of the batch
 TERMS = 4
 START, END, LATE = 4, 5, 6
-# what `taken` gives: a row's columns s, p, o, g, start, end as the batch has them, and which row it was
-ROW, HEIGHT = 6, 7
-
-
-@inlined
-def at_word(address, k):
-    """The k-th word of a struct or of an array of addresses."""
-    return np.int64(word(address + 8 * k))
-
-
-@inlined
-def bit(bits, k):
-    return (byte(bits + (k >> 3)) >> (k & 7)) & 1
+# what `taken` gives, in rows of its table: the terms, from the first on; start and end; which row each was; and where it came from
+FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
 
 
 @inlined
@@ -69,10 +58,12 @@ def take_column(at, cells, heads, text, kinds, values, hard, column, rows, targe
 
 
 @entry_point
-def taken(at, cells, heads, text, kinds, values, hard, batch, wanted, table):
-    """Fills `table` (HEIGHT x rows) with the rows of a batch (by address) that are not late; how many these are. Below 0: `-1 - bytes` for which
-    there was no room. Of s, p, o and g the first `wanted` have numbers, the others 0.
+def taken(terms, batch, wanted, since, table):
+    """Fills `table` (HEIGHT x rows) with the rows of a batch (by address) that are not late, and lets the batch go; how many these are.
+
+    Below 0: `-1 - bytes` for which there was no room. Of s, p, o and g the first `wanted` have numbers, the others 0, as what stands above them.
     """
+    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
     columns, n, kept = at_word(batch, CHILDREN), at_word(batch, ROWS), 0
     late = at_word(columns, LATE)
     bits, first = at_word(at_word(late, BUFFERS), 1), at_word(late, OFFSET)
@@ -81,14 +72,17 @@ def taken(at, cells, heads, text, kinds, values, hard, batch, wanted, table):
             table[ROW, kept] = k
             kept += 1
     rows = table[ROW, :kept]
+    table[:FIRST, :kept], table[SINCE, :kept] = 0, since
     for which in range(START, END + 1):
         column = at_word(columns, which)
         numbers = at_word(at_word(column, BUFFERS), 1) + 8 * at_word(column, OFFSET)
         for i in range(kept):
-            table[which, i] = at_word(numbers, rows[i])
-    table[wanted:TERMS, :kept] = NONE
+            table[FIRST + which, i] = at_word(numbers, rows[i])
+    table[FIRST + wanted : FIRST + TERMS, :kept] = NONE
     for which in range(wanted):
-        short = take_column(at, cells, heads, text, kinds, values, hard, at_word(columns, which), rows, table[which, :kept])
+        column, target = at_word(columns, which), table[FIRST + which, :kept]
+        short = take_column(at, cells, heads, text, kinds, values, hard, column, rows, target)
         if short < 0:
             return short
+    let_go(batch)
     return kept

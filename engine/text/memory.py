@@ -7,8 +7,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
+from numba.np.arrayobj import make_array, populate_array
 
+from engine.text.columns import CELL_WIDTH
 from engine.text.compile import inlined
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
@@ -36,6 +37,36 @@ def byte(typingctx, address):
 def short_word(typingctx, address):
     """The signed 4 bytes at an address, as Arrow's offsets and indices are."""
     return types.int64(types.int64), lambda context, builder, sig, args: builder.sext(_loaded(builder, args[0], 32), _WORD)
+
+
+def _array_at(item, width=0):
+    """An array of these items at an address, of a width if it has two dimensions; its owner keeps it alive."""
+    kind = types.Array(item, 2 if width else 1, "C")
+
+    @intrinsic
+    def array_at(typingctx, address, length):
+        def build(context, builder, sig, args):
+            array = make_array(kind)(context, builder)
+            size = context.get_abi_sizeof(context.get_data_type(item))
+            shape = [args[1], *([ir.Constant(_WORD, width)] if width else [])]
+            strides = [ir.Constant(_WORD, size * (width or 1)), *([ir.Constant(_WORD, size)] if width else [])]
+            populate_array(
+                array,
+                data=builder.inttoptr(args[0], context.get_data_type(item).as_pointer()),
+                shape=cgutils.pack_array(builder, shape),
+                strides=cgutils.pack_array(builder, strides),
+                itemsize=ir.Constant(_WORD, size),
+                meminfo=None,
+            )
+            return array._getvalue()
+
+        return kind(types.int64, types.int64), build
+
+    return array_at
+
+
+int64s_at, int32s_at, bytes_at = _array_at(types.int64), _array_at(types.int32), _array_at(types.uint8)
+cells_at, values_at = _array_at(types.int64, CELL_WIDTH), _array_at(types.float64, 2)
 
 
 @intrinsic

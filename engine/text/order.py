@@ -26,10 +26,12 @@ def text_before(cells, text, a, b):
 
 
 @inlined
-def row_before(by, numbers, cells, text, i, j):
-    """Whether row i comes before row j: first `by` decides, then the texts of its `numbers`, column by column."""
+def row_before(by, then, numbers, cells, text, i, j):
+    """Whether row i comes before row j: first `by` decides, then `then`, then the texts of its `numbers`, column by column."""
     if by[i] != by[j]:
         return by[i] < by[j]
+    if then[i] != then[j]:
+        return then[i] < then[j]
     for k in range(numbers.shape[1]):
         a, b = numbers[i, k], numbers[j, k]
         if a != b:
@@ -38,22 +40,22 @@ def row_before(by, numbers, cells, text, i, j):
 
 
 @inlined
-def insert(by, numbers, cells, text, order, first, after):
+def insert(by, then, numbers, cells, text, order, first, after):
     """Sorts order[first:after], for a few."""
     for k in range(first + 1, after):
         row, at = order[k], k
-        while at > first and row_before(by, numbers, cells, text, row, order[at - 1]):
+        while at > first and row_before(by, then, numbers, cells, text, row, order[at - 1]):
             order[at] = order[at - 1]
             at -= 1
         order[at] = row
 
 
 @jit
-def merge(by, numbers, cells, text, order, spare, low, middle, high):
+def merge(by, then, numbers, cells, text, order, spare, low, middle, high):
     """Makes one run of order[low:middle] and order[middle:high]; of equals, those of the former come first."""
     left, right = low, middle
     for k in range(low, high):
-        if left < middle and (right == high or not row_before(by, numbers, cells, text, order[right], order[left])):
+        if left < middle and (right == high or not row_before(by, then, numbers, cells, text, order[right], order[left])):
             spare[k] = order[left]
             left += 1
         else:
@@ -63,31 +65,29 @@ def merge(by, numbers, cells, text, order, spare, low, middle, high):
         order[k] = spare[k]
 
 
-@inlined
-def sort(by, numbers, cells, text, order, spare, first, after):
+@jit
+def sort(by, then, numbers, cells, text, order, spare, first, after):
     """Sorts order[first:after], equal rows as they stand."""
     for low in range(first, after, RUN):
-        insert(by, numbers, cells, text, order, low, min(low + RUN, after))
+        insert(by, then, numbers, cells, text, order, low, min(low + RUN, after))
     width = RUN
     while width < after - first:
         for low in range(first, after - width, 2 * width):
-            merge(by, numbers, cells, text, order, spare, low, low + width, min(low + 2 * width, after))
+            merge(by, then, numbers, cells, text, order, spare, low, low + width, min(low + 2 * width, after))
         width *= 2
 
 
 @entry_point
-def sort_places(which, rows, entry, end, by, numbers, cells, text, order, spare):
-    """The order of rows of which those with equal `which`, `entry` and `end` (columns of `rows`) stand together, and stay there."""
+def sort_places(rows, entry, end, by, numbers, cells, text, order, spare):
+    """The order of rows of which those with equal `entry` and `end` (columns of `rows`) stand together, and stay there."""
     first = 0
     while first < len(rows):
         order[first], after = first, first + 1
-        while (
-            after < len(rows) and rows[after, end] == rows[first, end] and rows[after, entry] == rows[first, entry] and which[after] == which[first]
-        ):
+        while after < len(rows) and rows[after, end] == rows[first, end] and rows[after, entry] == rows[first, entry]:
             order[after] = after
             after += 1
         if after > first + 1:
-            sort(by, numbers, cells, text, order, spare, first, after)
+            sort(by, by, numbers, cells, text, order, spare, first, after)
         first = after
 
 
@@ -96,4 +96,4 @@ def sort_rows(by, numbers, cells, text, order, spare):
     """The order of all rows."""
     for k in range(len(numbers)):
         order[k] = k
-    sort(by, numbers, cells, text, order, spare, 0, len(numbers))
+    sort(by, by, numbers, cells, text, order, spare, 0, len(numbers))

@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.text.columns import *
 from engine.text.compile import entry_point, inlined, jit
+from engine.text.handle import arrays_at
 from engine.text.memory import address_of, byte, copy, product, same, short_word, word
 from engine.text.numerals import approximate
 
@@ -111,14 +112,16 @@ def interned(at, cells, heads, text, kinds, values, hard, source, n):
 
 
 @entry_point
-def intern_one(at, cells, heads, text, kinds, values, hard, written):
+def intern_one(terms, written):
     """The number of a text given as bytes; -1 without room."""
+    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
     return interned(at, cells, heads, text, kinds, values, hard, address_of(written), len(written))
 
 
 @entry_point
-def intern_strings(at, cells, heads, text, kinds, values, hard, offsets, data, first, numbers):
+def intern_strings(terms, offsets, data, first, numbers):
     """Numbers an Arrow array's strings (addresses of its offsets and bytes) from the one at `first` on; how many are done, for want of room."""
+    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
     for k in range(first, len(numbers)):
         begin = short_word(offsets + 4 * k)
         number = interned(at, cells, heads, text, kinds, values, hard, data + begin, short_word(offsets + 4 * k + 4) - begin)
