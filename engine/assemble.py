@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import assert_never
 
 import numpy as np
@@ -15,7 +16,7 @@ from engine.kernel import columns as c
 from engine.packed import one_after_another
 from engine.planned import Planned
 from engine.planning.queries import RANK
-from engine.terms import TermTable
+from engine.terms import Selects, TermTable
 from engine.text import emission as e
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
@@ -24,17 +25,6 @@ Ints = NDArray[np.int64]
 NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NOTHING_TIED = pa.RecordBatch.from_pylist([], schema=TIED)
 assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (e.BEGIN, e.END, e.NODE, e.ENTRY), "emission reads what the kernel writes"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Selects:
-    """The SELECTs of a network, in order of their names, as `engine.text.emission` takes them."""
-
-    places: Ints
-    queries: Ints
-    wanted: Ints
-    names: NDArray[np.uint8]
-    marks: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +183,7 @@ def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) ->
         return parts[0] if parts else NOTHING_TIED if tied else NOTHING
     whole = one_after_another(parts)
     ends = [(int64s(part.column("entry"))[[0, -1]]).tolist() for part in parts]
-    if all(before[1] < after[0] for before, after in zip(ends, ends[1:], strict=False)):
+    if all(before[1] < after[0] for before, after in pairwise(ends)):
         return whole
     starts = starts_in_order(whole, np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
     return whole.take(pa.array(order_of(whole, starts)))

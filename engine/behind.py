@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from engine.assemble import NOTHING
-from engine.clock import Arrivals
 from engine.entries import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
 from engine.keeping import kept, restore
 from engine.member import Member, reached
 from engine.network import Network
 from engine.packed import one_after_another
+from engine.pending import Waiting
 from engine.planned import Planned
 from engine.planning.shapes import Rates
 from epsparql import algebra as a
@@ -201,7 +201,7 @@ def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Membe
 
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
     network.known, network.coming = member.network.known, member.network.coming
-    return Member(network, member.time, Arrivals(member.pending.table.copy()), member.part)
+    return Member(network, member.time, Waiting.of(member.pending.table), member.part)
 
 
 def _read_in(engine: "Engine") -> set[str]:

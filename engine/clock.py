@@ -15,6 +15,8 @@ from engine.text.intake import FIRST, HEIGHT, ROW, SINCE
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)
 """The time of a query before any of its streams has a watermark."""
+NO_MARK = 1 << 62
+"""Beyond all watermarks."""
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class Stream:
 
 def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
     """Takes a stream over an entry and says which one; `ends` is what `latest_ends` gave for its block."""
-    if not isinstance(entry, Events | Tick | Finish) or entry.stream is None:
+    if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
         return None
     stream = streams.get(entry.stream)
     if stream is None:
@@ -52,13 +54,14 @@ def time_of(gate: Collection[str], sources: Mapping[str, frozenset[str]], stream
     A stream that was never fed holds its readers back, unless rules bring it what comes on others: `sources` has, for each stream that
     rules write, the other streams that these rest on.
     """
-    marks = []
+    least = NO_MARK
     for name in gate:
-        if name in streams and streams[name].fed:
-            marks.append(streams[name].watermark)
+        stream = streams.get(name)
+        if stream is not None and stream.fed:
+            least = min(least, stream.watermark)
         elif not any(source not in sources or (source in streams and streams[source].fed) for source in sources.get(name, ())):
-            marks.append(NO_TIME)
-    return max(min(marks, default=NO_TIME), before)
+            return before
+    return max(least, before) if least < NO_MARK else before
 
 
 @dataclass(slots=True, eq=False)
@@ -111,19 +114,9 @@ class Arrivals:
         found: Ints = self.table[c.IN_SINCE]
         return found
 
-    @property
-    def terms(self) -> Ints:
-        """A row for each of subject, predicate, object and graph."""
-        found: Ints = self.table[[c.IN_S, c.IN_P, c.IN_O, c.IN_G]]
-        return found
-
     def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
         """A copy of some of them, in the order of `chosen` if that numbers them."""
         return Arrivals(self.table.take(chosen if chosen.dtype != np.bool_ else np.flatnonzero(chosen), axis=1))
-
-    def between(self, first: int, after: int) -> "Arrivals":
-        """A copy of a stretch of them."""
-        return Arrivals(self.table[:, first:after].copy())
 
 
 NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
@@ -143,10 +136,14 @@ def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -
 def latest_ends(arrived: Arrivals) -> dict[int, int]:
     """By offset, the latest end of what each entry brought; what an entry brought stands together."""
     since, end = arrived.since, arrived.end
-    if len(end) == 1:
-        return {int(since[0]): int(end[0])}
     first = np.flatnonzero(np.diff(since, prepend=-1))
     return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
+
+
+def latest_end(arrived: Arrivals) -> int:
+    """Of what one entry brought; NO_TIME if that is nothing."""
+    end = arrived.table[c.IN_END]
+    return int(end.max()) if len(end) > 1 else end.item() if len(end) else NO_TIME
 
 
 def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
+import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.describe import Descriptions
@@ -16,6 +18,7 @@ from engine.entailed import Entailed, is_odd, of_several
 from engine.entailment import Entailment
 from engine.entries import ADD, DROP, RDFS
 from engine.errors import EntailmentLimit
+from engine.expressions import parse_term
 from engine.knowledge import closure
 from engine.lookups import Table
 from engine.owl import Closure
@@ -409,3 +412,12 @@ def _same(before: Ints | None, now: Ints) -> Ints:
     if before is None or before is now or len(before) != len(now) or len(without(now, before)):
         return now
     return before
+
+
+def numbers_of(ntriples: str, terms: TermTable) -> Ints:
+    """The terms of an N-Triples text, a triple a row."""
+    parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
+    texts = pa.array([str(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
+    distinct = [text if text.startswith(("<", "_")) else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
+    found: Ints = terms.intern_all(distinct)[texts.indices.to_numpy()].reshape(-1, 3)
+    return found

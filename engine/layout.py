@@ -7,6 +7,7 @@ from engine.assemble import Outlets, outlets_of
 from engine.clock import Arrivals
 from engine.member import Member, in_order_of_rules, reached
 from engine.routing.intake import Feed
+from engine.text.intake import TERMS
 from epsparql import algebra as a
 
 
@@ -16,11 +17,12 @@ class Listener:
 
     member: Member
     reads: tuple[str, ...]
+    feeds: tuple[Feed, ...]  # of what it reads
     gate: tuple[str, ...]
     outlets: Outlets
 
     def part_of(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
-        return [(name, new[name, self.member.part]) for name in self.reads if (name, self.member.part) in new]
+        return [(feed[0], new[feed]) for feed in self.feeds if feed in new]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +32,7 @@ class Layout:
     order: tuple[Listener, ...]
     by_stream: Mapping[str, tuple[Listener, ...]]  # those that wait for a stream, in the same order
     sources: Mapping[str, frozenset[str]]  # for each stream that rules write, the others that it rests on
-    graphs: bool  # whether any query asks in which graph an occurrence came
+    terms_wanted: int  # how many of subject, predicate, object and graph the queries look at
 
 
 def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
@@ -41,13 +43,14 @@ def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
         for name in listener.gate:
             by_stream.setdefault(name, []).append(listener)
     graphs = any(planned.graphs for member in members for planned in member.network.planned.values())
-    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules), graphs)
+    wanted = TERMS if graphs else TERMS - 1 if members else 0
+    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules), wanted)
 
 
 def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:
-    reads = member.network.reads
+    reads = tuple(sorted(member.network.reads))
     outlets = outlets_of(member.network.planned.values())
-    return Listener(member, tuple(sorted(reads)), tuple(sorted(reached(reads, rules))), outlets)
+    return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(reached(reads, rules))), outlets)
 
 
 def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:

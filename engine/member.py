@@ -1,14 +1,16 @@
 """A network with its clock: what has arrived waits for time, and goes to the kernel in order."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engine.clock import NO_ARRIVALS, NO_TIME, Arrivals, Course, Ints, together
+from engine.clock import NO_ARRIVALS, NO_TIME, Arrivals, Course, Ints
 from engine.entries import END_OF_TIME, Entry, Finish, Tick
 from engine.kernel import columns as c
 from engine.network import Network
+from engine.pending import Waiting
 from engine.routing.parts import Part
 from epsparql import algebra as a
 
@@ -22,7 +24,7 @@ class Member:
 
     network: Network
     time: int = NO_TIME
-    pending: Arrivals = NO_ARRIVALS
+    pending: Waiting = field(default_factory=Waiting)
     part: Part | None = None
 
     @property
@@ -36,17 +38,18 @@ class Member:
 
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """As `feed`, over one entry that brings occurrences and leaves `time` before the end: most entries of a live stream come alone."""
-        waiting = in_order_of_end(self._arrived(new))
-        before, self.time = self.time, time
-        last = int(waiting.table[c.IN_END, -1]) if len(waiting) else NO_TIME
-        if last > time:
-            released = int(np.searchsorted(waiting.end, time, "right"))
-            last = int(waiting.table[c.IN_END, released - 1]) if released else NO_TIME
-            self.pending, waiting = waiting.between(released, len(waiting)), waiting.between(0, released)
-        else:
-            self.pending = NO_ARRIVALS
-        waiting.table[c.IN_ENTRY] = offset
-        return with_marks(waiting.table, [(len(waiting), c.TICK, 0, time, offset)] if time > before and time > last else [])
+        table, before, self.time = in_order_of_end(self._arrived(new)), self.time, time
+        end = table[c.IN_END]
+        if len(end) and end.item(-1) > time:
+            released = int(end.searchsorted(time, "right"))
+            self.pending.add(table[:, released:])
+            table = table[:, :released].copy()
+        if self.pending:
+            table = in_order_of_end(np.concatenate([self.pending.until(time), table], axis=1))
+        table[c.IN_ENTRY] = offset
+        if time > before and (not table.shape[1] or time > table.item(c.IN_END, -1)):
+            return with_marks(table, [(table.shape[1], c.TICK, 0, time, offset)])
+        return table
 
     def feed(self, entries: Sequence[Entry], course: Course, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """What the kernel is to take in over these entries.
@@ -54,31 +57,31 @@ class Member:
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
         """
         first, time = entries[0].offset, course.time
-        waiting = self._arrived(new)
-        accepted = waiting.since - first
-        release = np.maximum(np.searchsorted(time, waiting.end), accepted)
-        openings = self._openings(entries, course, waiting, accepted, release)
+        table = self._arrived(new)
+        if self.pending:
+            table = np.concatenate([self.pending.until(int(time[-1])), table], axis=1)
+        accepted = table[c.IN_SINCE] - first
+        release = np.maximum(np.searchsorted(time, table[c.IN_END]), accepted)
+        openings = self._openings(entries, course, table, accepted, release)
         out = release < len(entries)
         if not out.all():
-            self.pending, waiting, release = waiting.where(~out), waiting.where(out), release[out]
-        else:
-            self.pending = NO_ARRIVALS
-        if not in_order(release, waiting.end):
-            order = np.lexsort((waiting.end, release))
-            waiting, release = waiting.where(order), release[order]
-        marks = [*self._last(entries, course, release), *self._marks(entries, time, release, waiting.end, openings)]
+            self.pending.add(table[:, ~out])
+            table, release = table[:, out], release[out]
+        if not in_order(release, table[c.IN_END]):
+            order = np.lexsort((table[c.IN_END], release))
+            table, release = table[:, order], release[order]
+        marks = [*self._last(entries, course, release), *self._marks(entries, time, release, table[c.IN_END], openings)]
         self.time = int(time[-1])
-        waiting.table[c.IN_ENTRY] = release + first
-        return with_marks(waiting.table, marks)
+        table[c.IN_ENTRY] = release + first
+        return with_marks(np.ascontiguousarray(table), marks)
 
-    def _openings(
-        self, entries: Sequence[Entry], course: Course, waiting: Arrivals, accepted: Ints, release: Ints
-    ) -> dict[int, list[tuple[int, int]]]:
+    def _openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints, release: Ints) -> dict[int, list[tuple[int, int]]]:
         """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
         unopened = self.network.unopened() if silent else []
         found: dict[int, list[tuple[int, int]]] = {}
+        later = self.pending.table if unopened else table[:, :0]  # than all of these entries
         for k in silent if unopened else ():
             before = self.time if k == 0 else int(time[k - 1])
             if time[k] < END_OF_TIME and (time[k] <= before or isinstance(entries[k], Finish)):
@@ -87,17 +90,15 @@ class Member:
             here = (accepted <= k) & (release > k)
             for planned in unopened:
                 streams = [self.network.streams[name] for name in planned.query.streams]
-                if not (here & np.isin(waiting.table[c.IN_STREAM], streams) & (waiting.since > planned.reads_after)).any():
+                if not any((among & reads(part, streams, planned.reads_after)).any() for among, part in ((here, table), (True, later))):
                     found.setdefault(k, []).append((planned.number, t0))
         return found
 
-    def _arrived(self, new: Sequence[tuple[str, Arrivals]]) -> Arrivals:
-        """The pending occurrences and the new ones of the streams that the network reads, by its numbers of streams."""
+    def _arrived(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:
+        """The new occurrences of the streams that the network reads, by its numbers of streams."""
         for name, part in new:
             part.table[c.IN_STREAM] = self.network.streams[name]
-        parts = [self.pending] if len(self.pending) else []
-        parts += [part for _, part in new]
-        return together(parts) if parts else NO_ARRIVALS
+        return new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
 
     def _last(self, entries: Sequence[Entry], course: Course, release: Ints) -> list[Mark]:
         """The mark of the last instant, before what the entry releases that finishes the last of the streams."""
@@ -132,12 +133,18 @@ def in_order(release: Ints, end: Ints) -> bool:
     return bool(((steps > 0) | ((steps == 0) & (np.diff(end) >= 0))).all())
 
 
-def in_order_of_end(arrivals: Arrivals) -> Arrivals:
+def in_order_of_end(table: Ints) -> Ints:
     """Sorted by end; what ends together stays as it stood."""
-    end = arrivals.end
+    end = table[c.IN_END]
     if len(end) <= 1 or bool((end[1:] >= end[:-1]).all()):
-        return arrivals
-    return arrivals.where(np.argsort(end, kind="stable"))
+        return table
+    return table.take(np.argsort(end, kind="stable"), axis=1)
+
+
+def reads(table: Ints, streams: Sequence[int], after: int) -> NDArray[np.bool_]:
+    """Which occurrences a query of these streams reads that reads what comes after an entry."""
+    found: NDArray[np.bool_] = np.isin(table[c.IN_STREAM], streams) & (table[c.IN_SINCE] > after)
+    return found
 
 
 def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
@@ -146,6 +153,8 @@ def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
         return table
     added = np.zeros((c.FEED_HEIGHT, len(marks)), np.int64)
     places, added[c.IN_KIND], added[c.IN_S], added[c.IN_END], added[c.IN_ENTRY] = np.array(marks, np.int64).T
+    if all(place == table.shape[1] for place, *_ in marks):
+        return np.concatenate([table, added], axis=1)
     return np.ascontiguousarray(np.insert(table, places, added, axis=1))
 
 

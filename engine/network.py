@@ -30,6 +30,7 @@ Ints = NDArray[np.int64]
 
 
 FEED = Net._fields.index("feed")
+FEW_COLUMNS = 8
 MOST_FOUND = 1 << 16
 """Rows of `out` that the host takes before it grants more room."""
 
@@ -60,11 +61,13 @@ class Network(Sharing):
     completions: list[Completion] = field(default_factory=list)
     coming: FactIndex | None = None  # the background from the next instant on
     completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
-    _lent: Ints = field(init=False)  # the feed that the kernel sees, kept alive while it is there
+    _few: Ints = field(init=False)  # the feed, where it has few columns
+    _lent: Ints | None = None  # the feed that the kernel sees, kept alive while it is there
 
     def __post_init__(self) -> None:
         Sharing.__post_init__(self)  # `super()` means the class before its slots were made
         self.quotas = Quotas(self)
+        self._few = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)
 
     def learn(self, known: FactIndex) -> None:
         """The background is another from the next instant on; that closes no cycle."""
@@ -215,7 +218,7 @@ class Network(Sharing):
 
     def feed(self, columns: Ints) -> Ints:
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
-        if self._due < self.net.at[c.NOW]:
+        if self._due < self.now[c.NOW]:
             self.meet()
         if self.coming is None and not self.entails_otherwise:
             return self._feed(columns)
@@ -248,14 +251,15 @@ class Network(Sharing):
         found[moved, c.OUT_NODE] = -1 - found[moved, c.OUT_NODE]
 
     def _feed(self, columns: Ints) -> Ints:
-        net = self.net
-        net.at[c.EVENT], net.at[c.EVENTS] = 0, columns.shape[1]
-        self._show(FEED, columns)
-        self._lent = columns
-        self._hold(self._with_terms(net))
+        now, n = self.now, columns.shape[1]
+        if not n:
+            return self.net.out[:0]
+        now[c.EVENT], now[c.EVENTS] = 0, n
+        self._lend(columns)
+        self._hold(self._with_terms(self.net))
         chunks: list[Ints] = []
         while (code := run(self.address)) != c.DONE:
-            if self.net.at[c.FOUND] > MOST_FOUND:
+            if now[c.FOUND] > MOST_FOUND:
                 chunks.append(self._take_found())
             self._serve(code)
         self._spread_heads()
@@ -264,11 +268,21 @@ class Network(Sharing):
         found = self._take_found()
         return np.concatenate([*chunks, found]) if chunks else found
 
+    def _lend(self, columns: Ints) -> None:
+        """Has the kernel see a feed; few columns are copied to where it sees them already, which costs less."""
+        n = columns.shape[1]
+        if n <= FEW_COLUMNS:
+            self._few[:, :n] = columns
+            columns = self._few
+        if columns is not self._lent:
+            self._show(FEED, columns)
+            self._lent = columns
+
     def _take_found(self) -> Ints:
-        n = int(self.net.at[c.FOUND])
+        n = self.now[c.FOUND]
         if n == 0:
             return self.net.out[:0]
-        self.net.at[c.FOUND] = 0
+        self.now[c.FOUND] = 0
         return self.net.out[:n].copy()
 
     def _serve(self, code: int) -> None:

@@ -1,20 +1,17 @@
 """The engine: all queries of one bucket, as a function of the log entries it was fed."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeGuard, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.assemble import found_of, in_emission_order, outlets_of, parts_of, row_part
 from engine.behind import Behind, Past, in_order, is_history, join, of_own, pause, register
-from engine.clock import NO_TIME, Arrivals, Course, Stream, advance, arrivals, latest_ends, latest_of, taken, time_of, together
+from engine.clock import Arrivals, Course, advance, arrivals, latest_end, latest_ends, latest_of, taken, time_of, together
 from engine.entries import (
-    ADD,
-    RDFS,
     Block,
     CatchUp,
     Drop,
@@ -31,36 +28,36 @@ from engine.entries import (
     StateChange,
     Tick,
 )  # fmt: skip
-from engine.errors import LogGap, OneBucketOnly, Refusal, SnapshotMismatch
-from engine.expressions import parse_term
-from engine.facts import FactIndex
-from engine.keeping import FEED, kept, pending, pending_again, restore
+from engine.errors import LogGap, OneBucketOnly, SnapshotMismatch
+from engine.facts import numbers_of
 from engine.kernel import columns as c
-from engine.layout import Layout, Listener, laid_out, sources_of
-from engine.member import Member, reached
+from engine.layout import Layout, Listener
+from engine.member import reached
 from engine.network import Network
 from engine.planned import Planned
-from engine.planning.shapes import Rates
 from engine.progress import Operator, progress
-from engine.quads import Quad
-from engine.rewrite import rewritten
-from engine.routing import ONE, Moved, Part, Sets, Share, cut_at_controls, routed
+from engine.registry import Registry
+from engine.routing import ONE, Part, Sets, Share, cut_at_controls, routed
 from engine.routing.intake import Feed
+from engine.saving import state_of, take_over, terms_of
 from engine.snapshot import Fetch, Put, pack, unpack
-from engine.strata import Cycle
 from engine.terms import IRI, LITERAL, TermTable
 from engine.text.intake import TERMS
-from engine.usage import Own, Quota, Usage
-from epsparql import QueryError, parse
+from engine.usage import Own, Usage
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
 Control = Register | Pause | Resume | CatchUp | Drop | Facts | Entail | DropStream
+_CONTROLS = frozenset(get_args(Control))
 WEIGHED_EVERY = 256
 """Entries of the log after which what collectors hold counts: they decide on many instants at once, as the blocks have it, and quotas may not."""
 
 
-class Engine:
+def is_control(entry: Entry) -> TypeGuard[Control]:
+    return type(entry) in _CONTROLS
+
+
+class Engine(Registry):
     """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
 
     def __init__(self, share: Share = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
@@ -68,21 +65,10 @@ class Engine:
 
         `past` is where queries that are behind find the log again.
         """
-        self.share = share
-        self.sets = sets or Sets(share.buckets)
+        super().__init__(share, sets, terms)
         self.past: Past = past or _no_past
         self.position = 0
         """The offset of the next entry."""
-        self.terms = TermTable() if terms is None else terms
-        self.streams: dict[str, Stream] = {}
-        self.known = FactIndex(self.terms)
-        """The background."""
-        self.registered: dict[int, Register] = {}
-        """Queries that run, by the offset of their registration."""
-        self.fallen: dict[int, Register] = {}
-        """Rules that have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
-        self.members: list[Member] = []
-        self._layout: Layout | None = None
         self._ends: dict[int, int] = {}  # of the block that is being fed
         self.behind: dict[int, Behind] = {}
         """Queries that are behind the others, by the registration of the one that they wait for."""
@@ -91,21 +77,13 @@ class Engine:
         self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
         self.heeds: Callable[[Entry], bool] = lambda _: True
         """Whether a control entry is for this engine."""
-        self.shares = True
-        """Whether queries that come share what they have in common; what they find is the same."""
-        self.without: frozenset[str] = frozenset()
-        """SIMPLIFICATIONS and CHOICES that queries which come are planned without; what they find is the same."""
-
-    @property
-    def facts(self) -> list[Quad]:
-        """The background as it was given."""
-        return self.known.quads
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
         """Applies a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
         outcome = self.apply(block)
-        self.terms.collect(column for engine in self.engines() for member in engine.members for column in member.pending.terms)
+        if self.terms.due:
+            self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
         return outcome
 
     def apply(self, block: Block) -> Outcome:
@@ -124,7 +102,7 @@ class Engine:
         arrived = self._arrivals(block)
         span: list[Entry] = []
         for entry in block.entries:
-            if isinstance(entry, Control):
+            if is_control(entry):
                 self._pass(span, arrived, found, changes)
                 span = []
                 self._control(entry, changes)
@@ -134,22 +112,27 @@ class Engine:
                 self._pass(span, arrived, found, changes)
                 span = []
                 self._weigh(entry.offset, changes)
-        self._pass(span, arrived, found, changes)
+        if len(span) == 1 == len(block.entries) and isinstance(span[0], Events) and self._layout is not None:
+            self._pass_one(self._layout, span[0], arrived, found, changes)
+        else:
+            self._pass(span, arrived, found, changes)
         self.position = block.after
 
     def _arrivals(self, block: Block) -> dict[Feed, Arrivals]:
         """The block's occurrences by stream, late ones left out."""
-        rows = block.rows
-        if not rows.num_rows:
+        if not block.rows.num_rows:
             self._ends = {}
             return {}
-        events = [e for e in block.entries if isinstance(e, Events)]
         if not self.share.whole:
-            return self._routed(rows, events)
-        wanted = self._terms_wanted(block)
-        arrived = taken(rows, self.terms, wanted, events[0].offset)
-        if len(events) > 1:
-            arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
+            return self._routed(block.rows, [e for e in block.entries if isinstance(e, Events)])
+        wanted, first = self._terms_wanted(block), block.entries[0]
+        if len(block.entries) == 1 and isinstance(first, Events):
+            arrived = taken(block.rows, self.terms, wanted, first.offset)
+            self._ends = {first.offset: latest_end(arrived)}
+            return {(first.stream, None): arrived} if wanted else {}
+        events = [e for e in block.entries if isinstance(e, Events)]
+        arrived = taken(block.rows, self.terms, wanted)
+        arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
         self._ends = latest_ends(arrived)
         if not wanted:
             return {}
@@ -171,11 +154,13 @@ class Engine:
 
     def _terms_wanted(self, block: Block) -> int:
         """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
+        if self._layout is not None and len(block.entries) == 1:
+            return self._layout.terms_wanted
         if any(isinstance(entry, Register | CatchUp) for entry in block.entries):
             return TERMS
         if not self.members:
             return 0
-        return TERMS if self._layout is None or self._layout.graphs else TERMS - 1
+        return TERMS if self._layout is None else self._layout.terms_wanted
 
     def _control(self, entry: Control, changes: list[StateChange]) -> None:
         if not self.heeds(entry):
@@ -202,20 +187,11 @@ class Engine:
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case Facts():
-                self._learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset)
+                self.learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset)
             case Entail():
-                self._learn(self.known.under(entry.regime), entry.offset)
+                self.learn(self.known.under(entry.regime), entry.offset)
             case DropStream():
                 self.streams.pop(entry.stream, None)
-
-    def drop(self, registered: int) -> None:
-        self._layout = None
-        self.registered.pop(registered, None)
-        self.fallen.pop(registered, None)
-        for member in self.members:
-            if registered in member.network.planned:
-                member.network.drop(registered)
-        self.members = [member for member in self.members if member.network.planned]
 
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
         """Holds queries to their quotas of bytes, as of the entry that has just been applied."""
@@ -264,110 +240,6 @@ class Engine:
             return
         self.enrol(entry, changes)
 
-    def enrol(self, entry: Register, changes: list[StateChange]) -> None:
-        """As `register`, of a query that is not behind any other."""
-        self._layout = None
-        try:
-            query = parse(entry.text).query
-            if self._lives_here(entry, query):
-                self.admit(entry, query)
-        except Moved:
-            raise
-        except (QueryError, Refusal, Cycle) as fault:
-            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", str(fault)))
-        except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
-            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
-
-    def _lives_here(self, entry: Register, query: a.Query) -> bool:
-        """Whether a query concerns this bucket. Raises Moved."""
-        if self.share.whole:
-            return True
-        self.sets.add(entry, query, self.known)
-        route = self.sets.route(entry.offset)
-        return route is not None and (route.part is not None or route.home == self.share.bucket)
-
-    def admit(self, entry: Register, query: a.Query) -> Network:
-        """Puts a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
-        members = list(self.members)
-        try:
-            member = self._member_for(query, self._part_of(entry))
-            self._add(member.network, entry, query, self.known)
-        except BaseException:
-            self.members = members
-            raise
-        if self.shares:
-            member.share(entry.offset)
-        self.registered[entry.offset] = entry
-        return member.network
-
-    def put(self, network: Network, entry: Register, rates: Rates, turned: bool, known: FactIndex | None = None) -> None:
-        """Puts a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
-        self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, turned)
-
-    def _add(self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, turns: bool = True) -> None:
-        written, after = (
-            rewritten(query, entry.default_graph, entry.policy, self.without),
-            entry.offset if entry.reads_from is None else entry.reads_from - 1,
-        )
-        network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, turns=turns, reads_after=after)
-        network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
-
-    def _part_of(self, entry: Register) -> Part | None:
-        """What a query's events are dealt out by."""
-        route = self.sets.route(entry.offset)
-        return None if route is None else route.part
-
-    @property
-    def rules(self) -> list[a.Construct]:
-        """Those that have failed included."""
-        fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
-        return [*(rule for member in self.members for rule in member.rules), *fallen]
-
-    def _member_for(self, query: a.Query, part: Part | None) -> Member:
-        """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams, else a new one.
-
-        All queries of a network are dealt out by the same part.
-
-        Raises Refusal if rules of several networks would feed each other.
-        """
-        rules = self.rules
-        on_cycle = []
-        if isinstance(query, a.Construct):
-            rules = [*rules, query]
-            below, reach = reached([query.into], rules, onwards=True), reached(query.streams, rules)
-            on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
-        if len(on_cycle) > 1:
-            raise Refusal("recursion over streams that other rules read apart (let the rules of a cycle read and write one stream)", "INTO")
-        if on_cycle:
-            return on_cycle[0]
-        gate = reached(query.streams, rules)
-        for member in self.members:
-            if member.part is part and reached(member.network.reads, rules) == gate:
-                return member
-        member = Member(Network(self.terms, owns=self._owns(part), without=self.without), part=part)
-        member.time = self._time_at(gate, rules)
-        self.members.append(member)
-        return member
-
-    def _owns(self, part: Part | None) -> Callable[[Quad], bool] | None:
-        """Which background triples the networks of a part take for theirs; None for all."""
-        return None if part is None else lambda quad: self.share.has(part.of(quad))
-
-    def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
-        """The time that a new network finds: a query registered into one that is there finds the same."""
-        return time_of(gate, sources_of(rules), self.streams, NO_TIME)
-
-    def _learn(self, known: FactIndex, offset: int) -> None:
-        self.sets.learn(offset, known)
-        try:
-            for member in self.members:
-                member.network.try_to_learn(known)
-        except Cycle:
-            return  # refused: the log is read again at every start, so it may not stop the queries
-        self.known = known
-        for member in self.members:
-            member.network.learn(known)
-
     # ------------------------------------------------------------ time
     def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
@@ -376,11 +248,7 @@ class Engine:
         first, last = entries[0].offset, entries[-1].offset
         whole = all(part.since[0] >= first and part.since[-1] <= last for part in arrived.values() if len(part))
         new = dict(arrived) if whole else {s: part.where((part.since >= first) & (part.since <= last)) for s, part in arrived.items()}
-        settled, layout = self._layout is not None, self._layout or laid_out(self.members, self.rules)
-        self._layout = layout
-        if settled and len(entries) == 1 and isinstance(entries[0], Events):
-            self._pass_one(layout, entries[0], new, found, changes)
-            return
+        settled, layout = self._layout is not None, self.layout
         courses = self._courses(layout, entries, settled)
         for listener in layout.order:
             if listener in courses:
@@ -388,7 +256,7 @@ class Engine:
                 self._run(layout, listener, feed, new, found, changes)
 
     def _pass_one(self, layout: Layout, entry: Events, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
-        """As `_pass`, over one entry that brings occurrences."""
+        """As `_pass`, over one entry that brings occurrences to networks that stand as they did: most entries of a live stream come alone."""
         advance(self.streams, entry, self._ends)
         for listener in layout.by_stream.get(entry.stream, ()):
             time = time_of(listener.gate, layout.sources, self.streams, listener.member.time)
@@ -422,7 +290,8 @@ class Engine:
             self._layout, listener = None, replace(listener, outlets=outlets_of(outs.values()))
         if len(rows):
             self._collect(layout, listener, rows, new, found)
-        self._note_ends(listener.member.network, changes)
+        if network.failures or network.completions:
+            self._note_ends(network, changes)
 
     def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
         """Queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
@@ -493,50 +362,8 @@ class Engine:
 
     def snapshot(self, put: Put | None = None) -> bytes:
         """The state after the last block; `put` takes large pieces of it, which are not in the bytes then."""
-        arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in self.terms.arrays().items()}
-        meta = self._kept(arrays) | {"behind": [self._kept_behind(behind, arrays) for behind in self.behind.values()]}
+        meta, arrays = state_of(self)
         return pack(meta, arrays, put)
-
-    def _kept(self, arrays: dict[str, NDArray[Any]], beside: "Engine | None" = None) -> dict[str, Any]:
-        """The state but for the terms, without what is behind; its arrays are added. Facts are left out that the engine `beside` has."""
-        members = []
-        for member in self.members:
-            network, own = kept(member.network)
-            own["pending"] = pending(member.pending.table)
-            place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
-            arrays |= {f"{place}.{name}": array for name, array in own.items()}
-            part, knows = None if member.part is None else member.part.value, member.network.knows
-            earlier = list({id(known): known for known in knows.values() if known is not self.known}.values())
-            arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
-            members.append({
-                "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part,
-                "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not self.known],
-                "regimes": [known.regime for known in earlier],
-            })  # fmt: skip
-        if beside is None or beside.known is not self.known:
-            number = sum(name.startswith("known.") for name in arrays)
-            arrays[f"known.{number}"] = self.known.numbers
-        else:
-            number = None
-        return {
-            "position": self.position,
-            "streams": {name: asdict(stream) for name, stream in self.streams.items()},
-            "known": number,
-            "entailment": self.known.regime,
-            "registered": [asdict(entry) for entry in self.registered.values()],
-            "fallen": [asdict(entry) for entry in self.fallen.values()],
-            "members": members,
-            "sets": self.sets.kept(),
-        }
-
-    def _kept_behind(self, behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        return {
-            "lead": behind.lead,
-            "own": sorted(behind.own),
-            "paused": behind.paused,
-            "beginning": [asdict(entry) for entry in behind.beginning],
-            "engines": [engine._kept(arrays, self) for engine in behind.engines],
-        }
 
     @classmethod
     def restore(cls, data: bytes, fetch: Fetch | None = None, share: Share = ONE) -> "Engine":
@@ -546,82 +373,12 @@ class Engine:
         """
         meta, arrays = unpack(data, fetch)
         try:
-            return cls._restored(meta, arrays, share)
+            engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
+            take_over(engine, meta, arrays)
         except (KeyError, TypeError) as fault:
             raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
-
-    @classmethod
-    def _restored(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]], share: Share) -> "Engine":
-        terms = TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
-        engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms)
-        engine._take_over(meta, arrays)
-        for kept_behind in meta.get("behind", ()):
-            beside = [engine.beside() for _ in kept_behind["engines"]]
-            for other, found in zip(beside, kept_behind["engines"], strict=True):
-                other.known = engine.known
-                other._take_over(found, arrays)
-            beginning = tuple(registration(values) for values in kept_behind["beginning"])
-            later = beside[1] if len(beside) > 1 else None
-            own, lead = set(kept_behind["own"]), kept_behind["lead"]
-            engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later)
         return engine
-
-    def _take_over(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """What `_kept` gave."""
-        self.position = meta["position"]
-        self.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
-        if meta.get("known") is not None or meta.get("facts") is not None:
-            self.known = known_from(meta, arrays, self.terms)
-        self.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
-        self.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
-        for k, member in enumerate(meta["members"]):
-            place = member.get("place", k)
-            own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}
-            self.members.append(self._member_restored(member, own))
-
-    def _member_restored(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
-        part = None if meta.get("part") is None else Part(meta["part"])
-        earlier = [FactIndex.given_as(arrays[f"known.{j}"], self.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
-        ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-        network = Network(self.terms, known=earlier[0] if earlier else self.known, owns=self._owns(part))
-
-        def add(registered: int, rates: Rates, turned: bool) -> None:
-            self.put(network, self.registered[registered], rates, turned, ignorant.get(registered, self.known))
-
-        try:
-            restore(network, meta["network"], arrays, add)
-        except (QueryError, Refusal, Cycle) as fault:
-            raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
-        if ignorant:  # the next instant brings them the background
-            network.known = earlier[0]
-            network.learn(self.known)
-        return Member(network, meta["time"], Arrivals(pending_again(meta["pending"], arrays["pending"])), part)
 
 
 def _no_past(first: int, after: int) -> Iterable[Block]:
     raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")
-
-
-def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:
-    """The background of a snapshot; older ones have it as texts."""
-    regime = meta.get("entailment", RDFS)
-    if meta.get("known") is not None:
-        return FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime)
-    known = FactIndex(terms, regime)
-    for text, graph in meta["facts"]:
-        known = known.changed(graph, numbers_of(text, terms), ADD)
-    return known
-
-
-def registration(values: dict[str, Any]) -> Register:
-    """As a snapshot has it."""
-    return Register(**values | {"holds": tuple(values.get("holds", ()))})
-
-
-def numbers_of(ntriples: str, terms: TermTable) -> Ints:
-    """The terms of an N-Triples text, a triple a row."""
-    parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
-    texts = pa.array([str(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
-    distinct = [text if text.startswith(("<", "_")) else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
-    found: Ints = terms.intern_all(distinct)[texts.indices.to_numpy()].reshape(-1, 3)
-    return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,18 +35,22 @@ class Stores(Residents):
 
     def _spread_heads(self) -> None:
         """Hash tables of at least as many heads as what hangs on them."""
-        at = self.net.at.tolist()
-        held = {
-            "heads": at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS],
-            "timeless": at[c.TIMELESS_GOALS],
-            "seen_heads": max(at[c.SEEN_N], at[c.SEEN_MOST]),
-            "question_heads": at[c.ASKED],
-        }
-        for name, spreader in SPREADERS.items():
-            if held[name] > len(getattr(self.net, name)):
-                heads = np.full(1 << held[name].bit_length(), c.NONE, np.int64)
-                spreader(self.address, heads)
-                self._hold(self.net._replace(**{name: heads}))
+        at, net = self.now, self.net
+        goals, seen = at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS], max(at[c.SEEN_N], at[c.SEEN_MOST])
+        if goals > len(net.heads):
+            self._spread("heads", goals)
+        if at[c.TIMELESS_GOALS] > len(net.timeless):
+            self._spread("timeless", at[c.TIMELESS_GOALS])
+        if seen > len(net.seen_heads):
+            self._spread("seen_heads", seen)
+        if at[c.ASKED] > len(net.question_heads):
+            self._spread("question_heads", at[c.ASKED])
+
+    def _spread(self, name: str, held: int) -> None:
+        heads = np.full(1 << held.bit_length(), c.NONE, np.int64)
+        SPREADERS[name](self.address, heads)
+        new: dict[str, Any] = {name: heads}
+        self._hold(self.net._replace(**new))
 
     def replace_goals(self, store: int, rows: Ints) -> None:
         """Gives a join's store other goals: timed ones in order of end, and timeless ones."""

@@ -6,6 +6,7 @@ Texts stand one after the other in an arena of UTF-8; a term that nothing holds 
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -39,8 +40,9 @@ _FEW = 1 << 6
 _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
 
 
-class Selects(Protocol):
-    """The queries of one network that are SELECTs, as `emit` takes them."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Selects:
+    """The SELECTs of a network, in order of their names, as `engine.text.emission` takes them."""
 
     places: Ints
     queries: Ints
@@ -81,12 +83,12 @@ class TermTable:
     """Number 0 stands for an unbound variable. Numbers tell nothing of order, and may be other ones for the same log."""
 
     def __init__(self, spare: int = SPARE) -> None:
-        """`spare`: how many terms come between two searches for those that are out of use, at least; 0: each feed is followed by one."""
-        self.spare = spare
+        self._spare = spare
         self.holders: WeakSet[Holder] = WeakSet()
         """Whose terms stay."""
         self._at = np.zeros(c.AT_WIDTH, np.int64)
         self._at[c.USED], self._at[c.SEED] = 1, secrets.randbits(63)
+        self._now = self._at.data  # which gives Python's own numbers
         self._cells: Ints = np.zeros((_FEW, c.CELL_WIDTH), np.int64)
         self._heads: Ints = np.zeros(_FEW, np.int64)
         self._text: NDArray[np.uint8] = np.zeros(_FEW * _FEW, np.uint8)
@@ -101,6 +103,7 @@ class TermTable:
         self._struct = np.zeros(STRUCT_WORDS, np.int64)  # by which Arrow and compiled functions hand batches to each other
         self._batch = int(self._struct.ctypes.data)
         self._last = (0, 0, 0)  # search: the terms and bytes that it left, and how many terms must come to be worth as long a one
+        self._due_at = self._limits()
         self.generation = 0
         """Changes whenever numbers may have been given to other terms."""
 
@@ -156,7 +159,8 @@ class TermTable:
 
     def _show(self) -> None:
         """Compiled functions find the arrays as they are."""
-        for k, array in enumerate((self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)):
+        arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)
+        for k, array in enumerate(arrays):
             self._table[2 * k : 2 * k + 2] = array.ctypes.data, len(array)
 
     def _make_room(self, n: int) -> None:
@@ -197,6 +201,8 @@ class TermTable:
 
     def _settle(self) -> None:
         """Approximates the literals that compiled code leaves to the host."""
+        if not self._now[c.HARD]:
+            return
         for number in self._hard[: self._at[c.HARD]].tolist():
             self._values[number] = approximation(self.text(number))
         self._at[c.HARD] = 0
@@ -266,9 +272,7 @@ class TermTable:
 
     # ------------------------------------------------------------ terms out of use
     def collect(self, pending: Iterable[Ints] = ()) -> None:
-        """Between feeds: frees the terms that neither a holder nor `pending` has, if enough have come for the search to be a small part of the work."""
-        if not self._due():
-            return
+        """Between feeds: frees the terms that neither a holder nor `pending` has."""
         held = Held(int(self._at[c.USED]))
         for holder in self.holders:
             holder.hold(held)
@@ -276,16 +280,29 @@ class TermTable:
             held.add(numbers)
         size = int(self._cells[: len(held.marks), c.LENGTH][held.marks].sum())
         self._last = int(held.marks.sum()), size, held.looked_at // _CELLS_A_TERM
-        self._sweep(held.marks, *self._limits())
+        self._due_at = self._limits()
+        self._sweep(held.marks, *self._due_at)
 
-    def _due(self) -> bool:
-        terms, size = self._limits()
-        return not self.spare or len(self) >= terms or int(self._at[c.BYTES]) >= size
+    @property
+    def due(self) -> bool:
+        """Whether enough terms have come for a search for those out of use to be a small part of the work."""
+        terms, size = self._due_at
+        return self._now[c.LIVE] >= terms or self._now[c.BYTES] >= size or not self._spare
+
+    @property
+    def spare(self) -> int:
+        """How many terms come between two searches, at least; 0: each feed is followed by one."""
+        return self._spare
+
+    @spare.setter
+    def spare(self, terms: int) -> None:
+        self._spare = terms
+        self._due_at = self._limits()
 
     def _limits(self) -> tuple[int, int]:
         """The terms and the bytes with which the next search is due."""
         terms, size, looked_at = self._last
-        patience = max(self.spare, terms, looked_at)
+        patience = max(self._spare, terms, looked_at)
         return terms + patience, size + max(patience * _SPARE_BYTES, size)
 
     def _sweep(self, marks: NDArray[np.bool_], most: int, most_bytes: int) -> None:

@@ -19,9 +19,10 @@ def warm() -> None:
     rows = pa.RecordBatch.from_pylist(events, schema=OCCURRENCES)
     engine = Engine()
     engine.terms.spare = 0  # terms out of use are looked for at once
-    engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 2)), rows[:3]))
+    engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 1)), rows[:3]))
     engine.feed(Block((Events(3, "default", 1, 3),), rows[3:]))
     terms = Engine.restore(engine.snapshot()).terms
     numbers = terms.intern_all([f"<{k}>" for k in range(100)])
     terms.text_array(terms.in_order(numbers) % 2)  # with 0, which has no text
     terms.statements(numbers[:3].reshape(1, 1, 3))
+    terms.places_in_order(numbers[:2].reshape(1, 2), 0, 1, numbers[:1], numbers[:1].reshape(1, 1))

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from engine.entries import Entail, Events, Facts, Micros
-from engine.facts import FactIndex
+from engine.facts import FactIndex, numbers_of
 from engine.literals import parse_term
 from engine.quads import GraphName, triples_of
 from engine.rewrite import SIMPLIFICATIONS, rewritten
-from engine.run import numbers_of
 from engine.why import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
 from engine.why.solution import looks_back, windows_of
 from epsparql import algebra as a

@@ -297,4 +297,4 @@ def emit(terms, rows, places, queries, wanted, names, marks, tied, batch):
         fill_lists(rows, order, which, queries, wanted, cells, text, True, unlike, unbound, -1, block + 6 * width, items + width, buffers, at)
     make(batch, n, 0, 1, nothing, columns, children, 0)
     int64s_at(batch, STRUCT_WORDS)[PRIVATE] = block
-    return packs
+    return 1 if packs else 0

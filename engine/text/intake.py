@@ -6,7 +6,7 @@ Source: Arrow C data interface, struct ArrowArray.
 
 import numpy as np
 
-from engine.text.arrow import BUFFERS, CHILDREN, DICTIONARY, ROWS, OFFSET, at_word, bit, let_go
+from engine.text.arrow import BUFFERS, CHILDREN, DICTIONARY, OFFSET, ROWS, at_word, bit, let_go
 from engine.text.columns import NONE
 from engine.text.compile import entry_point, inlined, jit
 from engine.text.handle import arrays_at

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.assemble import Selects, starts_in_order
+from engine.assemble import starts_in_order
 from engine.entries import SOLUTIONS, TIED
 from engine.kernel import columns as c
-from engine.terms import TermTable
+from engine.terms import Selects, TermTable
 from engine.text import emission as e
 from tests.feeds import parse_feed, select
 from tests.running import block, entries, in_order, run

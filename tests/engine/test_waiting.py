@@ -1,0 +1,83 @@
+"""What waits for time comes in order of end, and what came first comes first; what a call costs does not depend on how much waits."""
+
+import time
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bench.workloads import BEGIN, EVERY, WORKLOADS, Drawn, blocks, drawn, engine_with
+from engine.entries import Block, Events
+from engine.kernel import columns as c
+from engine.pending import Waiting
+
+Ints = NDArray[np.int64]
+TIMES = st.integers(-3, 12)
+
+
+def columns(ends: list[int], first: int) -> Ints:
+    """Occurrences that are told apart by where they came."""
+    table = np.zeros((c.FEED_HEIGHT, len(ends)), np.int64)
+    table[c.IN_END], table[c.IN_S], table[c.IN_SINCE] = ends, np.arange(first, first + len(ends)), 7
+    return table
+
+
+def told(table: Ints) -> list[tuple[int, int]]:
+    return [(end, number) for end, number in table[[c.IN_END, c.IN_S]].T.tolist()]
+
+
+@given(st.lists(st.lists(TIMES, max_size=20) | TIMES, max_size=30))
+def test_what_waits_comes_in_order(steps: list[list[int] | int]) -> None:
+    """Ends that come, and times until which they are given out."""
+    waiting, model, came = Waiting(), list[tuple[int, int]](), 0
+    for step in steps:
+        if isinstance(step, list):
+            waiting.add(columns(step, came))
+            model = sorted([*model, *zip(step, range(came, came + len(step)), strict=True)])
+            came += len(step)
+        else:
+            given_out = waiting.until(step)
+            assert given_out.flags.c_contiguous
+            assert told(given_out) == [each for each in model if each[0] <= step]
+            assert (given_out[c.IN_SINCE] == 7).all()
+            model = [each for each in model if each[0] > step]
+        assert len(waiting) == len(model)
+        assert told(waiting.table) == model
+        assert sorted(waiting.terms[:, 0].tolist()) == sorted(number for _, number in model)
+
+
+@given(st.lists(TIMES, max_size=40))
+def test_a_copy_has_the_same_order(ends: list[int]) -> None:
+    waiting = Waiting()
+    waiting.add(columns(ends, 0))
+    assert told(Waiting.of(waiting.table).until(100)) == told(waiting.until(100))
+
+
+def test_room_is_given_back() -> None:
+    waiting = Waiting()
+    waiting.add(columns(list(range(100_000)), 0))
+    full = waiting._rows.nbytes
+    for time_ in range(0, 100_000, 1_000):
+        waiting.until(time_)
+    assert waiting._rows.nbytes < full / 20
+
+
+def test_a_call_costs_as_much_however_much_waits() -> None:
+    """One event at a time, each released as long after it comes as there are others waiting: `max_delay`."""
+    few, many = (least_ns(delay) for delay in (100, 100_000))
+    assert many < 20 * few
+
+
+def least_ns(delay: int) -> int:
+    engine, events = engine_with(WORKLOADS["W1"]), drawn(delay + 200, 50)
+    (first,) = blocks(Drawn(events.types[:delay], events.ids[:delay], events.values[:delay]), batch=delay)
+    engine.feed(Block((Events(1, "default", delay, BEGIN),), first.rows))
+    took = []
+    for k, block in enumerate(list(blocks(events, batch=1))[delay:]):
+        entry = Events(2 + k, "default", 1, BEGIN + k * EVERY)
+        began = time.process_time_ns()
+        engine.feed(Block((entry,), block.rows))
+        took.append(time.process_time_ns() - began)
+    assert len(engine.members[0].pending) > delay // 2
+    return min(took)
