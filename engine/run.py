@@ -82,7 +82,7 @@ class Engine(Registry):
     def feed(self, block: Block) -> Outcome:
         """Applies a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
         outcome = self.apply(block)
-        if self.terms.due:
+        if self.terms.due:  # most often it is not, and who holds terms need not be asked
             self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
         return outcome
 

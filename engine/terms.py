@@ -111,6 +111,12 @@ class TermTable:
         """Terms, without number 0."""
         return int(self._at[c.LIVE])
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TermTable":
+        """With the same numbers, and arrays of its own, which stand elsewhere."""
+        table = TermTable.restored(self.arrays())
+        table.spare, table.generation = self._spare, self.generation
+        return table
+
     @property
     def size(self) -> int:
         """Bytes that the table occupies."""
@@ -272,7 +278,9 @@ class TermTable:
 
     # ------------------------------------------------------------ terms out of use
     def collect(self, pending: Iterable[Ints] = ()) -> None:
-        """Between feeds: frees the terms that neither a holder nor `pending` has."""
+        """Between feeds: frees the terms that neither a holder nor `pending` has, if that is due."""
+        if not self.due:
+            return
         held = Held(int(self._at[c.USED]))
         for holder in self.holders:
             holder.hold(held)

@@ -15,7 +15,7 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import Micros, StateChange
+from engine.entries import Micros, StateChange, int64s
 from engine.packed import plain
 from pipeline.errors import OutOfOrder
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
@@ -75,8 +75,8 @@ class SolutionWriter:
             return False
         if lo != self.position:
             raise OutOfOrder(f"solutions of [{lo}, {hi}) cannot follow position {self.position}")
-        registered = solutions.column("registered").to_numpy()
-        ordinals, runs = assign(registered, solutions.column("end").cast(pa.int64()).to_numpy(), self._last)
+        columns = [int64s(solutions.column(name)) for name in ("registered", "end")] if solutions.num_rows else np.empty((2, 0), np.int64)
+        ordinals, runs = assign(*columns, self._last)
         summary = Summary(tuple(runs), tuple(changes))
         payload = encode_solutions(solutions, ordinals, summary) if runs or changes else b""
         self._frames.append(payload, lo, hi, len(ordinals))

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 
 import numpy as np
 import pyarrow as pa
@@ -230,6 +231,15 @@ def test_kept_terms_keep_their_numbers(rounds: list[tuple[set[int], set[int]]]) 
         table = TermTable.restored(table.arrays())
         table.spare = 0
         assert (len(table), [table.text(number) for number in there.values()]) == (len(there), list(there))
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    table = TermTable()
+    number = table.intern("<a>")
+    other = deepcopy(table)
+    assert [other.intern(f"<{k}>") for k in range(1_000)] == [*range(number + 1, number + 1_001)]
+    assert (other.text(number), other.text(number + 1), len(table)) == ("<a>", "<0>", 1)
+    assert table.intern("<b>") == number + 1
 
 
 def test_numbers_in_a_state() -> None:
