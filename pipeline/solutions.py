@@ -75,8 +75,8 @@ class SolutionWriter:
             return False
         if lo != self.position:
             raise OutOfOrder(f"solutions of [{lo}, {hi}) cannot follow position {self.position}")
-        columns = [int64s(solutions.column(name)) for name in ("registered", "end")] if solutions.num_rows else np.empty((2, 0), np.int64)
-        ordinals, runs = assign(*columns, self._last)
+        registered, ends = (int64s(solutions.column(name)) if solutions.num_rows else np.empty(0, np.int64) for name in ("registered", "end"))
+        ordinals, runs = assign(registered, ends, self._last)
         summary = Summary(tuple(runs), tuple(changes))
         payload = encode_solutions(solutions, ordinals, summary) if runs or changes else b""
         self._frames.append(payload, lo, hi, len(ordinals))
