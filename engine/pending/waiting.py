@@ -52,6 +52,16 @@ class Waiting:
         self._rows = rows
 
     @property
+    def since(self) -> Ints:
+        """The entries that brought them, in no order."""
+        return self._rows[: self._n, c.IN_SINCE]
+
+    @property
+    def end(self) -> Ints:
+        """When they end, as `since` has them."""
+        return self._rows[: self._n, c.IN_END]
+
+    @property
     def table(self) -> Ints:
         """A copy of them all, in order."""
         rows = self._rows[: self._n]
