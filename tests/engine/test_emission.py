@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engine.assemble import starts_in_order
 from engine.entries import SOLUTIONS, TIED
 from engine.kernel import columns as c
+from engine.packed import is_packed
 from engine.terms import Selects, TermTable
 from engine.text import emission as e
 from tests.feeds import parse_feed, select
@@ -87,10 +88,12 @@ def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool
     if data.draw(st.booleans()):
         late = data.draw(FEW)
         rows.sort(key=lambda row: row.query == late)
+    rows = [replace(row, entry=row.entry + 3 * k) for k in range(data.draw(st.sampled_from([1, 100]))) for row in rows]  # so many are packed
     terms, selects = TermTable(), selects_of(queries, ranked)
     found = terms.emitted(found_by(rows, terms), selects, TIED if tied else SOLUTIONS, tied=tied)
     found.validate(full=True)
     expected = in_order_of_emission(rows, queries, ranked)
+    assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows) >= e.MANY)
     texts = [[[row.texts[cell] or None if cell >= 0 else None for cell in cells] for cells in queries[row.query]] for row in expected]
     assert found.column("query").to_pylist() == [NAMES[row.query] for row in expected]
     assert found.column("registered").to_pylist() == [10 + row.query for row in expected]
@@ -116,8 +119,8 @@ def test_what_was_emitted_outlives_all_that_it_was_made_from() -> None:
 
 def test_more_bytes_than_arrow_can_say_are_refused() -> None:
     terms = TermTable()
-    row = Row(0, 0, 0, 0, 0, ('"' + "x" * (1 << 20) + '"', "", ""))
-    many = np.repeat(found_by([row], terms), 1 << 11, axis=0)
+    row = Row(0, 0, 0, 0, 0, ('"' + "x" * (1 << 22) + '"', "", ""))
+    many = np.repeat(found_by([row], terms), e.MANY - 1, axis=0)
     many[:, c.OUT_ENTRY] = np.arange(len(many))
     with pytest.raises(OverflowError, match="feed smaller blocks"):
         terms.emitted(many, selects_of([([0], [0])], False), SOLUTIONS, tied=False)
