@@ -77,14 +77,22 @@ class _Crowd:
     task: "asyncio.Task[None] | None" = None
 
     def enter(self, member: Member) -> None:
-        """A `member` that was told less, by a reading from before the crowd's last, brings the crowd back to where it stands."""
+        """A `member` that was told less, by a reading from before the crowd's last, brings the crowd back to where the last of all stands.
+
+        That may be another one: a page may be half handed out. What was said of progress there is not yet true of where it goes back to.
+        """
         self.members.add(member)
         if self.task is None or self.task.done() or member.pace.last < self.last:
             self.stop()
-            self.last = min(self.last, member.pace.last)
+            self.last, self.said = min(each.pace.last for each in self.members), None
             self.task = asyncio.create_task(self._run())
         elif self.said is not None and not member.told(self.said, text_frame(json.dumps(self.said.document()))):
-            member.leave(None)
+            self._let_go(member, None)
+
+    def _let_go(self, member: Member, why: End | None) -> None:
+        """At once, and not when its own task has its turn: the next page may come before, and begins beyond what it was told."""
+        self.members.discard(member)
+        member.leave(why)
 
     def stop(self) -> None:
         if self.task is not None:
@@ -100,11 +108,12 @@ class _Crowd:
                         case Idle():
                             pass
                         case End():
-                            for member in self.members:
-                                member.leave(word)
+                            for member in tuple(self.members):
+                                self._let_go(member, word)
                             return
                         case page:
                             await self._hand_out(page)
+                            await asyncio.sleep(0)  # pages at hand do not yield, and nobody's buffer empties meanwhile
         except Exception as fault:  # noqa: BLE001 - each member's own connection tells of it
             for member in self.members:
                 if member.left is not None and not member.left.done():
@@ -113,9 +122,9 @@ class _Crowd:
     def _say(self, progress: Progress) -> None:
         self.said = progress
         frame = text_frame(json.dumps(progress.document()))
-        for member in self.members:
+        for member in tuple(self.members):
             if not member.told(progress, frame):
-                member.leave(None)
+                self._let_go(member, None)
 
     async def _hand_out(self, page: Page) -> None:
         first, self.last, shared = page[0].id, page[-1].id, tuple(parcels(page))
@@ -123,7 +132,7 @@ class _Crowd:
             if member in self.members:
                 pace = member.pace
                 if not self._give(member, shared if pace.last < first else tuple(parcels(page, pace.last))):
-                    member.leave(None)
+                    self._let_go(member, None)
             if number % _SPELL == 0:
                 await asyncio.sleep(0)
 

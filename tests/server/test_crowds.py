@@ -76,9 +76,28 @@ def test_what_subscribers_say_is_passed_over(client: Client, url: str, name: str
         assert connection.ping().wait(DEADLINE_S)
 
 
+def test_one_that_falls_behind_is_told_everything_once_it_reads(tmp_path: Path) -> None:
+    """It leaves the crowd within one page, while the next ones are at hand."""
+    with ExitStack() as stack:
+        url = stack.enter_context(serving(tmp_path, max_body=10_000_000))
+        client = Client(url)
+        client.register("q", values("default"))
+        late, other = stack.enter_context(narrow(url, "/queries/q/feed")), stack.enter_context(dial(url, "/queries/q/feed"))
+        client.send("default", event(0))
+        for connection in (late, other):
+            ids(connection, 1)
+        text = "x" * 2000
+        for first in range(1, 6001, 1000):
+            client.send("default", "\n".join(event(number, f"{text}{number}") for number in range(first, first + 1000)))
+        until(lambda: client.query("q")["solutions"] == 6001, "all solutions")
+        told = [each.id for each in client.solutions("q", limit=10_000)][1:]
+        assert ids(other, 6000) == told
+        assert ids(late, 6000) == told
+
+
 def test_one_that_never_reads_is_cut_and_the_others_are_told(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        url = stack.enter_context(serving(tmp_path, stall_s=2.0, max_body=10_000_000))
+        url = stack.enter_context(serving(tmp_path, stall_s=5.0, max_body=10_000_000))
         client = Client(url)
         client.register("q", values("default"))
         deaf = stack.enter_context(narrow(url, "/queries/q/feed"))

@@ -179,7 +179,7 @@ class TestConnections:
         assert json.loads(found.rpartition(b"\r\n\r\n")[2])["code"] == "slow-body"
 
     def test_who_hangs_up_within_a_body_leaves_a_line_and_no_fault(self, hurried: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.INFO)
+        caplog.set_level(logging.INFO, "epsparql.requests")
         with socket.create_connection(hurried) as connection:
             connection.sendall(
                 b"POST /streams/left/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99\r\n\r\n{"
