@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from math import isfinite
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,8 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     (line,) = measure()
     found = json.loads(line)
     assert named | {"bench"} <= found.keys()
-    assert all(found[name] > 0 for name in named)
+    assert all(isfinite(found[name]) for name in named)
+    assert all(found[name] > 0 for name in named if not name.endswith("slope")), "a slope over this little is noise"
 
 
 def test_each_way_of_looking_up_has_a_line() -> None:

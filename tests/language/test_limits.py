@@ -14,7 +14,7 @@ from epsparql.algebra import Bgp
 from tests.language import golden, test_faults, test_translate
 from tests.language.builders import PROLOGUE, SHARED
 
-PATIENCE_S = fuzz.PATIENCE_S if sys.gettrace() is None else 5 * fuzz.PATIENCE_S  # measuring coverage takes its own
+PATIENCE_S = (3 if sys.gettrace() is None else 15) * fuzz.PATIENCE_S  # two cores may be shared with much else, and measuring coverage takes its own
 CORPUS = [
     *fuzz.corpus(),
     *(path.read_text() for path in sorted((SHARED / "conformance" / "random").glob("*/query.rq"))[:60]),
