@@ -6,7 +6,7 @@ RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 
-.PHONY: demo serve test check fast slow bench chaos warm lint format clean chromium console pictures
+.PHONY: demo serve test check fast slow bounds bench chaos warm lint format clean chromium console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -44,11 +44,14 @@ fast: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal
 
-# Everything: also real Spark, kills with -9, and the kernel once with its bounds checked.
-test: check slow
+# Everything: also real Spark, kills with -9, and the kernel once with its bounds checked, while the kills wait for what they kill.
+test: check
+	$(MAKE) --no-print-directory --output-sync=target -j 2 slow bounds
 
 slow: $(TEST_STAMP) chromium
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --durations=15
+
+bounds: $(TEST_STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine -m "not slow" -n $(JOBS)
 

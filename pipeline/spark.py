@@ -100,16 +100,17 @@ class MicroBatches:
         self._writer: SolutionWriter
         self._sink: SolutionSink
         self._query: StreamingQuery
+        self._begun = 0
 
     def lock(self) -> SolutionWriter:
         self._writer = SolutionWriter(self._data)
         return self._writer
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
-        buckets, position = settle(self._data, self._buckets), self._writer.position
+        buckets, self._begun = settle(self._data, self._buckets), self._writer.position
         self._sink = SolutionSink(self._writer, scratch, committed)
-        self._query = start_job(spark, self._data, self._sink, position, buckets=buckets, snapshot_weight=self._snapshot_weight)
-        return position
+        self._query = start_job(spark, self._data, self._sink, self._begun, buckets=buckets, snapshot_weight=self._snapshot_weight)
+        return self._begun
 
     def work(self) -> None:
         self._query.awaitTermination()
@@ -123,17 +124,18 @@ class MicroBatches:
                     progress = self._query.lastProgress
                     if progress is not None and progress.batchId != told:
                         told = progress.batchId
-                        tell_batch(self._data, batch_of(progress, log))
+                        tell_batch(self._data, batch_of(progress, self._begun, log))
 
     def end(self) -> None:
         self._sink.close()
         quietly(self._query.stop)
 
 
-def batch_of(progress: StreamingQueryProgress, log: LogReader) -> Batch:
-    """Spark knows the range of a batch, the log what lies in it."""
+def batch_of(progress: StreamingQueryProgress, begun: int, log: LogReader) -> Batch:
+    """Spark knows the range of a batch, but for the start of the first, where the job was `begun`; the log knows what lies in it."""
     source = progress.sources[0]
-    lo, hi = (json.loads(offset)["position"] for offset in (source.startOffset, source.endOffset))
+    start, end = json.loads(source.startOffset), json.loads(source.endOffset)
+    lo, hi = begun if start is None else start["position"], end["position"]
     return Batch(progress.batchId, hi - lo, log.rows(lo, hi), progress.batchDuration / 1000, max(log.head() - hi, 0))
 
 

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.batches import read_batch
+from pipeline.driver import working
 from pipeline.log import LogWriter
 from pipeline.solutions import SolutionReader
-from pipeline.spark import run_to_end, session, solutions_frame
+from pipeline.spark import MicroBatches, run_to_end, session, solutions_frame
 from pipeline.supervisor import SparkRunner
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.test_buckets import long_stream
@@ -80,6 +82,23 @@ def test_solutions_are_rows_of_a_streaming_frame(spark: SparkSession, data: Path
     rows = pa.concat_tables(batches).to_pylist()
     found = [(row["query"], row["registered"], row["entry"], tuple(row["values"])) for row in rows]
     assert found == [(s.query, s.registered, s.entry, s.values) for s in cases.found_in(data / "changing")[0]]
+
+
+def test_the_first_batch_is_told_of_though_spark_knows_no_start_of_it(spark: SparkSession, data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data / "rules" / "log", tmp_path / "log")
+    job, over = MicroBatches(tmp_path), Event()
+    teller = Thread(target=lambda: job.tell(over))
+    with working(job, spark, tmp_path):
+        teller.start()
+        try:
+            cases.eventually(lambda: read_batch(tmp_path) is not None, 30, lambda: str(teller))
+        finally:
+            over.set()
+            teller.join()
+    told, head = read_batch(tmp_path), cases.head_of(tmp_path)
+    assert told is not None
+    assert (told.number, told.entries, told.lag) == (0, head, 0)
+    assert told.rows > 0
 
 
 def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
