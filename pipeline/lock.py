@@ -34,11 +34,16 @@ class DirectoryLock:
             os.close(self._fd)
             raise Locked(path, f"process {holder}" if holder else "another process") from None
         try:
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            self._sign(f"{os.getpid()}\n".encode())
         except OSError:  # a full disk: who tries again must not meet a lock of his own
             self.close()
             raise
+
+    def _sign(self, name: bytes) -> None:
+        """Who has the lock again needs no room on the disk."""
+        if os.pread(self._fd, 32, 0) != name:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, name, 0)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -1,8 +1,10 @@
 """Writing the input log: one committer thread gathers what many threads append into one frame and one fsync."""
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition, Thread
@@ -23,6 +25,7 @@ from pipeline.records import HAS_LATE, NO_ROWS, Record, decode_records, encode
 QUEUED_ROWS = 500_000
 QUEUED_REQUESTS = 10_000
 FRAME_ROWS = 100_000
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,14 +111,18 @@ class LogWriter:
         return LogReader(self._data, self._published)
 
     def close(self) -> None:
-        """Commit what is queued, save the state, release the directory."""
+        """Commit what is queued, save the state, release the directory. Where the state cannot be saved, the next start reads more of the log."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self._thread.join()
-        if not self._broken:
-            self._save()
-        self._frames.close()
+        try:
+            if not self._broken:
+                self._save()
+        except OSError:
+            _log.warning("the catalogue cannot be saved: the next start reads the log from position %d", self.saved, exc_info=True)
+        finally:
+            self._frames.close()
 
     def __enter__(self) -> "LogWriter":
         return self
@@ -158,12 +165,12 @@ class LogWriter:
             requests = [request for request in taken if request.done.set_running_or_notify_cancel()]
             try:
                 if self._broken:
-                    self._frames.close()
-                    self._open()
-                    self._broken = False
+                    self._recover()
                 answers = self._commit(requests)
-            except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting; the next commit begins by recovering
+            except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting
                 self._broken = True
+                with suppress(Exception):  # before anyone is told: what is not in the log must not stand in the catalogue; else the next commit begins by it
+                    self._recover()
                 for request in requests:
                     if not request.done.done():
                         request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))
@@ -248,6 +255,12 @@ class LogWriter:
         except BaseException:
             self._frames.close()
             raise
+
+    def _recover(self) -> None:
+        """After a write that failed: all as it is on disk."""
+        self._frames.close()
+        self._open()
+        self._broken = False
 
     def _save(self) -> None:
         save(self._data, self.catalogue, self._keys)

@@ -197,8 +197,20 @@ def test_a_write_that_fails_fails_its_callers_and_the_log_recovers(tmp_path: Pat
             patch.setattr("pipeline.writer.FrameWriter.append", full)
             with pytest.raises(LogFailed, match="No space left"):
                 log.append_events("s", occurrences(50), "k")
+            assert (log.catalogue.position, log.catalogue.streams["s"].latest) == (1, 1), "what is not in the log is shown to nobody"
         assert log.append_events("s", occurrences(2), "k") == Ack(2, 1, 0)  # neither the watermark nor the key of the failed one is left
         assert [row["o"] for row in rows(list(log.reader().blocks(0, 10)))] == ['"1"', '"2"']
+
+
+def test_what_could_not_be_saved_at_the_end_is_read_again_from_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    in_the_way = tmp_path / "catalogue.tmp"
+    in_the_way.mkdir()
+    with LogWriter(tmp_path, Clock()) as log:
+        log.append_events("s", occurrences(1))
+    assert "the next start reads the log from position 0" in caplog.text
+    in_the_way.rmdir()
+    with LogWriter(tmp_path, Clock()) as log:
+        assert log.catalogue.streams["s"].latest == 1
 
 
 def test_no_key_is_forgotten_early_so_one_too_many_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
