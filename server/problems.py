@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from bisect import bisect
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -19,6 +20,7 @@ from epsparql.errors import QueryError
 from pipeline import errors as pipeline_errors
 
 MEDIA_TYPE = "application/problem+json"
+_COMPARED = 200  # names, and characters of one
 _log = logging.getLogger("epsparql.server")
 
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
@@ -94,11 +96,18 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
     """404 with the nearest name that is known; `kind` is `query` or `stream`."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.0)
+    near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
     remedy = f"the nearest known name is {near[0]!r}" if near else f"no {kind} is known yet"
     expected = near[0] if near else None
     query = name if kind == "query" else None
     return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"there is no {kind} named {name!r}; {remedy}", expected=expected, query=query))
+
+
+def _alike(name: str, known: Collection[str]) -> Collection[str]:
+    """Of very many names the neighbours of `name` in order: to compare all of them in full takes a second, and anyone may ask."""
+    ordered = sorted(known)
+    at = bisect(ordered, name)
+    return ordered[max(at - _COMPARED // 2, 0) : at + _COMPARED // 2]
 
 
 def too_large(what: str, limit: int) -> Problem:

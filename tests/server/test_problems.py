@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 import httpx
 import pytest
 
 from pipeline.errors import LogFailed, Overloaded
-from server.problems import LastResort, of_exception
+from server.problems import LastResort, of_exception, unknown
 from tests.server.test_streams import assert_problem
 
 Sent = list[dict[str, Any]]
@@ -50,6 +51,16 @@ def test_the_last_resort(scope: dict[str, Any], answer: list[str], caplog: pytes
     if scope == {"type": "http"}:
         assert sent[0]["status"] == 500
         assert_problem(httpx.Response(500, headers=sent[0]["headers"], content=sent[1]["body"]), 500, "internal")
+
+
+def test_the_nearest_of_very_many_names() -> None:
+    """Comparing each in full would hold up everyone else for a second."""
+    known = {f"http://example.org/streams/sensor-{number:05d}/temperature": None for number in range(20_000)}
+    began = time.thread_time()
+    near = unknown("stream", "http://example.org/streams/sensor-12345/temprature", known).problem.expected
+    assert near == "http://example.org/streams/sensor-12345/temperature"
+    unknown("stream", "".join(map(chr, range(0x4E00, 0x4E00 + 200))) * 100, known)
+    assert time.thread_time() - began < 0.5
 
 
 def test_faults_of_the_log() -> None:
