@@ -35,4 +35,4 @@ async def _switched(service: Service, name: str, state: Literal["paused", "runni
         if known.state != state:
             await asyncio.to_thread(service.log.append, lambda offset: switch(service, offset, name, state))
     service.notify()
-    return document(service, service.query(name), ())
+    return await document(service, service.query(name), ())

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -281,26 +282,43 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         same = known is not None and wish.met_by(known)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
             raise Fault(_too_many(service.settings.max_queries))
-        if known is not None and not same:
-            if not replace:
-                detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
-                raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
-            _submit_drop(service, known)  # not waited for: it goes into the log together with the registration
-        bounds = _bounds(service.settings)
+        if known is not None and not same and not replace:
+            detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
         if not same:
-            await asyncio.to_thread(
-                service.log.append,
-                lambda offset: registered_from(
-                    service, offset, Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds), wish.start
-                ),
-            )
+            await asyncio.to_thread(_append, service, name, wish, known)
             if known is not None:
                 service.forget(known)
     service.notify()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
     registration = service.query(name)
-    return document(service, registration, (*warnings, *_unfed(service, registration)))
+    return await document(service, registration, (*warnings, *_unfed(service, registration)))
+
+
+def _append(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
+    """Register in place of `replaced`, which stays if that is refused. Both entries go into the log together. Raises: Fault 400, 409."""
+    bounds = _bounds(service.settings)
+
+    def register(offset: int) -> Register:
+        return registered_from(service, offset, Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds), wish.start)
+
+    if replaced is None:
+        service.log.append(register)
+        return
+
+    def drop(offset: int) -> Drop:
+        register(offset + 1)  # what refuses the one refuses the other
+        return Drop(offset, replaced.registered, replaced.name)
+
+    dropped = service.log.submit_entry(drop)
+
+    def follow(offset: int) -> Register:
+        if dropped.done():  # refused just now, or written before
+            dropped.result()
+        return register(offset)
+
+    service.log.append(follow)
 
 
 def _too_many(limit: int) -> Problem:
@@ -338,9 +356,14 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
     return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
 
 
-def _summary(service: Service, registration: Registration, report: Report | None) -> QuerySummary:
+def _leads(service: Service) -> dict[int, str]:
+    """The names of those for which others wait."""
+    catalogue = service.log.catalogue
+    return {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
+
+
+def _summary(service: Service, registration: Registration, report: Report | None, leads: Mapping[int, str]) -> QuerySummary:
     path, head = f"/queries/{encoded(registration.name)}", service.log.head()
-    leads = [query.name for query in list(service.log.catalogue.queries.values()) if query.registered == registration.lead != registration.registered]
     tally = service.solutions.tally(registration.registered)
     return QuerySummary(
         name=registration.name,
@@ -351,7 +374,7 @@ def _summary(service: Service, registration: Registration, report: Report | None
         reason=registration.reason or None,
         registered=registration.registered,
         reads=registration.reads,
-        waits_for=leads[0] if leads else None,
+        waits_for=leads.get(registration.lead) if registration.lead not in (None, registration.registered) else None,
         solutions=tally.count,
         last=tally.last,
         lag=max(head - (service.solutions.position if registration.reads is None else registration.reads), 0),
@@ -373,9 +396,11 @@ def _memory(report: Report | None, registration: Registration) -> Memory | None:
     return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
 
 
-def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+    told = registration.registered < service.solutions.position  # else there is nothing of it in the report, which is of all queries, and long
+    report = await asyncio.to_thread(service.report) if told else None
     shown = [_warning(warning, registration.text) for warning in warnings]
-    return QueryDocument(**_summary(service, registration, service.report()).model_dump(by_alias=True), warnings=shown)
+    return QueryDocument(**_summary(service, registration, report, _leads(service)).model_dump(by_alias=True), warnings=shown)
 
 
 def _warning(warning: Warning_, text: str) -> WarningDocument:
@@ -386,9 +411,13 @@ def _warning(warning: Warning_, text: str) -> WarningDocument:
 # ---------------------------------------------------------------- what is registered
 @router.get("/queries", dependencies=[ADMIN], summary="All queries")
 async def list_queries(service: Shared) -> QueryList:
-    report = await asyncio.to_thread(service.report)
+    return await asyncio.to_thread(_listed, service)
+
+
+def _listed(service: Service) -> QueryList:
+    report, leads = service.report(), _leads(service)
     own = None if report is None else EngineMemory(**asdict(report.own), offset=report.position)
-    return QueryList(queries=[_summary(service, registration, report) for registration in service.queries()], engine=own)
+    return QueryList(queries=[_summary(service, registration, report, leads) for registration in service.queries()], engine=own)
 
 
 @router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
@@ -415,7 +444,7 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
     warnings: tuple[Warning_, ...] = ()
     if registration.state == "running":
         warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
-    return document(service, registration, (*warnings, *_unfed(service, registration)))
+    return await document(service, registration, (*warnings, *_unfed(service, registration)))
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)

@@ -27,8 +27,9 @@ def switch(service: Service, offset: int, name: str, state: Literal["paused", "r
 
 
 def registration(service: Service, offset: int, wish: Register, start: str | int) -> Register:
-    """The entry that registers a query which reads from `start`. In the log's committer. Raises: Fault 400, 409."""
-    reads_from, own, standing = _start(service, offset, wish.name, start), shape(wish.text), _standing(service)
+    """The entry that registers a query which reads from `start`, in place of one of its name. In the log's committer. Raises: Fault 400, 409."""
+    reads_from, own = _start(service, offset, wish.name, start), shape(wish.text)
+    standing = [query for query in _standing(service) if query.name != wish.name]
     if reads_from is not None:
         _in_one_bucket(service, wish.name)
     ahead = [query for query in standing if query.lead is not None and shape(query.text).into in reached(own.streams, _rules(standing))]

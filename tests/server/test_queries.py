@@ -50,6 +50,15 @@ def test_the_same_again_is_no_second_registration(http: httpx.Client, name: str,
     assert (again.status_code, again.json()["registered"]) == (200, first.json()["registered"])
 
 
+def test_what_cannot_replace_a_query_leaves_it(http: httpx.Client, name: str, stream: str) -> None:
+    first = put(http, name, values(stream)).json()
+    other = values(stream).replace("SELECT", "SELECT DISTINCT")
+    assert_problem(put(http, name, other, "?replace=true&from=999999999"), 400, "bad-offset")
+    left = http.get(f"/queries/{segment(name)}").json()
+    assert (left["registered"], left["query"]) == (first["registered"], first["query"])
+    assert put(http, name, other, f"?replace=true&from={first['registered']}").status_code == 201
+
+
 def test_another_text_needs_replace(http: httpx.Client, client: Client, name: str, stream: str) -> None:
     first = put(http, name, values(stream))
     client.send(stream, event(1))
