@@ -30,6 +30,8 @@ def decoded(segment: str) -> str:
         raise bad_request("bad-name", f"the path segment {segment!r} is not percent-encoded UTF-8") from None
     if not name or any(character < " " for character in name):
         raise bad_request("bad-name", f"{name!r} is no name: it is empty or holds control characters")
+    if name in (".", ".."):
+        raise bad_request("bad-name", f"{name!r} is no name: in a path it is a step, encoded or not, and clients take it before they ask")
     return name
 
 

@@ -67,7 +67,7 @@ class Gate:
 
     def _check_host(self, host: str) -> None:
         """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""
-        if not is_loopback(urlsplit(f"//{host}").hostname or "") and host not in {urlsplit(origin).netloc for origin in self._origins}:
+        if not is_loopback(_host_of(host)) and host not in map(_authority_of, self._origins):
             detail = f"{host!r} is not this machine; use localhost, or add its origin to EPSPARQL_ORIGINS"
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
 
@@ -87,7 +87,19 @@ class Gate:
         origin = headers.get("origin")
         if origin is None or origin in self._origins:
             return True
-        return urlsplit(origin).netloc == headers.get("host")
+        return _authority_of(origin) == headers.get("host")
+
+
+def _authority_of(origin: str) -> str:
+    return origin.partition("://")[2]
+
+
+def _host_of(authority: str) -> str:
+    """Without a port; empty for what is no authority."""
+    try:
+        return urlsplit(f"//{authority}").hostname or ""
+    except ValueError:  # a bracket that does not close, say
+        return ""
 
 
 def load_grants(path: Path) -> tuple[Grant, ...]:

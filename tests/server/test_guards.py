@@ -96,7 +96,7 @@ def test_names_are_names_whatever_they_look_like(url: str, client: Client, segme
     assert httpx.delete(f"{url}/queries/{segment}").status_code == 204
 
 
-@pytest.mark.parametrize("segment", ["", "%00", "a%0Ab", "%FF", "%C0%AF"])
+@pytest.mark.parametrize("segment", ["", "%00", "a%0Ab", "%FF", "%C0%AF", "%2e", "%2E%2e"])
 def test_what_is_no_name(url: str, segment: str) -> None:
     assert httpx.put(f"{url}/streams/{segment}", json={}).status_code in (400, 404)
 

@@ -91,6 +91,15 @@ def test_without_tokens_only_names_of_this_machine_will_do(tmp_path: Path) -> No
             assert httpx.get(f"{url}/queries", headers={"Host": host, "Origin": f"http://{host}"}).status_code == status
 
 
+@pytest.mark.parametrize("host", ["[::1", "[", "[x]:80", "localhost:99999999"])
+def test_a_host_that_is_none_is_refused_and_no_fault_of_ours(url: str, host: str) -> None:
+    for headers in ({"Host": host}, {"Host": "localhost", "Origin": f"http://{host}"}):
+        answer = httpx.get(f"{url}/streams", headers=headers)
+        assert answer.status_code == (200 if "localhost" in host and "Origin" not in headers else 403)
+    with dial(url, "/streams/default/feed", origin=f"http://{host}") as connection:
+        assert closing(connection)[0] == 4003
+
+
 def test_a_scope_may_hold_what_begins_a_comment(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text(f"#{digest('none')} admin\n{digest('a')} ingest:http://e/stream#a read:q#1\t# two of them\n")
