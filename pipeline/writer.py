@@ -169,7 +169,9 @@ class LogWriter:
                 answers = self._commit(requests)
             except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting
                 self._broken = True
-                with suppress(Exception):  # before anyone is told: what is not in the log must not stand in the catalogue; else the next commit begins by it
+                with suppress(
+                    Exception
+                ):  # before anyone is told: what is not in the log must not stand in the catalogue; else the next commit begins by it
                     self._recover()
                 for request in requests:
                     if not request.done.done():

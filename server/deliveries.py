@@ -25,6 +25,7 @@ from server.targets import Refused, Targets, target_of
 EVENT = "epsparql.solution"
 _ANSWER_BYTES = 1 << 16  # of an answer, read so that the connection can be used again
 _ANSWERS_LOOK_S = 60.0
+_AFTER_FAULT_S = 2.0
 _log = logging.getLogger("epsparql.webhooks")
 
 
@@ -99,19 +100,27 @@ class Deliveries:
                 await task
 
     async def _run(self, observer: Observer) -> None:
-        try:
-            client = httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
-            async with client:
-                while observer.state == "active" and not self._service.stopping.is_set():
-                    registration = self._service.log.catalogue.queries.get(observer.query)
-                    if registration is None:
-                        await self._forget(observer)
-                        return
-                    if registration.registered != observer.registered:  # replaced: another solution log
-                        observer.registered, observer.last, observer.attempts = registration.registered, None, 0
-                    await self._follow(client, observer, registration)
-        except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
-            _log.exception("webhook %s of query %s stopped", observer.id, observer.query)
+        """Until it is deleted, disabled or the server stops. After a fault of ours, a full disk say, it begins anew from what was told last."""
+        while observer.state == "active" and not self._service.stopping.is_set() and (observer.query, observer.id) in self._observers:
+            try:
+                await self._tell(observer)
+            except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
+                _log.exception("webhook %s of query %s goes on in %g s", observer.id, observer.query, _AFTER_FAULT_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_AFTER_FAULT_S):
+                        await self._service.stopping.wait()
+
+    async def _tell(self, observer: Observer) -> None:
+        client = httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
+        async with client:
+            while observer.state == "active" and not self._service.stopping.is_set():
+                registration = self._service.log.catalogue.queries.get(observer.query)
+                if registration is None:
+                    await self._forget(observer)
+                    return
+                if registration.registered != observer.registered:  # replaced: another solution log
+                    observer.registered, observer.last, observer.attempts = registration.registered, None, 0
+                await self._follow(client, observer, registration)
 
     async def _forget(self, observer: Observer) -> None:
         """Of a query that was dropped."""

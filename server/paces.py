@@ -1,13 +1,16 @@
 """How subscribers keep up, and who looks after it: one task for all of them."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pipeline.errors import PipelineError
 from server.service import Service
 
 _LOOK_S = 0.25
+_log = logging.getLogger("epsparql.server")
 
 
 @dataclass(slots=True, eq=False)
@@ -61,10 +64,15 @@ class Watch:
             await asyncio.sleep(_LOOK_S)
             now_s = loop.time()
             waiting = [pace for pace in self._paces if pace.waited_s(now_s) > min(settings.slow_after_s, settings.stall_s)]
-            counts = await asyncio.to_thread(self._service.solutions.counts, {pace.registered for pace in waiting})
             for pace in waiting:
                 if pace.waited_s(now_s) > settings.stall_s:
                     pace.cut()
-                elif not pace.slow and pace.behind(counts[pace.registered]) > settings.buffer_solutions:
+            try:
+                counts = await asyncio.to_thread(self._service.solutions.counts, {pace.registered for pace in waiting})
+            except (OSError, PipelineError):
+                _log.exception("how far subscribers are behind cannot be read")
+                continue
+            for pace in waiting:
+                if not pace.slow and pace.behind(counts[pace.registered]) > settings.buffer_solutions:
                     pace.slow = True
                     self._service.seats.slow += 1

@@ -14,7 +14,7 @@ from pipeline.frames import oldest, segment_path, segments
 from pipeline.hosting import EngineHost
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.retention import Limits, Retention
+from pipeline.retention import Limits, Removed, Retention
 from pipeline.sharing import settle
 from pipeline.solutions import Solution, SolutionReader, SolutionWriter, listed
 from tests.pipeline import spark_cases as cases
@@ -55,6 +55,14 @@ def retention(data: Path, limits: Limits = SMALL) -> Iterator[tuple[Retention, S
 def data(tmp_path: Path) -> Path:
     fill(tmp_path / "data", range(150), begin=True)
     return tmp_path / "data"
+
+
+def test_without_limits_nothing_is_looked_at(data: Path) -> None:
+    (data / "snapshots" / f"0-{0:020d}.snapshot").mkdir()
+    with retention(data, Limits()) as (kept, _):
+        assert kept.sweep(0) == Removed(0, 0)
+    with retention(data) as (kept, _), pytest.raises(IsADirectoryError):
+        kept.sweep(0)
 
 
 def emitted(data: Path) -> list[Solution]:

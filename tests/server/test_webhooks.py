@@ -59,6 +59,21 @@ def numbers(deliveries: list[Delivery]) -> list[int]:
     return [int(delivery.solution["binding"]["v"]["value"]) for delivery in deliveries]
 
 
+def test_a_position_that_cannot_be_saved_ends_no_deliveries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with serving(tmp_path, **FAST) as url, receiving() as receiver:
+        api = Client(url)
+        api.register("q", values("s"))
+        put(api, "q", "1", url=receiver.url)
+        (file,) = (tmp_path / "observers").glob("*.json")
+        in_the_way = file.with_suffix(".tmp")
+        in_the_way.mkdir()
+        send(api, "s", 0, 2)
+        until(lambda: "goes on in" in caplog.text, "the fault is told of")
+        in_the_way.rmdir()
+        until(lambda: bool(get(api, "q", "1")["delivered"] == 2), "both deliveries")
+    assert numbers(receiver.taken) == [0, 1]
+
+
 def test_deliveries_are_signed_in_order_and_those_to_come(api: Client, name: str, stream: str) -> None:
     api.register(name, values(stream))
     send(api, stream, 0, 3)
