@@ -82,11 +82,20 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(_TURN_S)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener, LogWriter(settings.data, clock) as log, _exported(settings, log) as holds:
+    with listen(settings) as listener, _opened(settings) as log, _exported(settings, log) as holds:
         load(settings, log)
         server = Server(settings, log, listener, holds, set_aside)
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def _opened(settings: Settings) -> LogWriter:
+    try:
+        return LogWriter(settings.data, clock)
+    except OSError as error:
+        raise SettingsError(
+            f"--data {settings.data} cannot be used: {error}; make it a directory that can be written to, or choose another"
+        ) from None
 
 
 @contextmanager
@@ -99,7 +108,10 @@ def _exported(settings: Settings, log: LogWriter) -> Iterator[list[Callable[[], 
     def text_of(registered: int) -> str | None:
         return next((query.text for query in list(log.catalogue.queries.values()) if query.registered == registered), None)
 
-    exporter = Exporter(settings.data, settings.export, text_of, settings.export_every_s)
+    try:
+        exporter = Exporter(settings.data, settings.export, text_of, settings.export_every_s)
+    except OSError as error:
+        raise SettingsError(f"--export {settings.export} cannot be used: {error}; make it a directory that can be written to") from None
     exporter.start()
     try:
         yield [lambda: exporter.position]
@@ -126,9 +138,8 @@ def listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
-    except OSError as error:
-        raise SettingsError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another with --port, 0 for any"
-        ) from None
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "ports end at 65535"
+        raise SettingsError(f"cannot listen on {settings.host} port {settings.port}: {why}; choose another with --port, 0 for any free one") from None
     prepare(listener, settings.stall_s + _GRACE_S)
     return listener

@@ -224,13 +224,23 @@ class TestServe:
         assert main(["serve", "--host", "0.0.0.0", "--data", str(tmp_path)]) == USER_FAULT
         assert "--token-file" in capsys.readouterr().err
 
-    def test_an_address_that_is_not_there(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            pytest.param(["--host", "192.0.2.1", "--token-file", "{}/t"], "cannot listen on 192.0.2.1", id="address"),
+            pytest.param(["--port", "99999"], "ports end at 65535", id="port"),
+            pytest.param(["--port", "0", "--data", "{}/file"], "--data {}/file cannot be used", id="data"),
+            pytest.param(["--port", "0", "--export", "{}/file"], "--export {}/file cannot be used", id="export"),
+        ],
+    )
+    def test_what_is_not_there(self, tmp_path: Path, arguments: list[str], told: str) -> None:
         """In a process of its own, for whose logging and limits the command decides."""
-        arguments = ["serve", "--host", "192.0.2.1", "--token-file", str(tmp_path / "t"), "--data", str(tmp_path)]
-        command = [sys.executable, "-m", "server.cli", *arguments]
+        write(tmp_path, "file", "")
+        command = [sys.executable, "-m", "server.cli", "serve", "--data", str(tmp_path / "data"), *(each.format(tmp_path) for each in arguments)]
         run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=Path(__file__).parents[2])
         assert run.returncode == USER_FAULT
-        assert "cannot listen on 192.0.2.1" in run.stderr
+        assert told.format(tmp_path) in run.stderr
+        assert "Traceback" not in run.stderr
 
 
 def test_warm(capsys: pytest.CaptureFixture[str]) -> None:
