@@ -50,6 +50,12 @@ export interface StreamDocument {
   late: number;
 }
 
+export interface Ontology {
+  name: string;
+  triples: number;
+  size: number;
+}
+
 export interface Mark {
   code: string;
   message: string;
@@ -159,6 +165,7 @@ export const api = {
   first: async (name: string) => (await request("GET", `${query(name)}/solutions?limit=1`, { headers: { Accept: "application/x-ndjson" } })).text(),
   events: (name: string, after: string | null, signal: AbortSignal) =>
     request("GET", `${query(name)}/events${after ? `?after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
+  solutions: async (name: string, type: string, limit: number) => (await request("GET", `${query(name)}/solutions?limit=${limit}`, { headers: { Accept: type } })).blob(),
   why: (name: string, id: string) => json<Reasons>("GET", `${query(name)}/solutions/${encodeURIComponent(id)}/why`),
   streams: () => json<{ streams: StreamDocument[] }>("GET", "streams"),
   putStream: (name: string, settings: object) => json<StreamDocument>("PUT", stream(name), settings),
@@ -169,7 +176,7 @@ export const api = {
     const headers = { "Content-Type": mediaType, ...(key ? { "Idempotency-Key": key } : {}) };
     return (await request("POST", `${stream(name)}/events`, { body, headers })).json() as Promise<{ accepted: number; late: number }>;
   },
-  ontologies: () => json<unknown>("GET", "ontologies"),
+  ontologies: () => json<{ ontologies: Ontology[] }>("GET", "ontologies"),
   readOntology: async (name: string) => (await request("GET", ontology(name), { headers: { Accept: "application/n-triples" } })).text(),
   loadOntology: (name: string, body: Blob | string, mediaType: string, add: boolean) =>
     request(add ? "POST" : "PUT", ontology(name), { body, headers: { "Content-Type": mediaType } }),

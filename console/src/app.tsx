@@ -8,11 +8,14 @@ import { Ontologies } from "./ontologies";
 import { PlayBar } from "./playbar";
 import { Rail } from "./rail";
 import { Divider, pane, Results, useSplit } from "./results";
+import { selected } from "./selection";
 import { notice, overlay, trouble, view } from "./state";
 import { Stream } from "./stream";
 import { open, tab, tabs } from "./tabs";
 import { theme, turn } from "./theme";
-import { run, Tabs, Toolbar, Verdict } from "./toolbar";
+import { Tabs } from "./tabbar";
+import { run, Toolbar } from "./toolbar";
+import { Verdict } from "./verdict";
 
 const SPLIT = "epsparql.editor";
 
@@ -20,7 +23,7 @@ export function App() {
   useEffect(() => shortcuts(), []);
   const shown = view.value;
   return (
-    <div class="frame">
+    <div class={`frame ${trouble.value?.code === "unreachable" ? "away" : ""}`}>
       <Rail />
       <main>
         <div class="masthead">
@@ -74,7 +77,7 @@ function Trouble() {
   const now = trouble.value!;
   return (
     <p class={`trouble ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
-      {now.detail}
+      {now.code === "unreachable" ? "The server does not answer. It is asked again each second; what you write is kept in this browser." : now.detail}
       {(now.code === "no-token" || now.code === "not-allowed") && (
         <button type="button" onClick={() => (overlay.value = "token")}>
           Enter a token
@@ -89,6 +92,7 @@ function shortcuts(): () => void {
   const on = (event: KeyboardEvent) => {
     const writing = event.target instanceof HTMLElement && (event.target.closest("input, textarea, select, .editor") !== null || event.target.isContentEditable);
     if (event.key === "?" && !writing) overlay.value = "keys";
+    else if (event.key === "Escape" && selected.peek() && !writing && !overlay.peek()) selected.value = null;
     else if (event.altKey && /^Digit[1-9]$/.test(event.code)) {
       open.value = tabs.value[Number(event.code[5]) - 1]?.key ?? open.value;
       view.value = { kind: "query" };

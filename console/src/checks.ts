@@ -5,6 +5,9 @@ import { api, type CheckDocument, type Mark, Refused } from "./api";
 import { tab } from "./tabs";
 
 const PAUSE_MS = 250;
+const AGAIN_MS = 2000;
+/** No answer, too many requests, not ready. */
+const PASSING = [0, 429, 503];
 
 export interface Checked extends CheckDocument {
   /** What was looked at; the marks hold for this text alone. */
@@ -12,6 +15,8 @@ export interface Checked extends CheckDocument {
 }
 
 export const checked = signal<Checked | null>(null);
+/** Why the server's word is missing, if it was asked for in vain; it is asked for again. */
+export const unchecked = signal("");
 
 let control = new AbortController();
 let waiting = 0;
@@ -42,8 +47,12 @@ async function look(query: string, policy: string, default_graph: string, name: 
   try {
     const found = await api.check({ query, policy, default_graph, name }, control.signal);
     checked.value = { ...found, text: query };
+    unchecked.value = "";
   } catch (error) {
-    if (error instanceof Refused) checked.value = null;
+    if (!(error instanceof Refused)) return;
+    checked.value = null;
+    unchecked.value = error.message;
+    if (PASSING.includes(error.problem.status)) waiting = window.setTimeout(lookAgain, AGAIN_MS);
   }
 }
 

@@ -55,16 +55,18 @@ const KEYS: [string, [string, string][]][] = [
       ["Ctrl Enter", "run the query of the open tab"],
       ["Alt N", "new query"],
       ["Alt 1 … 9", "the tab of this number"],
-      ["Alt S / Alt P", "solutions / plan"],
+      ["Alt S / P", "solutions / plan"],
       ["Alt E", "into the editor (Escape, then Tab, leaves it)"],
+      ["↑ ↓", "in the table: choose a solution"],
+      ["Esc", "close what is chosen"],
       ["?", "these keys"],
     ],
   ],
   [
     "Timeline",
     [
-      ["wheel, + −", "zoom"],
-      ["drag, ← →", "move"],
+      ["wheel or + −", "zoom"],
+      ["drag or ← →", "move"],
       ["0", "everything"],
       ["F", "follow the newest"],
       ["N / P", "next / previous solution"],
@@ -81,6 +83,9 @@ const KEYS: [string, [string, string][]][] = [
   ],
 ];
 
+/** What stands between keys, and is none. */
+const BETWEEN = ["/", "…", "or"];
+
 export function KeysDialog() {
   return (
     <Dialog title="Keys">
@@ -92,7 +97,7 @@ export function KeysDialog() {
               {pairs.map(([keys, does]) => (
                 <div key={keys}>
                   <dt>
-                    <kbd>{keys}</kbd>
+                    {keys.split(" ").map((key) => (BETWEEN.includes(key) ? ` ${key} ` : <kbd key={key}>{key}</kbd>))}
                   </dt>
                   <dd>{does}</dd>
                 </div>

@@ -9,6 +9,10 @@ export const STRIP = 30;
 const GAP = 9;
 const THICK = 15;
 const LEAST = 3;
+/** Where the corner at the left of the axis, and the names of the lanes, begin. */
+const CORNER = 12;
+/** Thinner bars have no round corners: nobody sees them, and thousands of paths take long. */
+const ROUND = 5;
 
 export interface Extent {
   from: number;
@@ -127,17 +131,20 @@ function grid(context: CanvasRenderingContext2D, picture: Picture, colours: Pale
   const found = ticks(picture.view.from, picture.view.to, Math.max(2, (picture.width - picture.left) / 78));
   context.font = `11px ${colours.sans}`;
   context.textBaseline = "middle";
-  for (const tick of found) line(context, picture, tick, bottom, colours);
+  const corner = found.some((tick) => tick.major) ? "UTC" : `${fullDate(picture.view.from)} UTC`;
+  const taken = CORNER + context.measureText(corner).width + 6;
+  for (const tick of found) line(context, picture, tick, taken, bottom, colours);
   context.fillStyle = colours.soft;
-  context.fillText(found.some((tick) => tick.major) ? "UTC" : fullDate(picture.view.from), 12, AXIS / 2 + 1);
+  context.fillText(corner, CORNER, AXIS / 2 + 1);
   context.fillStyle = colours.grid;
   context.fillRect(0, AXIS - 1, picture.width, 1);
 }
 
-function line(context: CanvasRenderingContext2D, picture: Picture, tick: Tick, bottom: number, colours: Palette): void {
+function line(context: CanvasRenderingContext2D, picture: Picture, tick: Tick, taken: number, bottom: number, colours: Palette): void {
   const at = Math.round(x(picture, tick.at));
   context.fillStyle = colours.grid;
   context.fillRect(at, tick.major ? 4 : AXIS - 5, 1, bottom - (tick.major ? 4 : AXIS - 5));
+  if (at + 5 < taken || at < picture.left) return;
   if (at + 60 > picture.width && context.measureText(tick.label).width + at + 6 > picture.width) return;
   context.fillStyle = tick.major ? colours.ink : colours.soft;
   context.fillText(tick.label, at + 5, AXIS / 2 + 1);
@@ -151,9 +158,17 @@ function names(context: CanvasRenderingContext2D, picture: Picture, colours: Pal
     const middle = tops[k]! + (Math.max(1, group.lanes) * thick) / 2;
     context.fillStyle = colours.groups[k % colours.groups.length]!;
     context.fillRect(0, tops[k]!, 3, Math.max(1, group.lanes) * thick - 2);
+    if (!picture.labels[k]) return;
     context.fillStyle = colours.ink;
-    context.fillText(picture.labels[k] ?? "", 12, middle, picture.left - 18);
+    context.fillText(fitting(context, picture.labels[k], picture.left - CORNER - 6), CORNER, middle);
   });
+}
+
+/** The text, or as much of its beginning and end as there is room for. */
+function fitting(context: CanvasRenderingContext2D, text: string, room: number): string {
+  if (context.measureText(text).width <= room) return text;
+  const kept = Math.max(2, Math.floor(room / context.measureText("m").width) - 1);
+  return `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(-Math.floor(kept / 2))}`;
 }
 
 function certain(context: CanvasRenderingContext2D, picture: Picture, colours: Palette): void {
@@ -175,10 +190,13 @@ function bar(context: CanvasRenderingContext2D, box: Box, picture: Picture, colo
   const chosen = id === picture.selected || id === picture.hovered;
   const colour = colours.groups[box.placed.group % colours.groups.length]!;
   context.fillStyle = colour;
-  context.globalAlpha = chosen ? 1 : picture.hovered || picture.selected ? 0.42 : 0.78;
-  context.beginPath();
-  context.roundRect(box.x, box.y, box.w, box.h, Math.min(3, box.h / 2, box.w / 2));
-  context.fill();
+  context.globalAlpha = chosen ? 1 : picture.hovered ? 0.42 : picture.selected ? 0.6 : 0.78;
+  if (box.h < ROUND) context.fillRect(box.x, box.y, box.w, box.h);
+  else {
+    context.beginPath();
+    context.roundRect(box.x, box.y, box.w, box.h, Math.min(3, box.h / 2, box.w / 2));
+    context.fill();
+  }
   context.globalAlpha = 1;
   if (!chosen) return;
   context.strokeStyle = colours.ink;

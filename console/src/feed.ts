@@ -3,6 +3,7 @@
 import { api, Refused } from "./api";
 
 const SLOWEST_MS = 5000;
+const TOO_MANY = 429;
 
 export interface Event {
   id: string;
@@ -22,6 +23,7 @@ export async function follow(
   let last = after;
   let pause = 250;
   while (!signal.aborted) {
+    let why = "the connection broke";
     tell("connecting");
     try {
       const response = await api.events(name, last, signal);
@@ -35,13 +37,17 @@ export async function follow(
       if (end === "the query was dropped") return tell("gone", end);
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Refused && error.problem.status >= 400 && error.problem.status < 500) return tell("gone", error.message);
+      if (error instanceof Refused && isFinal(error.problem.status)) return tell("gone", error.message);
+      if (error instanceof Refused && error.problem.status === TOO_MANY) why = error.message;
     }
-    tell("waiting", "the connection broke; it goes on after the last solution seen");
+    tell("waiting", `${why}; it goes on after the last solution seen`);
     await new Promise((done) => setTimeout(done, pause));
     pause = Math.min(pause * 2, SLOWEST_MS);
   }
 }
+
+/** Refused for good: not for now, as when there are too many subscribers. */
+const isFinal = (status: number) => status >= 400 && status < 500 && status !== TOO_MANY;
 
 /** Up to the end of the response; returns its last comment, by which the server says why it ended. */
 async function read(response: Response, take: (events: Event[]) => void): Promise<string> {

@@ -3,10 +3,11 @@
 import type { Term } from "./api";
 
 const NUMBER = /#(integer|decimal|double|float|int|long|short|byte|nonNegativeInteger|positiveInteger|unsignedInt|unsignedLong)$/;
+const XSD = "http://www.w3.org/2001/XMLSchema#";
 const WELL_KNOWN: Record<string, string> = {
   "http://www.w3.org/1999/02/22-rdf-syntax-ns#": "rdf",
   "http://www.w3.org/2000/01/rdf-schema#": "rdfs",
-  "http://www.w3.org/2001/XMLSchema#": "xsd",
+  [XSD]: "xsd",
   "http://www.w3.org/2002/07/owl#": "owl",
   "http://www.w3.org/ns/prov#": "prov",
   "http://www.w3.org/ns/sosa/": "sosa",
@@ -43,9 +44,11 @@ const trimmed = (value: string) => value.replace(/^(-?\d+\.\d{4})\d+$/, "$1…")
 export function fullTerm(term: Term): string {
   if (term.type === "uri") return `<${term.value}>`;
   if (term.type === "bnode") return `_:${term.value}`;
-  const tail = term["xml:lang"] ? `@${term["xml:lang"]}` : term.datatype ? `^^<${term.datatype}>` : "";
+  const tail = term["xml:lang"] ? `@${term["xml:lang"]}` : term.datatype ? `^^${datatype(term.datatype)}` : "";
   return `"${term.value}"${tail}`;
 }
+
+const datatype = (iri: string) => (iri.startsWith(XSD) ? `xsd:${iri.slice(XSD.length)}` : `<${iri}>`);
 
 const pad = (n: number, width = 2) => String(n).padStart(width, "0");
 
@@ -54,18 +57,21 @@ export const day = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 /** Time of day, as fine as it has to be. */
 export function clock(ms: number): string {
   const at = new Date(ms);
-  const fine = at.getUTCMilliseconds() ? `.${pad(at.getUTCMilliseconds(), 3)}` : "";
+  const micros = Math.round((ms - Math.floor(ms)) * 1000) % 1000;
+  const fine = micros ? `.${pad(at.getUTCMilliseconds(), 3)}${pad(micros, 3)}` : at.getUTCMilliseconds() ? `.${pad(at.getUTCMilliseconds(), 3)}` : "";
   return `${pad(at.getUTCHours())}:${pad(at.getUTCMinutes())}:${pad(at.getUTCSeconds())}${fine}`;
 }
 
 export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
 
 export function interval(start: number, end: number): string {
+  if (Number.isNaN(end)) return "always";
   if (start === end) return moment(end);
   return `${moment(start)} → ${day(start) === day(end) ? clock(end) : moment(end)}`;
 }
 
 export function duration(ms: number): string {
+  if (Number.isNaN(ms)) return "";
   if (ms === 0) return "instant";
   const units: [number, string][] = [
     [86_400_000, "d"],
@@ -81,6 +87,9 @@ export function duration(ms: number): string {
   const rest = next && Math.floor((ms % size) / next[0]);
   return `${Math.floor(ms / size)} ${name}${next && rest ? ` ${rest} ${next[1]}` : ""}`;
 }
+
+/** A number of things: "1 solution", "2 solutions". */
+export const some = (n: number, thing: string) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
 
 export const count = (n: number) => n.toLocaleString("en").replaceAll(",", "\u202f");
 

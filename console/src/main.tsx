@@ -1,7 +1,9 @@
 import "./fonts.css";
 import "./colours.css";
 import "./style.css";
+import "./controls.css";
 import "./panes.css";
+import "./pages.css";
 import { render } from "preact";
 import { App } from "./app";
 import { goOn } from "./player";

@@ -1,64 +1,48 @@
 /** Background knowledge: what is loaded, loading more, and a look into it. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, Refused } from "./api";
-import { bytes, count, shortIri } from "./format";
+import { api } from "./api";
+import { bytes, count, shortIri, some } from "./format";
 import { classes, statements, type Statement } from "./ntriples";
-import { attempt } from "./state";
+import { asked, attempt, ontologies } from "./state";
+import { Sure } from "./sure";
 
 const MOST = 5000;
 const SHOWN = 300;
 const DEEPEST = 12;
 const NONE: ReadonlyMap<string, string> = new Map();
-const TYPES: Record<string, string> = {
-  ttl: "text/turtle",
-  rdf: "application/rdf+xml",
-  owl: "application/rdf+xml",
-  xml: "application/rdf+xml",
-  nt: "application/n-triples",
-  jsonld: "application/ld+json",
-};
-
-interface Ontology {
-  name: string;
-  [member: string]: unknown;
-}
+const FORMATS: [type: string, name: string, endings: string[]][] = [
+  ["text/turtle", "Turtle", ["ttl"]],
+  ["application/rdf+xml", "RDF/XML", ["rdf", "owl", "xml"]],
+  ["application/n-triples", "N-Triples", ["nt"]],
+  ["application/ld+json", "JSON-LD", ["jsonld", "json"]],
+];
 
 export function Ontologies() {
-  const [all, setAll] = useState<readonly Ontology[] | null>(null);
-  const [fault, setFault] = useState("");
   const [open, setOpen] = useState<string | null>(null);
-  const list = () =>
-    api.ontologies().then(
-      (found) => (setFault(""), setAll((found as { ontologies?: Ontology[] }).ontologies ?? [])),
-      (error: unknown) => setFault(error instanceof Refused && error.problem.status === 404 ? "This server keeps no ontologies." : String(error)),
-    );
-  useEffect(() => void list(), []);
+  const all = ontologies.value;
   return (
     <article class="page" aria-label="Ontologies">
       <header>
         <h1>Ontologies</h1>
         <p class="quiet">Facts and schemas that always hold: queries match them beside their streams, and classes and properties are inferred by them.</p>
       </header>
-      {fault ? <p class="empty">{fault}</p> : <Load done={list} />}
-      {all && !all.length && <p class="hint">None yet: choose a file above.</p>}
-      {all && all.length > 0 && (
+      <Load />
+      {asked.value && !all.length && <p class="quiet">None yet: choose a file above.</p>}
+      {all.length > 0 && (
         <ul class="graphs">
           {all.map((each) => (
             <li key={each.name}>
-              <button type="button" class="plain mono" aria-expanded={open === each.name} onClick={() => setOpen(open === each.name ? null : each.name)}>
-                {each.name}
-              </button>
-              <span class="quiet figures"> {told(each)}</span>
-              <button
-                type="button"
-                class="bad"
-                aria-label={`Drop ${each.name}`}
-                onClick={async () => (await attempt(() => api.dropOntology(each.name), `${each.name} is dropped`)) && list()}
-              >
-                Drop
-              </button>
-              {open === each.name && <Browse name={each.name} />}
+              <div class="graph-line">
+                <button type="button" class="plain mono" aria-expanded={open === each.name} onClick={() => setOpen(open === each.name ? null : each.name)}>
+                  <span aria-hidden="true">{open === each.name ? "▾" : "▸"}</span> {each.name}
+                </button>
+                <span class="quiet figures">
+                  {some(each.triples, "triple")} · {bytes(each.size)}
+                </span>
+                <Sure label="Drop" question="Really drop?" of={each.name} title="What was inferred by it is no longer inferred" act={() => attempt(() => api.dropOntology(each.name), `${each.name} is dropped`)} />
+              </div>
+              {open === each.name && <Browse key={each.triples} name={each.name} />}
             </li>
           ))}
         </ul>
@@ -67,34 +51,31 @@ export function Ontologies() {
   );
 }
 
-/** Whatever numbers the server tells of it. */
-function told(of: Ontology): string {
-  const numbers = Object.entries(of).filter((pair): pair is [string, number] => typeof pair[1] === "number" && pair[0] !== "offset");
-  return numbers.map(([name, n]) => (/bytes|size/.test(name) ? bytes(n) : `${count(n)} ${name.replaceAll("_", " ")}`)).join(" · ");
-}
-
-function Load({ done }: { done: () => unknown }) {
+function Load() {
   const [name, setName] = useState("");
   const [type, setType] = useState("text/turtle");
   const [file, setFile] = useState<File | null>(null);
   const choose = (found: File | null) => {
     setFile(found);
     if (!found) return;
-    setType(TYPES[found.name.split(".").pop() ?? ""] ?? type);
+    const ending = found.name.split(".").pop() ?? "";
+    setType(FORMATS.find(([, , endings]) => endings.includes(ending))?.[0] ?? type);
     if (!name) setName(found.name.replace(/\.\w+$/, ""));
   };
   const load = async (add: boolean) => {
     if (!file || !name) return;
     const loading = async () => api.loadOntology(name, await contents(file), type, add);
-    if (await attempt(loading, `${file.name} is loaded as ${name}`)) done();
+    await attempt(loading, `${file.name} is loaded as ${name}`);
   };
   return (
     <form class="load bar" onSubmit={(event) => (event.preventDefault(), void load(false))}>
       <input type="file" aria-label="File" onChange={(event) => choose(event.currentTarget.files?.[0] ?? null)} />
       <input type="text" aria-label="Name" placeholder="name of the graph" value={name} onInput={(event) => setName(event.currentTarget.value)} />
       <select aria-label="Format" value={type} onChange={(event) => setType(event.currentTarget.value)}>
-        {[...new Set(Object.values(TYPES))].map((each) => (
-          <option key={each}>{each}</option>
+        {FORMATS.map(([each, called]) => (
+          <option key={each} value={each}>
+            {called}
+          </option>
         ))}
       </select>
       <button type="submit" class="primary" disabled={!file || !name}>
@@ -133,7 +114,7 @@ function Browse({ name }: { name: string }) {
   return (
     <div class="browse">
       {tree.tops.length > 0 && (
-        <details>
+        <details open>
           <summary>Classes</summary>
           <ul class="tree">
             {tree.tops.slice(0, SHOWN).map((top) => (
@@ -150,6 +131,15 @@ function Browse({ name }: { name: string }) {
       </div>
       <div class="table" tabIndex={0} role="region" aria-label={`Triples of ${name}`}>
         <table>
+          <thead>
+            <tr>
+              {["subject", "predicate", "object"].map((each) => (
+                <th key={each} scope="col">
+                  {each}
+                </th>
+              ))}
+            </tr>
+          </thead>
           <tbody>
             {rows.slice(0, SHOWN).map((row, k) => (
               <tr key={k}>

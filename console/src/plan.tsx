@@ -3,12 +3,16 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, type GoalsDocument, type PlanDocument, type PlanStep, Refused } from "./api";
 import { checked } from "./checks";
-import { bytes, count, prefixesOf } from "./format";
+import { bytes, count, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
 import { registered } from "./state";
 import { tab } from "./tabs";
 
 const EVERY_MS = 1000;
+const STEP = 1.2;
+/** Smaller than this, nobody can read it. */
+const LEAST = 0.7;
+const MARGIN = 28;
 
 export function Plan() {
   const query = registered.value;
@@ -19,9 +23,14 @@ export function Plan() {
     if (running) void api.plan(query.name).then((plan) => setKnown({ registered: query.registered, plan }), () => setKnown(null));
   }, [running, query?.registered]);
 
+  const [sheet, setSheet] = useState<HTMLDivElement | null>(null);
+  const [chosen, zoom] = useState<number | null>(null);
+  const width = useWidth(sheet);
   const plan = running && known?.registered === query.registered ? known.plan : (checked.value?.plan ?? null);
   const graph = useMemo(() => (plan ? arranged(plan, prefixesOf(tab.peek()?.query ?? "")) : null), [plan]);
   if (!plan || !graph) return <p class="empty">A plan appears here as soon as the text above has no fault.</p>;
+  const fit = Math.min(1, Math.max(LEAST, (width - MARGIN) / graph.width));
+  const scale = chosen ?? fit;
   const kept = running && goals ? matched(plan.plan, goals) : new Map<number, Kept>();
   return (
     <section class="plan" aria-label="Plan of the query">
@@ -30,13 +39,25 @@ export function Plan() {
         <span class="quiet">
           {plan.partition.key ? `can be spread by ?${plan.partition.key.replace(/^\?/, "")}` : `runs in one place: ${plan.partition.reason}`}
         </span>
+        <span class="grow" />
+        <span class="buttons" role="group" aria-label="Size of the plan">
+          <button type="button" aria-label="Smaller" title="Smaller" onClick={() => zoom(Math.max(LEAST / 2, scale / STEP))}>
+            −
+          </button>
+          <button type="button" aria-label="Larger" title="Larger" onClick={() => zoom(Math.min(2, scale * STEP))}>
+            +
+          </button>
+          <button type="button" title="As much as can be read at once" aria-pressed={chosen === null} onClick={() => zoom(null)}>
+            Fit
+          </button>
+        </span>
       </div>
       {plan.unbounded.length > 0 && <p class="doubt">Nothing bounds the state of this query: {plan.unbounded.join("; ")}</p>}
-      <div class="graph" tabIndex={0} role="region" aria-label="Operators, from the streams at the left to the solutions at the right">
-        <div class="sheet" style={{ width: `${graph.width}px`, height: `${graph.height}px` }}>
+      <div class="graph" ref={setSheet} tabIndex={0} role="region" aria-label="Operators, from the streams at the left to the solutions at the right">
+        <div class="sheet" style={{ width: `${graph.width}px`, height: `${graph.height}px`, zoom: scale }}>
           <Edges graph={graph} />
           {graph.nodes.map((node, k) => (
-            <Step key={k} node={node} kept={kept.get(k)} />
+            <Step key={k} node={node} kept={kept.get(k)} found={k === 0 && running ? query.solutions : null} />
           ))}
         </div>
       </div>
@@ -59,6 +80,17 @@ function matched(steps: readonly PlanStep[], goals: GoalsDocument): Map<number, 
     if (place >= 0) found.set(place, { sides: each.sides, bytes: each.state_bytes });
   }
   return found;
+}
+
+function useWidth(box: HTMLElement | null): number {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    if (!box) return;
+    const observer = new ResizeObserver(() => setWidth(box.clientWidth));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, [box]);
+  return width;
 }
 
 function useGoals(name: string | null): GoalsDocument | null {
@@ -96,7 +128,8 @@ function Edges({ graph }: { graph: Graph }) {
   );
 }
 
-function Step({ node, kept }: { node: Node; kept: Kept | undefined }) {
+/** `found`: how many solutions have come out, of the last step. */
+function Step({ node, kept, found }: { node: Node; kept: Kept | undefined; found: number | null }) {
   const { step } = node;
   const forEver = step.keeps.some((each) => each.time === "kept for ever");
   const kind = step.operator === "scan" || step.operator === "rows" ? "source" : "";
@@ -109,9 +142,10 @@ function Step({ node, kept }: { node: Node; kept: Kept | undefined }) {
     >
       <div class="head">
         <b>{step.operator}</b>
+        {found !== null && <span class="live out figures">{some(found, "solution")}</span>}
         {kept && (
-          <span class="live figures" title={kept.sides.map((side) => `${side.side}: ${side.goals}${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
-            {kept.sides.map((side) => `${count(side.goals)} ${side.side}`).join(" · ")}
+          <span class="live figures" title={kept.sides.map((side) => `${side.goals} partial solutions of the ${side.side} side wait here${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
+            {kept.sides.map((side) => `${side.side} ${count(side.goals)}`).join(" · ")}
             {kept.bytes > 0 && ` ${bytes(kept.bytes)}`}
           </span>
         )}

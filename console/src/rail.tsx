@@ -1,25 +1,41 @@
 /** The left side: the server's queries and streams with what goes on in them. */
 
+import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
 import { bytes, clock, count, day, rate, shortIri } from "./format";
 import { millis } from "./solutions";
-import { asked, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
+import { asked, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
 import { Spark } from "./spark";
 import { showQuery, tab } from "./tabs";
 
 const NONE: ReadonlyMap<string, string> = new Map();
+/** More entries than these are found by their names, and take a line each. */
+const AT_A_GLANCE = 16;
+const wanted = signal("");
 
 export function Rail() {
+  const many = queries.value.length + streams.value.length > AT_A_GLANCE;
   return (
     <nav class={`rail ${overlay.value === "rail" ? "shown" : ""}`} aria-label="Server">
       <Standing />
-      <div class="scroll">
-        <Queries />
-        <Streams />
+      {many && (
+        <input
+          type="search"
+          class="find"
+          aria-label="Find a query or stream"
+          placeholder="Find a query or stream"
+          value={wanted.value}
+          onInput={(event) => (wanted.value = event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Escape" && (wanted.value = "")}
+        />
+      )}
+      <div class={`scroll ${many ? "many" : ""}`}>
+        <Queries only={many ? wanted.value : ""} />
+        <Streams only={many ? wanted.value : ""} />
         <section>
           <h2>
             <button type="button" class="plain heading" aria-current={view.value.kind === "ontologies"} onClick={() => go({ kind: "ontologies" })}>
-              Ontologies
+              Ontologies <span class="quiet figures">{ontologies.value.length || ""}</span>
             </button>
           </h2>
         </section>
@@ -56,22 +72,27 @@ function Standing() {
       </svg>
       <b>epsparql</b>
       <span class="grow" />
-      <span class={`server ${state}`} role="status">
+      <span class={`server ${state}`} role="status" title={now ? now.detail : "The server answers, and this is what evaluates its queries"}>
         {now ? (now.code === "unreachable" ? "no answer" : now.code === "not-ready" ? "starting" : now.code) : runner.value || "…"}
       </span>
     </header>
   );
 }
 
+const named = <T extends { name: string }>(all: readonly T[], only: string) => all.filter((each) => each.name.toLowerCase().includes(only.trim().toLowerCase()));
+
+/** How many there are, and of how many when some are hidden. */
+const Amount = ({ shown, of }: { shown: number; of: number }) => <span class="quiet figures">{shown < of ? `${count(shown)} of ${count(of)}` : of ? count(of) : ""}</span>;
+
 // ---------------------------------------------------------------- queries
-function Queries() {
-  const all = queries.value;
+function Queries({ only }: { only: string }) {
+  const all = named(queries.value, only);
   return (
     <section aria-label="Queries">
       <h2>
-        Queries <span class="quiet figures">{all.length || ""}</span>
+        Queries <Amount shown={all.length} of={queries.value.length} />
       </h2>
-      {asked.value && !all.length && <p class="hint">None yet. Write one, or take an example.</p>}
+      {asked.value && !queries.value.length && <p class="hint">None yet. Write one, or take an example.</p>}
       <ul>
         {all.map((query) => (
           <li key={query.registered}>
@@ -90,13 +111,14 @@ function Query({ query }: { query: QuerySummary }) {
     showQuery(query);
     go({ kind: "query" });
   };
+  const tells = query.state !== "running" || query.lag > 0;
   return (
-    <button type="button" class="item" aria-current={open} onClick={choose} title={query.reason ?? `${query.state}, ${query.policy}`}>
+    <button type="button" class="item" aria-current={open} onClick={choose} title={[query.name, query.state, query.reason].filter(Boolean).join("\n")}>
       <span class={`dot ${query.state}`} />
       <span class="name">{query.name}</span>
       <Spark rates={rates.value.get(key)?.rates ?? []} />
       <span class="figures count">{count(query.solutions)}</span>
-      <span class="detail figures">
+      <span class={`detail figures ${tells ? "tells" : ""}`}>
         {query.state === "running" ? rate(rateOf(key)) : query.state}
         {query.memory !== null && query.memory.goals > 0 && ` · ${count(query.memory.goals)} partial · ${bytes(query.memory.state_bytes)}`}
         {query.lag > 0 && ` · ${count(query.lag)} behind`}
@@ -106,14 +128,14 @@ function Query({ query }: { query: QuerySummary }) {
 }
 
 // ---------------------------------------------------------------- streams
-function Streams() {
-  const all = streams.value;
+function Streams({ only }: { only: string }) {
+  const all = named(streams.value, only);
   return (
     <section aria-label="Streams">
       <h2>
-        Streams <span class="quiet figures">{all.length || ""}</span>
+        Streams <Amount shown={all.length} of={streams.value.length} />
       </h2>
-      {asked.value && !all.length && <p class="hint">A stream begins with its first event.</p>}
+      {asked.value && !streams.value.length && <p class="hint">A stream begins with its first event.</p>}
       <ul>
         {all.map((stream) => (
           <li key={stream.name}>
@@ -135,7 +157,7 @@ function Stream({ stream }: { stream: StreamDocument }) {
       <span class="name">{shortIri(stream.name, NONE)}</span>
       <Spark rates={rates.value.get(key)?.rates ?? []} />
       <span class="figures count">{count(stream.accepted)}</span>
-      <span class="detail figures">
+      <span class={`detail figures ${stream.late ? "tells" : ""}`}>
         {stream.finished ? "finished" : rate(rateOf(key))}
         {!Number.isNaN(up) && ` · up to ${day(up)} ${clock(up).slice(0, 5)}`}
         {stream.late > 0 && <span class="late"> · {count(stream.late)} late</span>}

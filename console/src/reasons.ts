@@ -65,3 +65,10 @@ export const readable = (triple: string, prefixes: ReadonlyMap<string, string>):
     .replace(/\s*\.$/, "")
     .replace(/"((?:[^"\\]|\\.)*)"(\^\^<[^>]*>)?/g, (_, text: string, type?: string) => (type && /^[-+.\deE]+$/.test(text) ? text : `"${text}"`))
     .replace(/<([^>]*)>/g, (_, iri: string) => shortIri(iri, prefixes));
+
+/** Each statement of several. */
+export const readables = (triples: string, prefixes: ReadonlyMap<string, string>): string[] =>
+  triples
+    .trim()
+    .split("\n")
+    .map((each) => readable(each, prefixes));

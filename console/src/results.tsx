@@ -2,11 +2,13 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { checked } from "./checks";
+import { Download } from "./download";
 import { bytes, count, rate } from "./format";
 import { Plan } from "./plan";
 import { selected } from "./selection";
-import { fromBeginning, rows, standing, truncated, watch, WINDOW } from "./solutions";
-import { queries, rateOf, registered, streams } from "./state";
+import { rows, standing, watch } from "./solutions";
+import { queries, rateOf, registered, streams, trouble } from "./state";
 import { Table } from "./table";
 import { tab } from "./tabs";
 import { Timeline } from "./timeline";
@@ -50,23 +52,19 @@ function Counts() {
     <span class="counts figures">
       <span class={`state ${query.state}`}>{query.state}</span>
       <span>
-        <b>{count(query.solutions)}</b> solutions
+        <b>{count(query.solutions)}</b> {query.solutions === 1 ? "solution" : "solutions"}
       </span>
       <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
-      {query.memory && (
-        <span class="quiet">
+      {query.memory !== null && query.memory.goals > 0 && (
+        <span class="quiet" title="Partial solutions that wait to be completed, and the memory of the query's state">
           {count(query.memory.goals)} partial · {bytes(query.memory.state_bytes)}
         </span>
       )}
       {query.lag > 0 && <span class="quiet">{count(query.lag)} behind</span>}
-      {truncated.value && (
-        <button type="button" class="plain" title={`The newest ${count(WINDOW)} are kept here`} onClick={() => fromBeginning(query)}>
-          read from the first
-        </button>
-      )}
       <span class={`wire ${state}`} title={why} role="status">
         {state === "live" ? "live" : state}
       </span>
+      {query.solutions > 0 && <Download graphs={rows.value.some((row) => row.triples !== null)} />}
     </span>
   );
 }
@@ -130,7 +128,9 @@ function Nothing() {
   if (!query)
     return (
       <p class="empty">
-        {text.trim() ? (
+        {checked.value?.text === text && checked.value.errors.length ? (
+          <>Mend the fault above, and the query can run.</>
+        ) : text.trim() ? (
           <>
             Press <kbd>Ctrl</kbd> <kbd>Enter</kbd> to run the query; what it finds appears here with its intervals.
           </>
@@ -139,6 +139,7 @@ function Nothing() {
         )}
       </p>
     );
+  if (trouble.value?.code === "not-ready") return <p class="empty">{query.name} goes on as soon as the server has started.</p>;
   const read = streamsOf(text);
   const unfed = read.filter((name) => !streams.value.some((stream) => stream.name === name && stream.accepted > 0));
   if (unfed.length)

@@ -5,7 +5,7 @@ import { api, type QuerySummary, type Term } from "./api";
 import { read, write } from "./kept";
 import { type Event, follow, type Standing } from "./feed";
 
-export const WINDOW = 5000;
+export const WINDOW = 10_000;
 const HIDDEN_MS = 60_000;
 
 export interface Row {

@@ -1,7 +1,7 @@
 /** What the server tells of itself, asked for once a second while somebody looks. */
 
 import { computed, signal } from "@preact/signals";
-import { api, Refused, token, type QuerySummary, type StreamDocument } from "./api";
+import { api, Refused, token, type Ontology, type QuerySummary, type StreamDocument } from "./api";
 import { tab } from "./tabs";
 
 const EVERY_MS = 1000;
@@ -9,6 +9,7 @@ const SAMPLES = 60;
 
 export const queries = signal<readonly QuerySummary[]>([]);
 export const streams = signal<readonly StreamDocument[]>([]);
+export const ontologies = signal<readonly Ontology[]>([]);
 /** What stands in the way, if anything: shown until it is gone. */
 export const trouble = signal<{ code: string; detail: string } | null>(null);
 export const asked = signal(false);
@@ -56,9 +57,10 @@ export function refresh(): Promise<void> {
 
 async function ask(): Promise<void> {
   try {
-    const [ready, found, fed] = await Promise.all([api.ready().catch(notReady), api.queries(), api.streams()]);
+    const [ready, found, fed, known] = await Promise.all([api.ready().catch(notReady), api.queries(), api.streams(), api.ontologies()]);
     queries.value = found.queries;
     streams.value = fed.streams;
+    ontologies.value = known.ontologies;
     runner.value = ready?.runner ?? "";
     const now = performance.now();
     rates.value = counted(
@@ -79,7 +81,7 @@ async function ask(): Promise<void> {
 
 function notReady(error: unknown): null {
   if (!(error instanceof Refused) || error.problem.status !== 503) throw error;
-  trouble.value = { code: error.problem.code, detail: `${error.problem.detail}; a first start compiles for about two minutes` };
+  trouble.value = error.problem;
   return null;
 }
 

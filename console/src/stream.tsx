@@ -1,12 +1,19 @@
-/** One stream: its settings and counts, what came late, and a place to send events from. */
+/** One stream: its counts and settings, what came late, and a place to send events from. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type StreamDocument } from "./api";
 import { count, moment, rate } from "./format";
+import { readable } from "./reasons";
+import { StreamSettings } from "./streamsettings";
 import { millis } from "./solutions";
-import { attempt, rateOf, say, streams, view } from "./state";
+import { Spark } from "./spark";
+import { attempt, queries, rateOf, rates, say, streams, view } from "./state";
+import { Sure } from "./sure";
+import { showQuery } from "./tabs";
+import { streamsOf, writtenBy } from "./watermark";
 
 const SHOWN = 100;
+const NONE: ReadonlyMap<string, string> = new Map();
 const EXAMPLE = () =>
   `{"s":"<http://example.org/sensor>","p":"<http://example.org/temp>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"${new Date().toISOString().slice(0, 19)}Z"}\n`;
 
@@ -30,37 +37,70 @@ export function Stream({ name }: { name: string }) {
       <header>
         <h1>{name}</h1>
         <p class="quiet">{stream.description || "A stream of events."}</p>
-        <div class="buttons">
-          {!stream.finished && (
-            <button type="button" title="It has ended: nothing is waited for any more" onClick={() => attempt(() => api.finish(name), `${name} is finished`)}>
-              Finish
-            </button>
-          )}
-          <button type="button" class="bad" onClick={drop}>
-            Forget
-          </button>
-        </div>
+        <Used by={name} />
       </header>
       <Figures stream={stream} />
       <Send name={name} />
       <LateEvents stream={stream} />
+      <StreamSettings key={name} stream={stream} />
+      <section class="buttons">
+        {!stream.finished && (
+          <Sure
+            label="Finish"
+            question="Really finish?"
+            title="It has ended: nothing is waited for any more, and nothing more is taken"
+            act={() => attempt(() => api.finish(name), `${name} is finished`)}
+          />
+        )}
+        <Sure label="Forget" question="Really forget?" title="Its name, settings and counts; no query may be reading it" act={drop} />
+      </section>
     </article>
   );
 }
 
+/** The queries that read or write it, as far as their texts tell. */
+function Used({ by }: { by: string }) {
+  const readers = queries.value.filter((query) => streamsOf(query.query).includes(by));
+  const writers = queries.value.filter((query) => writtenBy(query.query).includes(by));
+  const links = (of: typeof readers) =>
+    of.slice(0, SHOWN).map((query) => (
+      <button
+        key={query.registered}
+        type="button"
+        class="plain link"
+        onClick={() => {
+          showQuery(query);
+          view.value = { kind: "query" };
+        }}
+      >
+        {query.name}
+      </button>
+    ));
+  return (
+    <>
+      {readers.length > 0 && <p class="used">Read by {links(readers)}</p>}
+      {writers.length > 0 && <p class="used">Written by {links(writers)}</p>}
+    </>
+  );
+}
+
 function Figures({ stream }: { stream: StreamDocument }) {
+  const key = `stream ${stream.name}`;
   const time = (text: string | null) => (text ? moment(millis(text)) : "–");
   const told: [string, string, string][] = [
-    ["events", count(stream.accepted), `${rate(rateOf(`stream ${stream.name}`))} now`],
     ["late", count(stream.late), "came behind the watermark, and were not applied"],
-    ["latest", time(stream.latest), "the end of the newest event"],
+    ["latest", time(stream.latest), "the end of the newest event, UTC"],
     ["watermark", stream.finished ? "finished" : time(stream.watermark), "nothing earlier is waited for"],
-    ["max_delay", stream.max_delay, "how long the watermark holds back"],
-    ["idle_timeout", stream.idle_timeout ?? "–", "after which a silent stream goes on"],
-    ["max_ahead", stream.max_ahead ?? "–", "how far events may be ahead of the clock"],
   ];
   return (
     <dl class="figures-list">
+      <div>
+        <dt>events</dt>
+        <dd class="figures">{count(stream.accepted)}</dd>
+        <dd class="quiet">
+          {rate(rateOf(key))} now <Spark rates={rates.value.get(key)?.rates ?? []} />
+        </dd>
+      </div>
       {told.map(([label, value, tells]) => (
         <div key={label}>
           <dt>{label}</dt>
@@ -127,7 +167,7 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
         <table>
           <thead>
             <tr>
-              {["end", "watermark", "s", "p", "o", "reason"].map((name) => (
+              {["end", "watermark", "subject", "predicate", "object", "reason"].map((name) => (
                 <th key={name} scope="col">
                   {name}
                 </th>
@@ -139,9 +179,11 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
               <tr key={k}>
                 <td class="figures">{moment(millis(each.end))}</td>
                 <td class="figures">{moment(millis(each.watermark))}</td>
-                <td class="mono">{each.s}</td>
-                <td class="mono">{each.p}</td>
-                <td class="mono">{each.o}</td>
+                {[each.s, each.p, each.o].map((term, column) => (
+                  <td key={column} class="mono" title={term}>
+                    {readable(term, NONE)}
+                  </td>
+                ))}
                 <td>{each.reason}</td>
               </tr>
             ))}

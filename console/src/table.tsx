@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { clock, day, duration, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
 import { variables } from "./lanes";
+import { readables } from "./reasons";
 import { COLOURS, hovered, legend, selected } from "./selection";
 import { type Row, rows } from "./solutions";
 import { tab } from "./tabs";
@@ -60,9 +61,11 @@ export function Table() {
       <table aria-rowcount={shown.length}>
         <thead>
           <tr>
-            <th scope="col">start</th>
+            <th scope="col" title="All times are UTC">
+              start
+            </th>
             <th scope="col">end</th>
-            <th scope="col" class="right">
+            <th scope="col" class="right lasts">
               lasts
             </th>
             {names.map((name) => (
@@ -86,8 +89,8 @@ export function Table() {
               onMouseLeave={() => (hovered.value = null)}
             >
               <td class="figures">{time(row.start)}</td>
-              <td class="figures">{row.end === row.start ? <span class="faint">=</span> : time(row.end)}</td>
-              <td class="figures right quiet">{duration(row.end - row.start)}</td>
+              <td class="figures">{until(row)}</td>
+              <td class="figures right quiet lasts">{duration(row.end - row.start)}</td>
               {names.map((name) => {
                 const term = row.binding[name];
                 return (
@@ -99,7 +102,7 @@ export function Table() {
               })}
               {triples && (
                 <td class="mono" title={row.triples ?? ""}>
-                  {row.triples}
+                  {row.triples && readables(row.triples, prefixes).join(" · ")}
                 </td>
               )}
               <td class="rest" />
@@ -129,6 +132,12 @@ const time = (ms: number) =>
       <span class="quiet">{day(ms)}</span> {clock(ms)}
     </>
   );
+
+/** The day of the end only where it is another one. */
+function until({ start, end }: Row) {
+  if (end === start) return <span class="faint">=</span>;
+  return Number.isNaN(end) || day(start) !== day(end) ? time(end) : clock(end);
+}
 
 const numeric = (shown: readonly Row[], name: string) => {
   const term = shown[shown.length - 1]?.binding[name];

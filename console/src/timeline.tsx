@@ -3,10 +3,12 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AXIS, type Box, boxes, draw, type Extent, palette, type Picture, STRIP } from "./drawing";
-import { count, duration, interval, prefixesOf, shortTerm } from "./format";
+import { count, duration, interval, prefixesOf, shortTerm, some } from "./format";
 import { fitted, natural, variables } from "./lanes";
+import { readables } from "./reasons";
 import { hovered, selected, showLegend } from "./selection";
-import { type Row, rows } from "./solutions";
+import { fromBeginning, type Row, rows, truncated, WINDOW } from "./solutions";
+import { registered } from "./state";
 import { certainUpTo } from "./watermark";
 import { Behind } from "./behind";
 import { tab } from "./tabs";
@@ -79,8 +81,13 @@ export function Timeline() {
         </label>
         <span class="grow" />
         <span class="quiet figures extent">
-          {count(shown.length)} intervals · {duration(Math.round(view.to - view.from))} on view
+          {some(shown.length, "interval")} · {duration(Math.round(view.to - view.from))} on view
         </span>
+        {truncated.value && registered.value && (
+          <button type="button" title={`The newest ${count(WINDOW)} are kept here`} onClick={() => fromBeginning(registered.value!)}>
+            Read from the first
+          </button>
+        )}
         <span class="buttons" role="group" aria-label="What the timeline shows">
           <button type="button" title="Zoom out (−)" aria-label="Zoom out" onClick={() => act.zoom(ZOOM)}>
             −
@@ -101,7 +108,7 @@ export function Timeline() {
           ref={canvas}
           tabIndex={0}
           role="application"
-          aria-label={`${shown.length} solutions as intervals over time. Arrow keys move, plus and minus zoom, 0 shows everything, F follows the newest, N and P go from one solution to the next. The table below has the same rows.`}
+          aria-label={`${some(shown.length, "solution")} as intervals over time. Arrow keys move, plus and minus zoom, 0 shows everything, F follows the newest, N and P go from one solution to the next. The table below has the same rows.`}
           onKeyDown={act.key}
           onPointerDown={act.down}
           onPointerMove={act.move}
@@ -127,7 +134,7 @@ function Tip({ box, x, width, labels }: { box: Box; x: number; width: number; la
           <span>{shortTerm(term, labels)}</span>
         </div>
       ))}
-      {row.triples && <pre>{row.triples}</pre>}
+      {row.triples && <pre>{readables(row.triples, labels).join("\n")}</pre>}
       <Behind row={row} prefixes={labels} />
     </div>
   );

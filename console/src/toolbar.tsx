@@ -1,81 +1,47 @@
-/** The tabs, and what can be done with the query of the open one. */
+/** What can be done with the query of the open tab. */
 
-import { useEffect, useState } from "preact/hooks";
-import { api, type From } from "./api";
-import { checked, range } from "./checks";
-import type { EditorHost } from "./editor";
-import { blank } from "./gallery";
-import { attempt, queries, registered, say, view } from "./state";
-import { change, close, link, open, tab, tabs } from "./tabs";
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { api, type From, type QuerySummary } from "./api";
+import { checked } from "./checks";
+import { attempt, registered, say } from "./state";
+import { Sure } from "./sure";
+import { change, link, type Tab, tab } from "./tabs";
 
-/** Register the open tab's query; a different one of its name is replaced only when that was asked for. */
-export async function run(replace = false): Promise<void> {
+/** Whether the button asks if the registered query is to be replaced. */
+const asking = signal(false);
+
+const differs = (now: Tab, query: QuerySummary) => query.query !== now.query || query.policy !== now.policy || query.default_graph !== now.default_graph;
+const isOver = (query: QuerySummary) => query.state === "completed" || query.state === "failed";
+
+/** Register the open tab's query; in place of one that has its name only when asked for twice. */
+export async function run(): Promise<void> {
   const now = tab.peek();
   if (!now?.query.trim()) return;
   const found = checked.peek();
   if (found?.text === now.query && found.errors.length) return say("fault", "Mend the fault first: it is underlined.");
-  await attempt(() => api.register(now.name, { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" }, replace));
-}
-
-export function Tabs() {
-  const names = new Map(queries.value.map((query) => [query.name, query]));
-  return (
-    <div class="tabs">
-      <div role="tablist" aria-label="Queries being worked on">
-        {tabs.value.map((each) => {
-          const chosen = view.value.kind === "query" && each.key === tab.value?.key;
-          const state = names.get(each.name)?.state;
-          return (
-            <span key={each.key} class={`tab ${chosen ? "chosen" : ""}`}>
-              <button
-                type="button"
-                role="tab"
-                aria-selected={chosen}
-                onClick={() => {
-                  open.value = each.key;
-                  view.value = { kind: "query" };
-                }}
-              >
-                <span class={`dot ${state ?? "draft"}`} />
-                {each.name}
-              </button>
-              <button type="button" class="plain close" aria-label={`Close ${each.name}`} title="Close the tab; the query stays as it is" onClick={() => close(each.key)}>
-                ×
-              </button>
-            </span>
-          );
-        })}
-      </div>
-      <button type="button" class="plain new" aria-label="New query" title="New query (Alt N)" onClick={blank}>
-        +
-      </button>
-    </div>
-  );
+  const query = registered.peek();
+  if (query && !differs(now, query) && !isOver(query)) return;
+  if (query && !asking.peek()) return void (asking.value = true);
+  asking.value = false;
+  const wish = { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" };
+  await attempt(() => api.register(now.name, wish, query !== null));
 }
 
 export function Toolbar() {
   const now = tab.value!;
   const query = registered.value;
-  const differs = query !== null && (query.query !== now.query || query.policy !== now.policy || query.default_graph !== now.default_graph);
-  const [sure, setSure] = useState<"" | "drop" | "replace">("");
-  useEffect(() => setSure(""), [now.key, query?.registered]);
+  const anew = query !== null && (differs(now, query) || isOver(query));
+  useEffect(() => void (asking.value = false), [now.key, query?.registered, now.query]);
   const share = async () => {
     const address = link(now);
     if (!address) return say("fault", "This query is too long for a link.");
-    await navigator.clipboard.writeText(address).then(
-      () => say("done", "The link is copied; it holds the whole query."),
-      () => (location.hash = address.slice(address.indexOf("#"))),
-    );
-  };
-  const drop = async () => {
-    if (sure !== "drop") return setSure("drop");
-    setSure("");
-    await attempt(() => api.drop(now.name), `${now.name} is dropped; its text stays here`);
-  };
-  const register = async () => {
-    if (differs && sure !== "replace") return setSure("replace");
-    setSure("");
-    await run(differs);
+    try {
+      await navigator.clipboard.writeText(address);
+      say("done", "The link is copied; it holds the whole query.");
+    } catch {
+      location.hash = address.slice(address.indexOf("#")); // no clipboard, as on a page that is not secure
+    }
   };
   return (
     <div class="toolbar" role="toolbar" aria-label="Query">
@@ -101,7 +67,7 @@ export function Toolbar() {
         <option value="all">all graphs</option>
         <option value="unnamed">unnamed graph</option>
       </select>
-      {(query === null || differs) && (
+      {(query === null || anew) && (
         <select
           aria-label="Reads from"
           title="Whether it also reads what came before"
@@ -118,21 +84,32 @@ export function Toolbar() {
       </button>
       {query && (query.state === "running" || query.state === "paused") && <Pause name={now.name} paused={query.state === "paused"} />}
       {query && (
-        <button type="button" class="bad" onClick={drop} title="Drop the query with its state and solutions">
-          {sure === "drop" ? "Really drop?" : "Drop"}
-        </button>
+        <Sure
+          label="Drop"
+          question="Really drop?"
+          title="Drop the query with its state and solutions"
+          act={() => attempt(() => api.drop(now.name), `${now.name} is dropped; its text stays here`)}
+        />
       )}
       <button
         type="button"
         class="primary run"
-        disabled={query !== null && !differs}
-        onClick={register}
-        title={differs ? "Drop the one that runs, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
+        disabled={query !== null && !anew}
+        onClick={run}
+        onBlur={() => (asking.value = false)}
+        title={anew ? "Drop the one that is registered, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
       >
-        {query === null ? "Run" : !differs ? "Running" : sure === "replace" ? "Replace, and start anew?" : "Replace"} <kbd>⌃↵</kbd>
+        {told(query, anew)} <kbd>⌃↵</kbd>
       </button>
     </div>
   );
+}
+
+function told(query: QuerySummary | null, anew: boolean): string {
+  if (query === null) return "Run";
+  if (!anew) return query.state === "paused" ? "Paused" : "Running";
+  if (asking.value) return "Replace, and start anew?";
+  return isOver(query) ? "Run again" : "Replace";
 }
 
 function Pause({ name, paused }: { name: string; paused: boolean }) {
@@ -144,44 +121,5 @@ function Pause({ name, paused }: { name: string; paused: boolean }) {
     >
       {paused ? "Resume" : "Pause"}
     </button>
-  );
-}
-
-/** The server's word on the text, in a line. */
-export function Verdict() {
-  const now = tab.value!;
-  const found = checked.value;
-  const query = registered.value;
-  const [fault] = found?.errors ?? [];
-  const [doubt] = found?.warnings ?? [];
-  if (query?.state === "failed" || (query?.state === "completed" && query.reason))
-    return (
-      <p class={`verdict ${query.state === "failed" ? "bad" : ""}`} role="status">
-        <b>{query.state}</b> {query.reason}
-      </p>
-    );
-  const mark = fault ?? doubt;
-  if (!found || !mark)
-    return (
-      <p class="verdict" role="status">
-        {found && found.text === now.query ? <span class="good">✓ no faults</span> : <span class="quiet">{now.query.trim() ? "checking …" : "Write a query, or take an example."}</span>}
-      </p>
-    );
-  const show = () => {
-    const editor = document.querySelector<EditorHost>(".editor")?.editor;
-    editor?.dispatch({ selection: { anchor: range(mark, found.text)[0] }, scrollIntoView: true });
-    editor?.focus();
-  };
-  return (
-    <p class={`verdict ${fault ? "bad" : "doubt"}`} role="status">
-      {mark.line !== null && (
-        <button type="button" class="plain figures" title="Go there" onClick={show}>
-          {mark.line}:{mark.column}
-        </button>
-      )}{" "}
-      {mark.message}
-      {mark.expected && <span class="quiet">; expected {mark.expected}</span>}
-      {!fault && found.warnings.length > 1 && <span class="quiet"> · and {found.warnings.length - 1} more</span>}
-    </p>
   );
 }

@@ -11,6 +11,9 @@ export function streamsOf(text: string): string[] {
   return named.length ? [...new Set(named)] : ["default"];
 }
 
+/** The names of the streams that a text writes. */
+export const writtenBy = (text: string): string[] => [...text.matchAll(/\bINTO\s+STREAM\s+<([^>\s]*)>/gi)].map((match) => match[1]!);
+
 export const certainUpTo = computed(() => {
   const read = streamsOf(tab.value?.query ?? "");
   const known = streams.value.filter((stream) => read.includes(stream.name) && !stream.finished);

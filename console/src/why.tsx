@@ -2,9 +2,10 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { duration, fullTerm, interval, moment, prefixesOf } from "./format";
-import { type Derived, notServed, readable, type Reasons, reasons, type Step } from "./reasons";
+import { type Derived, notServed, readable, readables, type Reasons, reasons, type Step } from "./reasons";
 import { selected } from "./selection";
-import { millis } from "./solutions";
+import { millis, type Row, rows } from "./solutions";
+import { say } from "./state";
 import { tab } from "./tabs";
 
 const DEEPEST = 40;
@@ -14,11 +15,23 @@ type Answer = { kind: "asking" } | { kind: "found"; reasons: Reasons } | { kind:
 export function Why() {
   const row = selected.value;
   if (!row) return null;
+  const at = rows.value.findIndex((each) => each.id === row.id);
+  const [older, newer] = at < 0 ? [] : [rows.value[at - 1], rows.value[at + 1]];
+  const prefixes = prefixesOf(tab.value?.query ?? "");
   return (
     <aside class="why" aria-label="The chosen solution">
       <header class="bar">
         <b>Solution</b>
         <span class="grow" />
+        <button type="button" class="plain" aria-label="Newer" title="The next newer solution" disabled={!newer} onClick={() => newer && (selected.value = newer)}>
+          ↑
+        </button>
+        <button type="button" class="plain" aria-label="Older" title="The next older solution" disabled={!older} onClick={() => older && (selected.value = older)}>
+          ↓
+        </button>
+        <button type="button" onClick={() => copy(row)} title="Copy it as JSON">
+          Copy
+        </button>
         <button type="button" class="plain" aria-label="Close" title="Close (Esc)" onClick={() => (selected.value = null)}>
           ×
         </button>
@@ -39,7 +52,11 @@ export function Why() {
           {row.triples && (
             <div>
               <dt>triples</dt>
-              <dd>{row.triples}</dd>
+              <dd title={row.triples}>
+                {readables(row.triples, prefixes).map((each) => (
+                  <div key={each}>{each}</div>
+                ))}
+              </dd>
             </div>
           )}
           <div>
@@ -52,6 +69,16 @@ export function Why() {
       </div>
     </aside>
   );
+}
+
+async function copy(row: Row): Promise<void> {
+  const [start, end] = [row.start, row.end].map((ms) => (Number.isNaN(ms) ? null : `${moment(ms).replace(" ", "T")}Z`));
+  try {
+    await navigator.clipboard.writeText(JSON.stringify({ id: row.id, start, end, ...(row.triples ? { triples: row.triples } : { binding: row.binding }) }));
+    say("done", "The solution is copied as JSON.");
+  } catch {
+    say("fault", "This page may not write to the clipboard.");
+  }
 }
 
 function Origin({ id }: { id: string }) {

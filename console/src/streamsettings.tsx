@@ -1,0 +1,41 @@
+/** A stream's settings: how long it waits, and for what. */
+
+import { useState } from "preact/hooks";
+import { api, type StreamDocument } from "./api";
+import { attempt } from "./state";
+
+const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] = [
+  ["max_delay", "PT0S", "how long the watermark holds back, for events out of order"],
+  ["idle_timeout", "never", "after which a silent stream goes on"],
+  ["max_ahead", "no limit", "how far events may be ahead of the clock"],
+];
+
+export function StreamSettings({ stream }: { stream: StreamDocument }) {
+  const { name, max_delay, idle_timeout, max_ahead } = stream;
+  const [wanted, want] = useState({ max_delay, idle_timeout: idle_timeout ?? "", max_ahead: max_ahead ?? "", description: stream.description });
+  const save = (event: Event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value.trim()));
+    void attempt(() => api.putStream(name, given), "Saved");
+  };
+  return (
+    <form class="settings" onSubmit={save}>
+      <h2>Settings</h2>
+      <p class="quiet">Durations as in queries: PT30S, PT10M, P1D.</p>
+      <div class="fields">
+        {SETTINGS.map(([key, otherwise, tells]) => (
+          <label key={key}>
+            <span>{key}</span>
+            <input type="text" placeholder={otherwise} value={wanted[key]} onInput={(event) => want({ ...wanted, [key]: event.currentTarget.value })} />
+            <span class="quiet small">{tells}</span>
+          </label>
+        ))}
+        <label>
+          <span>description</span>
+          <input type="text" value={wanted.description} onInput={(event) => want({ ...wanted, description: event.currentTarget.value })} />
+        </label>
+      </div>
+      <button type="submit">Save</button>
+    </form>
+  );
+}

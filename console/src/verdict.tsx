@@ -1,0 +1,49 @@
+/** The server's word on the text, in a line. */
+
+import { checked, range, unchecked } from "./checks";
+import type { EditorHost } from "./editor";
+import { registered } from "./state";
+import { tab } from "./tabs";
+
+export function Verdict() {
+  const now = tab.value!;
+  const found = checked.value;
+  const query = registered.value;
+  const [fault] = found?.errors ?? [];
+  const [doubt] = found?.warnings ?? [];
+  if (query?.state === "failed" || (query?.state === "completed" && query.reason))
+    return (
+      <p class={`verdict ${query.state === "failed" ? "bad" : ""}`} role="status">
+        <b>{query.state}</b> {query.reason}
+      </p>
+    );
+  const mark = fault ?? doubt;
+  if (!found || !mark)
+    return (
+      <p class="verdict" role="status">
+        {found && found.text === now.query ? <span class="good">✓ no faults</span> : <span class="quiet">{meanwhile(now.query)}</span>}
+      </p>
+    );
+  const show = () => {
+    const editor = document.querySelector<EditorHost>(".editor")?.editor;
+    editor?.dispatch({ selection: { anchor: range(mark, found.text)[0] }, scrollIntoView: true });
+    editor?.focus();
+  };
+  return (
+    <p class={`verdict ${fault ? "bad" : "doubt"}`} role="status">
+      {mark.line !== null && (
+        <button type="button" class="plain figures" title="Go there" onClick={show}>
+          {mark.line}:{mark.column}
+        </button>
+      )}{" "}
+      {mark.message}
+      {mark.expected && <span class="quiet">; expected {mark.expected}</span>}
+      {!fault && found.warnings.length > 1 && <span class="quiet"> · and {found.warnings.length - 1} more</span>}
+    </p>
+  );
+}
+
+function meanwhile(text: string): string {
+  if (!text.trim()) return "Write a query, or take an example.";
+  return unchecked.value ? `Not checked yet: ${unchecked.value}` : "checking …";
+}
