@@ -16,7 +16,7 @@ from tests.oracle import EMPTY_STREAM, SelectRow
 from tests.oracle_patterns import USUAL, Evaluation, Settings, World
 from tests.oracle_rdfs import closed, entailed
 from tests.oracle_scope import marked
-from tests.oracle_solutions import Fact, Micros, Occurrence, Solution, Solutions, projected
+from tests.oracle_solutions import Fact, Micros, Occurrence, Solution, Solutions, compatible, joined, projected
 
 Version = tuple[Micros, frozenset[Fact]]
 """The background as it is given from the first instant after this one on."""
@@ -79,15 +79,24 @@ class Moment(Evaluation):
         """What an optional part added to a timeless x is there as long as its triples have been."""
         if not x.timeless or self.deciding(x, _kept(pattern)) is self:
             return True
-        return self.previous is not None and z in self.previous.evaluate(pattern)
+        if self.previous is None or z not in self.previous.evaluate(pattern):
+            return False
+        return not z.timeless or any(compatible(x, y) and joined(x, y) == z for y in self.evaluate(_optional(pattern)))
 
 
 def _kept(pattern: Pattern) -> Pattern:
+    return _operands(pattern)[0]
+
+
+def _optional(pattern: Pattern) -> Pattern:
+    return _operands(pattern)[1]
+
+
+def _operands(pattern: Pattern) -> tuple[Pattern, Pattern]:
+    """Of an optional join: what stays, and the optional part."""
     match pattern:
-        case algebra.LeftJoin(left, _, _) | algebra.EqLeftJoin(left, _, _):
-            return left
-        case algebra.SeqRightJoin(_, right, _):
-            return right
+        case algebra.LeftJoin(left, right, _) | algebra.EqLeftJoin(left, right, _) | algebra.SeqRightJoin(right, left, _):
+            return left, right
     raise AssertionError("no optional join")
 
 
