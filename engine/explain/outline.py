@@ -1,4 +1,4 @@
-"""The algebra of a query as a tree of words: one item per node of algebra.py, with its name there."""
+"""The algebra of a query as a tree of words: one item per node, with its name in `epsparql.algebra`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,0 +1,150 @@
+"""Expressions and aggregates (semantics.md section 4)."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from epsparql.terms import Term, Variable
+
+if TYPE_CHECKING:
+    from epsparql.algebra.patterns import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: "Expression"
+
+
+class Comparison(Enum):
+    EQUAL = "="
+    UNEQUAL = "!="
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    GREATER = ">"
+    GREATER_OR_EQUAL = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    op: Comparison
+    left: "Expression"
+    right: "Expression"
+
+
+class Operator(Enum):
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    op: Operator
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """Unary minus."""
+
+    operand: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: "Expression"
+    then: "Expression"
+    otherwise: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`operand IN (members)`; NOT IN is `Not` of it."""
+
+    operand: "Expression"
+    members: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    operands: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function by its SPARQL name in capitals (`STR`), or a cast or extension by its IRI in `<>`."""
+
+    function: str
+    arguments: tuple["Expression", ...]
+
+
+class TimeFunction(Enum):
+    DURATION = "getDURATION"
+    START = "getSTARTTIME"
+    END = "getENDTIME"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """getDURATION(), getSTARTTIME() or getENDTIME() of the solution that the expression is applied to."""
+
+    function: TimeFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """EXISTS { pattern }; NOT EXISTS is `Not` of it."""
+
+    pattern: "Pattern"
+
+
+Expression = Constant | Var | Or | And | Not | Compare | Arithmetic | Negate | Bound | If | In | Coalesce | Call | Time | Exists
+
+
+class AggregateFunction(Enum):
+    COUNT = "COUNT"
+    SUM = "SUM"
+    MIN = "MIN"
+    MAX = "MAX"
+    AVG = "AVG"
+    SAMPLE = "SAMPLE"
+    GROUP_CONCAT = "GROUP_CONCAT"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A set function over a group's solutions (SPARQL 1.1, 18.5.1); without `argument` it is COUNT(*)."""
+
+    function: AggregateFunction
+    argument: Expression | None
+    distinct: bool = False
+    separator: str = " "  # of GROUP_CONCAT

@@ -1,0 +1,273 @@
+"""Patterns: one node per definition of semantics.md section 3, with groups and modifiers (section 7).
+
+Times and durations are integers of microseconds (`Micros`).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from epsparql.algebra.expressions import Aggregate, Expression
+from epsparql.algebra.paths import PropertyPath
+from epsparql.terms import Iri, Term, TermOrVariable, Variable
+
+Micros = int
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    subject: TermOrVariable
+    predicate: TermOrVariable
+    object: TermOrVariable
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves it open.
+
+    `graph` is bound to the name of the graph; `among` are the graphs to look at ("" is no graph), None every one; `window` names a window.
+    """
+
+    graph: Variable | None = None
+    among: tuple[str, ...] | None = None
+    window: str | None = None
+
+
+ANYWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Bgp:
+    """One occurrence (or background triple) per pattern; no order is implied. With no pattern, the empty group."""
+
+    triples: tuple[TriplePattern, ...]
+    place: Place = ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`x >< y` for compatible x, y: juxtaposed groups, AND."""
+
+    left: "Pattern"
+    right: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    left: "Pattern"
+    right: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    condition: Expression
+    pattern: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """BIND: `variable` is added where `expression` is no error; the interval stays."""
+
+    pattern: "Pattern"
+    variable: Variable
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class SeqJoin:
+    """Joins of a `left` and a `right` solution where the left one ends before the right one starts."""
+
+    left: "Pattern"
+    right: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class EqJoin:
+    """Joins where both intervals are the same."""
+
+    left: "Pattern"
+    right: "Pattern"
+
+
+class Relation(Enum):
+    """Interval relations after Allen and ETALIS; x is left, y is right."""
+
+    MEETS = "MEETS"
+    DURING = "DURING"
+    STARTS = "STARTS"
+    FINISHES = "FINISHES"
+    OVERLAPS = "OVERLAPS"
+    PAR = "PAR"
+
+
+@dataclass(frozen=True, slots=True)
+class RelationJoin:
+    """Joins where `relation` holds between the intervals."""
+
+    relation: Relation
+    left: "Pattern"
+    right: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL: `x >< y` where y counts for x and `condition` holds of the join; and each x with no such y."""
+
+    left: "Pattern"
+    right: "Pattern"
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeqRightJoin:
+    """OPTIONALSEQ: `x >< y` where x counts for y, ends before y starts and `condition` holds; and each right y with no such x."""
+
+    left: "Pattern"
+    right: "Pattern"
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EqLeftJoin:
+    """EQUALSOPTIONAL: as LeftJoin, where the intervals are the same."""
+
+    left: "Pattern"
+    right: "Pattern"
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    left: "Pattern"
+    right: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class SeqWithout:
+    """`{left} SEQ {right} WITHOUT {absent}`; `within` (µs) is a WITHIN that stood between SEQ and WITHOUT."""
+
+    left: "Pattern"
+    right: "Pattern"
+    absent: "Pattern"
+    within: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutFor:
+    """`{pattern} WITHOUT {absent} FOR duration`: the mapping on [x.start, x.end + duration]."""
+
+    pattern: "Pattern"
+    absent: "Pattern"
+    duration: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Solutions with `end - start <= limit`; timeless ones pass."""
+
+    pattern: "Pattern"
+    limit: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Pairs of nodes joined by `path`, as a set; its interval is the least start and the greatest end along the path.
+
+    Links, inverses and sequences that stand alone are triple patterns already (SPARQL 1.1, 18.2.2.4), with hidden inner nodes.
+    """
+
+    subject: TermOrVariable
+    path: PropertyPath
+    object: TermOrVariable
+    place: Place = ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Timeless solutions, one a row, which is told apart from an equal row; None is UNDEF."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """`pattern` over the triples of one graph, event graph or background graph, whose name is `name`.
+
+    `place` is that of the pattern's triples, once the engine has rewritten it.
+    """
+
+    name: Iri | Variable
+    pattern: "Pattern"
+    place: Place = ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class InWindow:
+    """RSP-QL's WINDOW `name` { `pattern` }, over the content of a named window of the query."""
+
+    name: str
+    pattern: "Pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeWindow:
+    """`WINDOW [RANGE length]`, or with a `step` (both µs)."""
+
+    length: Micros
+    step: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWindow:
+    """`WINDOW [ROWS count]`."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Solutions of `pattern` grouped by `keys`, a row per report with the keys and the aggregates (semantics.md section 7).
+
+    Keys that are expressions are `Extend`s of `pattern`; without keys there is one group. The aggregates' variables are hidden ones.
+    """
+
+    pattern: "Pattern"
+    keys: tuple[Variable, ...]
+    aggregates: tuple[tuple[Variable, Aggregate], ...]
+    window: RangeWindow | RowsWindow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One comparator of ORDER BY."""
+
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Modifiers:
+    """ORDER BY, OFFSET, LIMIT. They count solutions from the start, or per report where `pattern` has a window."""
+
+    order: tuple[OrderKey, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+
+
+PLAIN = Modifiers()
+
+
+@dataclass(frozen=True, slots=True)
+class SubSelect:
+    """A SELECT inside a pattern: variables that it does not project are hidden ones of its own."""
+
+    pattern: "Pattern"
+    projection: tuple[Variable, ...]
+    distinct: bool = False
+    modifiers: Modifiers = PLAIN
+
+
+Pattern = (
+    Bgp | Join | Union | Filter | Extend | SeqJoin | EqJoin | RelationJoin | LeftJoin | SeqRightJoin | EqLeftJoin
+    | Minus | SeqWithout | WithoutFor | Within | Path | Values | Graph | InWindow | Group | SubSelect
+)  # fmt: skip

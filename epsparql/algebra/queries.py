@@ -1,0 +1,98 @@
+"""Queries, and what they read."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from epsparql.algebra.patterns import PLAIN, Micros, Modifiers, Pattern, TriplePattern
+from epsparql.terms import Iri, Variable
+
+DEFAULT_STREAM = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """FROM and FROM NAMED: names of graphs, event graphs and background graphs alike."""
+
+    default: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWindow:
+    """`FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as written."""
+
+    name: str
+    stream: str
+    length: Micros
+    step: Micros
+
+
+class Report(Enum):
+    """What of a window's solutions is reported: all, the new ones, those that are no longer there."""
+
+    RSTREAM = "RSTREAM"
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """FROM and FROM NAMED (None without either), and the named windows, which take the place of streams."""
+
+    dataset: Dataset | None = None
+    windows: tuple[NamedWindow, ...] = ()
+    report: Report | None = None  # set exactly where there are windows
+
+
+WHOLE = Sources()
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
+
+    `streams` are those of the windows where the query has any.
+    """
+
+    pattern: Pattern
+    projection: tuple[Variable, ...]
+    distinct: bool
+    streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    modifiers: Modifiers = PLAIN
+    sources: Sources = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """A rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
+
+    Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in `pattern`.
+    """
+
+    template: tuple[TriplePattern, ...]
+    pattern: Pattern
+    streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    into: str = DEFAULT_STREAM
+    sources: Sources = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Whether `pattern` has a solution: true at the first one, false where finished streams end without."""
+
+    pattern: Pattern
+    streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    sources: Sources = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """The concise bounded description, over the background, of the `targets` of each solution of `pattern`."""
+
+    targets: tuple[Iri | Variable, ...]
+    pattern: Pattern
+    streams: tuple[str, ...] = (DEFAULT_STREAM,)
+    sources: Sources = WHOLE
+
+
+Query = Select | Construct | Ask | Describe
