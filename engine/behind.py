@@ -24,6 +24,7 @@ from engine.packed import one_after_another
 from engine.pending import Waiting
 from engine.planned import Planned
 from engine.planning.shapes import Rates
+from engine.trees import Shape
 from epsparql import algebra as a
 from epsparql import parse
 
@@ -196,8 +197,8 @@ def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Membe
     meta, arrays = kept(member.network, queries)
     network = Network(side.terms, known=member.network.known, without=member.network.without)
 
-    def add(registered: int, rates: Rates, turned: bool) -> None:
-        side.put(network, side.registered[registered], rates, turned, member.network.knows[registered])
+    def add(registered: int, rates: Rates, shape: Shape | None) -> None:
+        side.put(network, side.registered[registered], rates, shape, member.network.knows[registered])
 
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
     network.known, network.coming = member.network.known, member.network.coming

@@ -22,6 +22,7 @@ from engine.planned import Planned
 from engine.planning.shapes import Rates
 from engine.schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
 from engine.sharing import Moment, Share
+from engine.trees import Linear, Shape, kept_shape, shape_again
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
@@ -65,6 +66,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
         "timers": list(TIMER),
         "streams": network.streams,
         "at": {name: int(net.at[cell]) for name, cell in AT.items()},
+        "began": network.began,
         "queries": [_query(network, planned) for planned in queries],
         "collectors": [_collector(network, places, node) for node in network.collecting if places.query[node] != c.NONE],
         "outgoing": _stated(network.outgoing),
@@ -98,14 +100,14 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
     return meta, arrays
 
 
-def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, bool], None]) -> None:
-    """Takes over what `kept` gave; `add` puts a query, by its registration, rates and whether its chain was turned, into the network, which is new. Raises SnapshotMismatch."""
+def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, Shape | None], None]) -> None:
+    """Takes over what `kept` gave; `add` puts a query, by its registration, its rates and the shape of its chain, into the network, which is new. Raises SnapshotMismatch."""
     if unknown := {*meta["row"]} - ROW.keys():
         raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
     for name in meta["streams"]:
         network.number_of(name)
     for query in meta["queries"]:
-        add(query["registered"], query["rates"], query["turned"])
+        add(query["registered"], query["rates"], _shape(query))
         if network.planned[query["registered"]].form != query["form"]:
             raise SnapshotMismatch(f"query {network.planned[query['registered']].name} is planned otherwise by this version")
     queries = list(network.planned.values())
@@ -122,6 +124,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
         if (moment := _moment(query.get("moment"))) is not None:
             network.moments[planned.registered] = moment
     network.observe(arrays["observed"])
+    network.began = meta.get("began")
     shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
     places = Places.of(network, [*queries, *(share.stands for share in shares)])
     network.await_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
@@ -201,11 +204,18 @@ def _query(network: Network, planned: Planned) -> dict[str, Any]:
         "registered": planned.registered,
         "form": planned.form,
         "rates": dict(planned.rates),
-        "turned": planned.turned,
+        "shape": None if planned.shape is None else kept_shape(planned.shape),
         "stands": stands,
         "held": held,
         "moment": _instant(network.moments.get(planned.registered)),
     }
+
+
+def _shape(query: Mapping[str, Any]) -> Shape | None:
+    """The shape of a query's chain of SEQs; older versions have two."""
+    if "shape" not in query:
+        return Linear.FROM_END if query["turned"] else Linear.WRITTEN
+    return None if query["shape"] is None else shape_again(query["shape"])
 
 
 def _share(share: Share, queries: Sequence[Planned]) -> dict[str, Any]:

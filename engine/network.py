@@ -20,10 +20,11 @@ from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
 from engine.ranking import rank
 from engine.residents import Collecting
-from engine.review import Difference, brought, difference, review
+from engine.review import Difference, brought, difference, goals_of, review
 from engine.sharing import Sharing
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, ranges_around, with_predicate
+from engine.trees import Linear, Shape, straighter
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
@@ -83,7 +84,7 @@ class Network(Sharing):
         """Between two instants: what the queries keep is held to the background, and what it brings they take in at their next instant."""
         self.coming = None
         self.part_from_what_changes(known)
-        for planned in [p for p in self.planned.values() if p.turned and not self._planned_anew(p, known).turned]:
+        for planned in [p for p in self.planned.values() if p.shape != self._planned_anew(p, known).shape]:
             self._straighten(planned)
         self._know(known)
         fragments = self._replan(known)
@@ -124,13 +125,17 @@ class Network(Sharing):
         self._take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
 
     def _straighten(self, planned: Planned) -> None:
-        """Plans a chain of SEQs as it is written, which had been planned from its end; the goals of its operands go over, from which its joins follow."""
-        order, before = list(self.planned), self.net.queries[planned.number].copy()
-        goals = [(self._goals_of(c.SIDES * (planned.at.node + node) + side), k) for k, (node, side) in enumerate(planned.leaves[:-1])]
-        quota, held = self.quotas.of(planned.registered)
+        """Plans a chain of SEQs as it is written, which had been joined in another order, step by step (`straighter`)."""
+        while planned.shape not in (None, Linear.WRITTEN):
+            planned = self._reshape(planned, straighter(planned.shape, max(last for _, last in planned.segments) + 1))
+
+    def _reshape(self, planned: Planned, shape: Shape) -> Planned:
+        """Plans a chain of SEQs in an order in which what its joins keep follows from what they kept, which goes over."""
+        order, before, at = list(self.planned), self.net.queries[planned.number].copy(), planned.at.node
+        stores, (quota, held) = goals_of(self, c.SIDES * at, c.SIDES * planned.after.node), self.quotas.of(planned.registered)
         self._take_out(planned)
         self.add(
-            planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, turns=False,
+            planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, shape,
             reads_after=planned.reads_after,
         )  # fmt: skip
         self.quotas.limit(planned.registered, quota, held)
@@ -138,24 +143,18 @@ class Network(Sharing):
         self.planned = {registered: self.planned[registered] for registered in order}
         tags = self.net.seen[: self.net.at[c.SEEN_N], c.SEEN_TAG]
         tags[tags == planned.out] = new.out  # what it has said at this instant
-        if before[c.Q_OPEN]:
-            for stream in set(planned.query.streams):
-                self.net.streams[self.streams[stream], c.S_PENDING] -= 1
-        kept = [c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0]
-        self.net.queries[new.number, kept] = before[kept]
+        for stream in set(planned.query.streams) if before[c.Q_OPEN] else ():
+            self.net.streams[self.streams[stream], c.S_PENDING] -= 1
+        for column in (c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0):
+            self.net.queries[new.number, column] = before[column]
         self.free_dropped()
-        places = [(new.at.node + node, side) for node, side in new.leaves]
-        self._take_over(
-            np.concatenate([rows for rows, _ in goals]), np.array([places[k] for rows, k in goals for _ in rows], np.int64).reshape(-1, 2)
-        )
-
-    def _goals_of(self, store: int) -> Ints:
-        """The timed goals of a store, the oldest first."""
-        numbers, goal = list[int](), int(self.net.stores[store, c.HEAD])
-        while goal != c.NONE:
-            numbers.append(goal)
-            goal = int(self.net.rows[goal, c.QUEUE])
-        return self.net.rows[np.array(numbers, np.int64)]
+        parts = {
+            segment: stores[store].timed for segment, (node, side) in planned.segments.items() if (store := c.SIDES * (at + node) + side) in stores
+        }
+        if parts:
+            places = [(new.at.node + node, side) for segment, rows in parts.items() for node, side in [new.segments[segment]] * len(rows)]
+            self._take_over(np.concatenate([*parts.values()]), np.array(places, np.int64))
+        return new
 
     def _take_over(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
         """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
@@ -254,6 +253,8 @@ class Network(Sharing):
         now, n = self.now, columns.shape[1]
         if not n:
             return self.net.out[:0]
+        if self.began is None:
+            self.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
         self._lend(columns)
         self._hold(self._with_terms(self.net))

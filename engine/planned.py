@@ -13,6 +13,7 @@ from engine.planning.shapes import Rates
 from engine.planning.subplans import Subplan, subplans
 from engine.program import Fragment, Inquiry, Place, end_of
 from engine.scans import Want
+from engine.trees import Segment, Shape
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -41,8 +42,8 @@ class Planned:
     policy: str
     emitted: Ints  # the columns of `out` that a SELECT wants, NONE for what is never bound: rank, what it shows by name, and as it shows it
     rates: Rates  # when it was registered, which it is always planned with
-    turned: bool
-    leaves: tuple[tuple[int, int], ...]  # of its chain of SEQs, in order
+    shape: Shape | None  # of its chain of SEQs, if it may have any
+    segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
     subplans: Mapping[int, Subplan]  # that other queries may have too, by root
 
     @property
@@ -77,11 +78,10 @@ def planned_from(
     columns = dict(fragment.columns)
     emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
     places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
-    leaves = tuple(fragment.leaves[k] for k in sorted(fragment.leaves))
     form = form_of(fragment)
     return Planned(
         registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
-        rates, fragment.turned, leaves, subplans(fragment),
+        rates, fragment.shape, fragment.segments, subplans(fragment),
     )  # fmt: skip
 
 

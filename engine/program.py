@@ -11,7 +11,8 @@ from engine.collect.collector import Collector
 from engine.kernel import columns as c
 from engine.kernel.state import Net
 from engine.tables import Ranges, with_rows
-from epsparql.algebra import Expression, Pattern
+from engine.trees import Segment, Shape
+from epsparql.algebra import Expression
 from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]
@@ -101,9 +102,8 @@ class Fragment:
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
     last: int | None = None  # the collector that may end the whole query
-    operands: tuple[Pattern, ...] = ()  # of a chain of SEQs that is the whole query and may be planned from its end
-    leaves: dict[int, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each of these operands go, by its place
-    turned: bool = False  # the chain is planned from its end
+    shape: Shape | None = None  # of a chain of SEQs that is the whole query and may be joined in any order
+    segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
 
     @property
     def out(self) -> int:

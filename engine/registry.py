@@ -15,6 +15,7 @@ from engine.rewrite import rewritten
 from engine.routing import ONE, Moved, Part, Sets, Share
 from engine.strata import Cycle
 from engine.terms import TermTable
+from engine.trees import Shape
 from engine.usage import Quota
 from epsparql import QueryError, parse
 from epsparql import algebra as a
@@ -90,14 +91,16 @@ class Registry:
         self.registered[entry.offset] = entry
         return member.network
 
-    def put(self, network: Network, entry: Register, rates: Rates, turned: bool, known: FactIndex | None = None) -> None:
+    def put(self, network: Network, entry: Register, rates: Rates, shape: Shape | None, known: FactIndex | None = None) -> None:
         """Puts a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
-        self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, turned)
+        self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
 
-    def _add(self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, turns: bool = True) -> None:
+    def _add(
+        self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
+    ) -> None:  # fmt: skip
         written = rewritten(query, entry.default_graph, entry.policy, self.without)
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
-        network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, turns=turns, reads_after=after)
+        network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, shape, reads_after=after)
         network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _part_of(self, entry: Register) -> Part | None:

@@ -19,7 +19,7 @@ from engine.literals import FALSE, TRUE
 from engine.lookups import Table
 from engine.planned import Planned, placed_alpha, planned_from, scans_of
 from engine.planning import Names, plan
-from engine.planning.shapes import EVERYTHING, KNOWN, NO_RATES, Rates, predicates_of
+from engine.planning.shapes import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
 from engine.planning.triples import FEW
 from engine.postings import Postings
 from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
@@ -31,6 +31,7 @@ from engine.schema import Schema
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, with_rows
 from engine.terms import Held, TermTable, numbers_in
+from engine.trees import Shape
 from epsparql import algebra as a
 from epsparql.terms import Term
 
@@ -63,6 +64,7 @@ class Residents:
     owns: Callable[[Quad], bool] | None = None  # which triples of it are not another bucket's; None: all
     knows: dict[int, FactIndex] = field(default_factory=dict)  # the one that each query rests on, by `registered`
     without: frozenset[str] = frozenset()  # of the planner's CHOICES
+    began: int | None = None  # the instant from which on occurrences have been counted
     net: Net = field(init=False)
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
     now: memoryview = field(init=False)  # `net.at`, which gives Python's own numbers
@@ -115,7 +117,7 @@ class Residents:
     def reads(self) -> KeysView[str]:
         return self._readers.keys()
 
-    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, *, turns: bool = True) -> Names:
+    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None) -> Names:
         from engine.solver import Solver  # which has a network inside
 
         solvers: list[Solver] = []
@@ -127,7 +129,7 @@ class Residents:
 
         owns = self.owns
         own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
-        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, facts.any, query, policy, rates, turns, self.without, once, own)
+        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, facts.any, query, policy, rates, shape, self.without, once, own)
 
     def rates_for(self, query: a.Query) -> Rates:
         """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
@@ -136,6 +138,7 @@ class Residents:
         if not seen[0]:
             return known
         numbers = {text: self.terms.intern(text) for text in sorted(predicates_of(query))}
+        known |= {OVER: int(self.net.at[c.NOW]) - self.began} if self.began is not None else {}
         return known | {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
 
     def number_of(self, name: str) -> int:
@@ -148,15 +151,15 @@ class Residents:
 
     def add(
         self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
-        rates: Rates | None = None, *, turns: bool = True, reads_after: int | None = None,
+        rates: Rates | None = None, shape: Shape | None = None, *, reads_after: int | None = None,
     ) -> None:  # fmt: skip
-        """Plans a rewritten query, by the rates observed if none are given, and puts it into rows that are free.
+        """Plans a rewritten query, by the rates observed if none are given and in the shape that they ask for if none is, and puts it into rows that are free.
 
         Raises Refusal, Cycle; whatever is raised, nothing has changed.
         """
         self._know(facts)
         rates = self.rates_for(query) if rates is None else rates
-        fragment = plan(query, self.names(facts, name, policy, rates, turns=turns))
+        fragment = plan(query, self.names(facts, name, policy, rates, shape))
         self.settle(registered, name, query, fragment, max_derivations, policy, rates, reads_after)
         self.knows[registered] = facts
 
@@ -360,7 +363,7 @@ class Residents:
             self.planned = planned
 
     def _planned_anew(self, planned: Planned, facts: FactIndex) -> Fragment:
-        names = self.names(facts, planned.name, planned.policy, planned.rates, turns=planned.turned)
+        names = self.names(facts, planned.name, planned.policy, planned.rates, planned.shape)
         return plan(planned.query, names)
 
     def _replan(self, known: FactIndex) -> list[Fragment]:
@@ -369,7 +372,7 @@ class Residents:
         for registered, planned in self.planned.items():
             fragment = self._planned_anew(planned, known)
             fragments.append(fragment)
-            if planned.turned and not fragment.turned:
+            if planned.shape != fragment.shape:
                 continue  # `learn` plans it otherwise; nothing of it decides on absence
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"

@@ -19,6 +19,7 @@ from engine.planning.shapes import Rates
 from engine.routing import Part
 from engine.strata import Cycle
 from engine.terms import TermTable
+from engine.trees import Shape
 from epsparql import QueryError
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, N
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
     network = Network(engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.owns(part))
 
-    def add(registered: int, rates: Rates, turned: bool) -> None:
-        engine.put(network, engine.registered[registered], rates, turned, ignorant.get(registered, engine.known))
+    def add(registered: int, rates: Rates, shape: Shape | None) -> None:
+        engine.put(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
 
     try:
         restore(network, meta["network"], arrays, add)

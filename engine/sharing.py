@@ -367,7 +367,7 @@ class Sharing(Stores):
         """Whoever takes in something else over another background carries out itself what it has."""
         for planned in [self.planned[registered] for registered, readings in self.readings.items() if readings]:
             before, now = self._planned_anew(planned, self.knows[planned.registered]), self._planned_anew(planned, known)
-            if planned.turned != now.turned or subplans(now) != planned.subplans or difference(before, now):
+            if planned.shape != now.shape or subplans(now) != planned.subplans or difference(before, now):
                 self.part(planned)
 
     def list_again(self, planned: Planned, fragment: Fragment) -> None:

@@ -304,9 +304,20 @@ def test_what_is_too_long_is_cut() -> None:
 
 def test_rates_choose_a_shape_and_the_text_says_why() -> None:
     query = epsparql.parse(PREFIXES + "SELECT * { { ?s :a ?x } SEQ { ?s :b ?y } SEQ { ?s :c ?z } }").query
-    common, rare = {"http://e/a": 100, "http://e/b": 10, "http://e/c": 1}, {"http://e/a": 1, "http://e/b": 10, "http://e/c": 100}
-    assert "shape: the chain of SEQs is joined from its end" in text(explain(query, rates=rates_given(common)))
-    assert "shape: triple patterns of a group are joined from the rarest on, the chain of SEQs as it is written" in text(
-        explain(query, rates=rates_given(rare))
+    common, rare = (
+        {"http://e/a": 50_000, "http://e/b": 10_000, "http://e/c": 1_000},
+        {"http://e/a": 1_000, "http://e/b": 10_000, "http://e/c": 50_000},
     )
+    assert "shape: the chain of SEQs is joined from its end" in text(explain(query, rates=rates_given(common)))
+    assert "shape: the chain of SEQs is joined as it is written" in text(explain(query, rates=rates_given(rare)))
+    group = epsparql.parse(PREFIXES + "SELECT * { ?s :a ?x . ?s :b ?y }").query
+    assert "shape: triple patterns of a group are joined from the rarest on" in text(explain(group, rates=rates_given(rare)))
     assert "shape:" not in text(explain(query))
+
+
+def test_a_bushy_shape_is_shown() -> None:
+    query = epsparql.parse(PREFIXES + "SELECT * { {?s :a ?w} SEQ {?s :b ?x} SEQ {?s :c ?y} SEQ {?s :d ?z} WITHIN 10 }").query
+    shown = text(explain(query, rates=rates_given({f"http://e/{name}": 10_000 for name in "abcd"})))
+    assert "shape: the chain of SEQs is joined as {1 SEQ 2} SEQ {3 SEQ 4}, because" in shown
+    plan = shown[shown.index("plan\n") : shown.index("partition")]
+    assert re.findall(r"SEQ|/e/\w", plan) == ["SEQ", "SEQ", "/e/a", "/e/b", "SEQ", "/e/c", "/e/d"]

@@ -15,6 +15,7 @@ from engine.program import Fragment
 from engine.rewrite import rewritten
 from engine.routing import partition
 from engine.terms import TermTable
+from engine.trees import Linear, Tree
 from epsparql import algebra as a
 from epsparql.render import render
 
@@ -60,10 +61,20 @@ def explain(
 def shape_of(fragment: Fragment, rates: Rates) -> str:
     if not rates:
         return ""
-    if fragment.turned:
-        return "the chain of SEQs is joined from its end, because its last operands are rarer than its first"
-    chain = ", the chain of SEQs as it is written, because from its end there would not be half as many intermediate solutions"
-    return "triple patterns of a group are joined from the rarest on" + (chain if fragment.operands else "")
+    match fragment.shape:
+        case None:
+            return "triple patterns of a group are joined from the rarest on"
+        case Linear.WRITTEN:
+            return "the chain of SEQs is joined as it is written, because no other order promises half as much work"
+        case Linear.FROM_END:
+            return "the chain of SEQs is joined from its end, because its last operands are rarer than its first"
+        case (left, right):
+            return f"the chain of SEQs is joined as {_braced(left)} SEQ {_braced(right)}, because that promises less than half as much work as it is written"
+
+
+def _braced(tree: Tree) -> str:
+    """A part of a chain by its operands, as they are counted in the text."""
+    return str(tree + 1) if isinstance(tree, int) else f"{{{_braced(tree[0])} SEQ {_braced(tree[1])}}}"
 
 
 def _kept_for_ever(step: Step) -> str:

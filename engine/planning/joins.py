@@ -52,17 +52,17 @@ def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
 def join(
     planner: "Planner", pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, target: "Target", span: int, wanted: Sequence[a.Expression]
 ) -> None:
-    if isinstance(pattern, a.SeqJoin) and not planner.fragment.operands:
-        pattern = shapes.turned(planner, pattern)
+    if isinstance(pattern, a.SeqJoin) and id(pattern) not in planner.segments:
+        pattern = shapes.shaped(planner, pattern, span)
     joined(planner, pattern.left, pattern.right, relation_of(pattern), target, span, wanted)
 
 
 def joined(planner: "Planner", left: a.Pattern, right: a.Pattern, relation: int, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
     x, y = planner.scope(left), planner.scope(right)
     node, to_left, to_right = join_node(planner, x, y, relation, target, span, wanted)
-    for k, operand in enumerate(planner.fragment.operands):
-        if operand is left or operand is right:
-            planner.fragment.leaves[k] = node, c.LEFT if operand is left else c.RIGHT
+    for operand, side in ((left, c.LEFT), (right, c.RIGHT)):
+        if (segment := planner.segments.get(id(operand))) is not None:
+            planner.fragment.segments[segment] = node, side
     if relation == c.ANY and reaching.leads_on(right, x):
         _following(planner, (left, x), right, (node, c.LEFT), span, (to_left, to_right))
     elif relation == c.ANY and reaching.leads_on(left, y):

@@ -23,6 +23,7 @@ from engine.planning.shapes import Rates
 from engine.program import Fragment, Inquiry
 from engine.rewrite.hidden import variables_below
 from engine.scope import ANY_TRIPLE, Matches, Scope, Variables, parts, scope
+from engine.trees import Segment, Shape
 from epsparql import algebra as a
 from epsparql.stack import deep_stack
 from epsparql.terms import Variable
@@ -49,7 +50,7 @@ class Names:
     query: str = ""  # its name
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
-    turns: bool = True  # a chain of SEQs may be planned from its end
+    shape: Shape | None = None  # of a chain of SEQs; None: as the rates ask for
     without: frozenset[str] = frozenset()  # of CHOICES, those not to make
     once: Callable[[a.Select, Mapping[str, Ints], int], Ints] | None = None  # solves a query over contents of windows at one instant
     owned: Callable[[Ints], Ints] | None = None  # those of the facts that are not for another bucket to take in; None: all
@@ -91,6 +92,7 @@ class Planner:
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions outside of an EXISTS certainly bind while its pattern is planned
     sleeping: Sleep | None = None  # of the path that is planned
+    segments: dict[int, Segment] = field(default_factory=dict)  # the parts of a chain of SEQs that is shaped, by identity of their patterns
     _fresh: int = 0
 
     @property

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from itertools import accumulate
-from operator import mul
+from functools import cache
+from math import exp, lgamma, log
 from typing import TYPE_CHECKING
 
 from engine.entries import UNRESTRICTED
 from engine.scope import asks
+from engine.trees import Linear, Segment, Shape, Sizes, Tree, cheapest, tree_of
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
 
@@ -15,15 +16,24 @@ if TYPE_CHECKING:
     from engine.planning.planner import Planner
 
 Rates = Mapping[str, int]
-"""Occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; what is not there is not known."""
+"""Occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; what is not there is not known. Beside them OVER and KNOWN."""
 EVERYTHING = ""
 NO_RATES: Rates = {}
 KNOWN = "background "
 """Before a predicate's text: how many triples of it the background has, where they are many."""
 SELECTED = 10
 """One occurrence in so many is taken to have a given subject, or a given object."""
+OVER = "over"
+"""How long the occurrences have been counted, in µs; where that is not known, the counts are those of a query's window."""
+KEYS = (10, 1_000, 100_000)
+"""How many terms a variable may have, which nobody counts: few keys make many partial solutions, many keys hardly any. A shape is chosen for what it
+saves over all three, as factors."""
 WORTHWHILE = 2
-"""How many times fewer intermediate solutions the other shape must promise."""
+"""How many times less work another shape must promise."""
+LONGEST = 50
+"""Operands of chains that rates may shape."""
+TINY, MOST = 1e-9, 600.0
+"""Bounds of a count, and of the logarithm of a number of solutions."""
 
 
 def rates_given(counts: Mapping[str, int]) -> Rates:
@@ -47,7 +57,7 @@ def predicates_of(query: object) -> set[str]:
 
 def rate(triple: a.TriplePattern, rates: Rates) -> float:
     """How many occurrences match a triple pattern; of a predicate that is not known, as many as of the others on average."""
-    known = [n for predicate, n in rates.items() if predicate != EVERYTHING and not predicate.startswith(KNOWN)]
+    known = [n for predicate, n in rates.items() if predicate.startswith("<")]
     average = sum(known) / len(known) if known else 1
     predicate = EVERYTHING if isinstance(triple.predicate, Variable) else str(triple.predicate)
     found = float(rates.get(predicate, average))
@@ -74,35 +84,58 @@ def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TripleP
     return chosen
 
 
-def turned(planner: "Planner", pattern: a.SeqJoin) -> a.SeqJoin:
-    """`A SEQ B SEQ C` as `A SEQ {B SEQ C}` where that promises fewer intermediate solutions.
+def shaped(planner: "Planner", pattern: a.SeqJoin, span: int) -> a.SeqJoin:
+    """`A SEQ B SEQ C SEQ D` in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
 
-    SEQ is associative over timed solutions: either way each operand ends before the next one starts, bindings are united and intervals
+    SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals
     spanned. What a timeless operand joins depends on when it came (semantics.md section 10), so none may be: `Network` plans the query
     as written again when the background brings one.
     """
-    operands = chain(pattern)
-    planner.fragment.operands = operands if _is_whole(planner, pattern) and all(map(_is_plain, operands)) and len(operands) > 2 else ()
-    if not planner.fragment.operands or not planner.names.turns or not planner.names.order:
+    operands = chain(pattern) if _is_whole(planner, pattern) else ()
+    if len(operands) < 3 or not all(map(_is_plain, operands)):
         return pattern
-    if any(planner.scope(operand).timeless for operand in operands):
-        return pattern
-    total = planner.names.rates.get(EVERYTHING, 0) or 1
-    shares = [rate(_triple_of(operand), planner.names.rates) / total for operand in operands]
-    if WORTHWHILE * intermediate(shares[::-1]) > intermediate(shares):
-        return pattern
-    planner.fragment.turned = True
-    whole = operands[-1]
-    for operand in operands[-2::-1]:
-        whole = a.SeqJoin(operand, whole)
+    shape: Shape = Linear.WRITTEN
+    if not any(planner.scope(operand).timeless for operand in operands):
+        shape = chosen(operands, planner.names.order, span) if planner.names.shape is None else planner.names.shape
+    tree = tree_of(shape, len(operands))
+    whole, _ = joined(tree, operands, planner.segments)
+    planner.fragment.shape = shape
     assert isinstance(whole, a.SeqJoin)
     return whole
 
 
-def intermediate(shares: Sequence[float]) -> float:
-    """How many solutions the joins but the last have, up to a factor, if the first two join first, then the third, and so on."""
-    products: list[float] = list(accumulate(shares, mul))
-    return sum(products[1:-1])
+def joined(tree: Tree, operands: Sequence[a.Pattern], segments: dict[int, Segment]) -> tuple[a.Pattern, Segment]:
+    """The operands of a chain joined as the tree says; `segments` are told which pattern stands for which."""
+    if isinstance(tree, int):
+        pattern, segment = operands[tree], (tree, tree)
+    else:
+        (left, (first, _)), (right, (_, last)) = (joined(part, operands, segments) for part in tree)
+        pattern, segment = a.SeqJoin(left, right), (first, last)
+    segments[id(pattern)] = segment
+    return pattern, segment
+
+
+def chosen(operands: Sequence[a.Pattern], rates: Rates, span: int) -> Shape:
+    """The shape for these rates of a chain whose solutions last at most `span` µs."""
+    if not rates.get(EVERYTHING) or len(operands) > LONGEST:
+        return Linear.WRITTEN
+    triples = [_triple_of(operand) for operand in operands]
+    at_once = min(span / rates[OVER], 1) if rates.get(OVER) else 1
+    counts = [at_once * rate(triple, rates) for triple in triples]
+    return cheapest(len(operands), [_sizes(counts, [variables_of(t) for t in triples], keys) for keys in KEYS], sum(counts), WORTHWHILE)
+
+
+def _sizes(counts: Sequence[float], variables: Sequence[set[TermOrVariable]], keys: int) -> Sizes:
+    """Sizes of a chain's segments, if each variable has so many terms: as many as there are ways to choose, that agree, in one order of all."""
+
+    @cache
+    def size(segment: Segment) -> float:
+        here = slice(segment[0], segment[1] + 1)
+        agreeing = sum(map(len, variables[here])) - len(set().union(*variables[here]))
+        n = segment[1] - segment[0]
+        return exp(min(sum(log(max(count, TINY)) for count in counts[here]) - agreeing * log(keys) - lgamma(n + 1), MOST))
+
+    return size
 
 
 def chain(pattern: a.Pattern) -> tuple[a.Pattern, ...]:

@@ -1,6 +1,8 @@
 """Whatever order joins are made in, the solutions are the same; and the order that rates ask for is the one that is taken."""
 
 import dataclasses
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -9,16 +11,19 @@ from hypothesis import strategies as st
 
 from engine.entries import Entry, Events, Facts, Register
 from engine.facts import FactIndex
+from engine.kernel import columns as c
 from engine.network import Network
 from engine.planning import plan, shapes
+from engine.review import goals_of
 from engine.rewrite import rewritten
 from engine.run import Engine
 from engine.terms import TermTable
+from engine.trees import Linear, Shape, Tree, least, shape_of, tree_of, work
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import XSD
-from tests.feeds import EXAMPLE, PREFIXES, parse_feed
-from tests.oracle import Occurrence
+from tests.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
+from tests.oracle import Occurrence, solutions
 from tests.running import block
 
 CHAIN = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y FILTER(?y > 1)} SEQ {?s :C ?z} FILTER(?x < ?z) }"
@@ -27,6 +32,9 @@ CHAINS = [
     "SELECT DISTINCT ?x WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?x} SEQ {?s :A ?z} }",
     'SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?r :C ?y} FILTER(getDURATION() < "PT4S"^^xsd:duration) }',
     'SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z} WITHIN "PT3S"^^xsd:duration }',
+    "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?x} SEQ {?t :A ?y} FILTER(?x <= ?y) }",
+    'SELECT * WHERE { {?s :A ?x} SEQ {?r :B ?x} SEQ {?s :C ?z FILTER(?z > 0)} SEQ {?r :B ?w} SEQ {?s :A ?v} WITHIN "PT9S"^^xsd:duration FILTER(?x != ?w) }',
+    "SELECT ?s WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z} SEQ {?s :B ?w} SEQ {?s :A ?v} SEQ {?s :C ?u} FILTER(?y = ?w || ?x < ?v) FILTER(?z <= ?u) }",
 ]
 GROUPS = [
     "SELECT * WHERE { ?s :A ?x . ?s :B ?y . ?r :C ?y }",
@@ -52,19 +60,36 @@ class Run:
         assert not [change.reason for change in outcome.changes]
         return [(row["start"], row["end"], *row["values"]) for row in outcome.solutions.to_pylist() if row["query"] != "first"]
 
-    def register(self, text: str) -> None:
-        self.put(Register(0, "q", PREFIXES + text))
+    def register(self, text: str, shape: Shape | None = None) -> None:
+        """In a shape, or in the one that rates ask for."""
+        entry = Register(self.engine.position, "q", PREFIXES + text)
+        self.put(entry)
+        if shape is not None:
+            (network,) = (member.network for member in self.engine.members)
+            network.drop(entry.offset)
+            self.engine.put(network, entry, {}, shape)
 
     def send(self, feed: str) -> list[tuple[object, ...]]:
         occurrences = parse_feed(feed)
         return self.put(Events(0, "default", len(occurrences), max(o.end for o in occurrences)), occurrences)
 
     @property
-    def turned(self) -> bool:
-        return any(planned.turned for member in self.engine.members for planned in member.network.planned.values())
+    def shape(self) -> Shape | None:
+        (planned,) = (p for member in self.engine.members for p in member.network.planned.values() if p.name == "q")
+        return planned.shape
 
 
-EVENTS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 1), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=14)
+EVENTS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 1), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=18)
+
+
+def trees(first: int, after: int) -> st.SearchStrategy[Tree]:
+    """Of the operands [first, after)."""
+    if after - first == 1:
+        return st.just(first)
+    return st.integers(first + 1, after - 1).flatmap(lambda middle: st.tuples(trees(first, middle), trees(middle, after)))
+
+
+CHAINS_SHAPED = st.sampled_from(CHAINS).flatmap(lambda text: st.tuples(st.just(text), trees(0, text.count("SEQ") + 1)))
 
 
 def feeds(events: Sequence[tuple[str, int, int, int]]) -> list[str]:
@@ -77,30 +102,44 @@ def feeds(events: Sequence[tuple[str, int, int, int]]) -> list[str]:
 
 
 @settings(deadline=None)
-@given(st.sampled_from(CHAINS + GROUPS), EVENTS, st.integers(0, 14), st.booleans())
-def test_the_shape_makes_no_difference(text: str, events: list[tuple[str, int, int, int]], stop: int, restored: bool) -> None:
-    plain, shaped = Run(), Run("A" * 50 + "B" * 10 + "C")
-    for run in (plain, shaped):
-        run.register(text)
-    assert shaped.turned == (text in CHAINS)
-    assert not plain.turned
+@given(CHAINS_SHAPED, EVENTS, st.integers(0, 18), st.booleans())
+def test_the_shape_makes_no_difference(chain: tuple[str, Tree], events: list[tuple[str, int, int, int]], stop: int, restored: bool) -> None:
+    """Solutions, their entries and their order are those of the chain as written, and of the definition."""
+    text, tree = chain
+    n = text.count("SEQ") + 1
+    plain, shaped = Run(), Run()
+    plain.register(text, Linear.WRITTEN)
+    shaped.register(text, shape_of(tree, n))
+    assert tree_of(plain.shape or Linear.FROM_END, n) == tree_of(Linear.WRITTEN, n)
+    assert tree_of(shaped.shape or Linear.WRITTEN, n) == tree
+    found = []
     for k, feed in enumerate(feeds(events)):
-        assert shaped.send(feed) == plain.send(feed)
+        rows = shaped.send(feed)
+        assert rows == plain.send(feed)
+        found += rows
         if restored and k == stop:
             shaped.engine = Engine.restore(shaped.engine.snapshot())
+    occurrences = [occurrence for feed in feeds(events) for occurrence in parse_feed(feed)]
+    expected = solutions({"q": parse(PREFIXES + text).query}, {"default": occurrences})["q"]
+    assert isinstance(expected, Counter)
+    named = Counter((start, end, *sorted(str(term) for _, term in bindings)) for bindings, (start, end) in expected.elements())
+    assert Counter((start, end, *sorted(map(str, values))) for start, end, *values in found) == named
 
 
 @settings(deadline=None)
-@given(st.sampled_from(CHAINS), EVENTS, st.integers(0, 14), st.sampled_from("ABC"), st.booleans(), st.booleans())
+@given(CHAINS_SHAPED, EVENTS, st.lists(st.tuples(st.integers(0, 18), st.sampled_from("ABCD"), st.booleans()), min_size=1, max_size=2), st.booleans())
 def test_a_background_that_makes_an_operand_timeless_changes_the_shape_and_nothing_else(
-    text: str, events: list[tuple[str, int, int, int]], stop: int, predicate: str, before: bool, after: bool
+    chain: tuple[str, Tree], events: list[tuple[str, int, int, int]], changes: list[tuple[int, str, bool]], before: bool
 ) -> None:
-    """The joins of what came before follow from the goals of the operands; after the first such change there may be others."""
-    plain, shaped = Run(), Run("A" * 50 + "B" * 10 + "C")
-    for run in (plain, shaped):
-        run.register(text)
+    """The joins of what came before follow from the goals that there are; after the first such change there may be others."""
+    text, tree = chain
+    plain, shaped = Run(), Run()
+    plain.register(text, Linear.WRITTEN)
+    shaped.register(text, shape_of(tree, text.count("SEQ") + 1))
     for k, feed in enumerate(feeds(events)):
-        if k == stop:
+        for stop, predicate, after in changes:
+            if k != stop:
+                continue
             if before:
                 shaped.engine = Engine.restore(shaped.engine.snapshot())
             for number, graph in enumerate(("one", "two")):
@@ -109,6 +148,35 @@ def test_a_background_that_makes_an_operand_timeless_changes_the_shape_and_nothi
             if after:
                 shaped.engine = Engine.restore(shaped.engine.snapshot())
         assert shaped.send(feed) == plain.send(feed)
+
+
+def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
+    """Whatever the chain was joined like."""
+    text = CHAINS[-1]
+    for tree in (((0, 1), ((2, 3), (4, 5))), (0, (((1, 2), 3), (4, 5))), ((0, (1, (2, 3))), (4, 5))):
+        plain, shaped = Run(), Run()
+        plain.register(text, Linear.WRITTEN)
+        shaped.register(text, tree)
+        for run in (plain, shaped):
+            for name, at in zip("ABCBABBCA", range(1, 10), strict=True):
+                run.send(f"{name}(s0,{at % 3})@{at}")
+            run.put(Facts(0, EXAMPLE + "g", f'<{EXAMPLE}s1> <{EXAMPLE}B> "2"^^<{XSD}integer> .\n'))
+            run.send("Z(s0,0)@10")
+        assert shaped.shape is Linear.WRITTEN
+        assert sorted(goals(shaped)) == sorted(goals(plain))
+
+
+def goals(run: Run) -> list[tuple[object, ...]]:
+    """What the query keeps, by store, in terms."""
+    (network,) = (member.network for member in run.engine.members)
+    (planned,) = (p for p in network.planned.values() if p.name == "q")
+    first = c.SIDES * planned.at.node
+    kept = goals_of(network, first, c.SIDES * planned.after.node)
+    return [
+        (store - first, *row[[c.START, c.END]].tolist(), *map(network.terms.text, filter(None, row[c.VAR :].tolist())))
+        for store, at in kept.items()
+        for row in at.timed
+    ]
 
 
 ORDERS = [
@@ -128,21 +196,65 @@ def test_the_order_of_a_group(group: str, counts: dict[str, int], order: str) ->
     assert "".join(str(triple.predicate)[-2] for triple in found) == order
 
 
+LONG = "SELECT * WHERE { {?s :A ?a} SEQ {?s :B ?b} SEQ {?s :C ?c} SEQ {?s :D ?d} }"
+SIX = "SELECT * WHERE { {?s :A ?a} SEQ {?s :B ?b} SEQ {?s :C ?c} SEQ {?s :D ?d} SEQ {?s :E ?e} SEQ {?s :F ?f} }"
 TURNS = [
-    pytest.param(CHAIN, {"A": 50, "B": 10, "C": 1}, True, id="the first is the most common"),
-    pytest.param(CHAIN, {"A": 1, "B": 10, "C": 50}, False, id="the first is the rarest"),
-    pytest.param(CHAIN, {"A": 3, "B": 10, "C": 2}, False, id="the gain is small"),
-    pytest.param(CHAIN, {}, False, id="nothing is known"),
-    pytest.param("SELECT * WHERE { {?s :A ?x} SEQ {?s :C ?z} }", {"A": 50, "C": 1}, False, id="two operands"),
+    pytest.param(CHAIN, {"A": 50_000, "B": 10_000, "C": 1_000}, Linear.FROM_END, id="the first is the most common"),
+    pytest.param(CHAIN, {"A": 1_000, "B": 10_000, "C": 50_000}, Linear.WRITTEN, id="the first is the rarest"),
+    pytest.param(CHAIN, {"A": 30_000, "B": 100_000, "C": 20_000}, Linear.WRITTEN, id="the gain is small"),
+    pytest.param(CHAIN, {"A": 50, "B": 10, "C": 1}, Linear.WRITTEN, id="there are few of all"),
+    pytest.param(CHAIN, {}, Linear.WRITTEN, id="nothing is known"),
+    pytest.param("SELECT * WHERE { {?s :A ?x} SEQ {?s :C ?z} }", {"A": 50_000, "C": 1}, None, id="two operands"),
     pytest.param(
-        "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y . ?s :D ?d} SEQ {?s :C ?z} }", {"A": 50, "B": 9, "C": 1}, False, id="an operand with goals"
+        "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y . ?s :D ?d} SEQ {?s :C ?z} }", {"A": 50_000, "B": 9, "C": 1}, None, id="an operand with goals"
     ),
-    pytest.param("SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z} MINUS {?s :D ?d} }", {"A": 50, "C": 1}, False, id="part of a query"),
+    pytest.param("SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z} MINUS {?s :D ?d} }", {"A": 50_000, "C": 1}, None, id="part of a query"),
+    pytest.param(LONG, {"A": 10_000, "B": 10_000, "C": 10_000, "D": 10_000}, ((0, 1), (2, 3)), id="as many of each"),
+    pytest.param(SIX, dict.fromkeys("ABCDEF", 10_000), ((0, (1, 2)), (3, (4, 5))), id="a longer one"),
+    pytest.param(
+        LONG.replace("?s :C", "?r :C").replace("?s :D", "?r :D"),
+        {"A": 900, "B": 900, "C": 900, "D": 900},
+        ((0, 1), (2, 3)),
+        id="two that share nothing",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("text", "counts", "turned"), TURNS)
-def test_a_chain_is_planned_from_its_end_where_that_gains(text: str, counts: dict[str, int], turned: bool) -> None:
+@pytest.mark.parametrize(("text", "counts", "shape"), TURNS)
+def test_the_shape_that_rates_ask_for(text: str, counts: dict[str, int], shape: Shape | None) -> None:
     network = Network(TermTable())
     query = rewritten(parse(PREFIXES + text).query, "all")
-    assert plan(query, network.names(FactIndex(), rates=rates(**counts))).turned == turned
+    assert plan(query, network.names(FactIndex(), rates=rates(**counts))).shape == shape
+
+
+def test_no_tree_is_cheaper_than_the_one_that_is_found() -> None:
+    def all_trees(first: int, last: int) -> list[Tree]:
+        if first == last:
+            return [first]
+        return [(x, y) for k in range(first, last) for x in all_trees(first, k) for y in all_trees(k + 1, last)]
+
+    counts = [7.0, 0.5, 30.0, 2.0, 0.1, 9.0]
+
+    def sizes(segment: tuple[int, int]) -> float:
+        return math.prod(counts[segment[0] : segment[1] + 1])
+
+    assert work(least(6, sizes), sizes) == min(work(tree, sizes) for tree in all_trees(0, 5))
+
+
+def test_only_the_occurrences_of_a_window_count() -> None:
+    """A thousand times as many, seen over a thousand windows, ask for nothing else."""
+    text = LONG[:-1] + "WITHIN 10 }"
+    query = rewritten(parse(PREFIXES + text).query, "all")
+    found = []
+    for n, windows in ((10_000, 1), (10_000, 1_000), (10_000_000, 1_000)):
+        given_rates = {**rates(A=n, B=n, C=n, D=n), shapes.OVER: windows * 10 * SECOND}
+        found.append(plan(query, Network(TermTable()).names(FactIndex(), rates=given_rates)).shape)
+    assert found == [((0, 1), (2, 3)), Linear.WRITTEN, ((0, 1), (2, 3))]
+
+
+def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> None:
+    for n, shape in ((shapes.LONGEST, Linear.FROM_END), (shapes.LONGEST + 1, Linear.WRITTEN)):
+        text = "SELECT * WHERE { " + " SEQ ".join(f"{{?s :P{k} ?v{k}}}" for k in range(n)) + " }"
+        query = rewritten(parse(PREFIXES + text).query, "all")
+        falling = rates(**{f"P{k}": 10 * 2 ** (n - k) for k in range(n)})
+        assert plan(query, Network(TermTable()).names(FactIndex(), rates=falling)).shape is shape

@@ -1,0 +1,132 @@
+"""Shapes of a chain of SEQs: in which order its operands, numbered from 0, are joined, and what each order costs (docs/decisions/0013-shapes.md)."""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cache
+from math import prod
+from typing import Any
+
+
+class Linear(Enum):
+    """One operand at a time."""
+
+    WRITTEN = "written"  # {{A SEQ B} SEQ C} SEQ D
+    FROM_END = "from its end"  # A SEQ {B SEQ {C SEQ D}}
+
+
+Tree = int | tuple["Tree", "Tree"]
+"""An operand, or the join of two trees."""
+Shape = Linear | tuple[Tree, Tree]
+Segment = tuple[int, int]
+"""The first and the last of operands that stand one after the other."""
+Sizes = Callable[[Segment], float]
+"""How many solutions the operands of a segment have together."""
+
+MOST_BUSHY = 10
+"""Operands of which all trees are compared; of longer chains, the two linear ones."""
+
+
+def tree_of(shape: Shape, n: int) -> Tree:
+    """The shape of a chain of `n` operands as a tree."""
+    match shape:
+        case Linear.WRITTEN:
+            whole: Tree = 0
+            for k in range(1, n):
+                whole = whole, k
+        case Linear.FROM_END:
+            whole = n - 1
+            for k in range(n - 2, -1, -1):
+                whole = k, whole
+        case _:
+            whole = shape
+    return whole
+
+
+def shape_of(tree: Tree, n: int) -> Shape:
+    """By its name, if it has one."""
+    linear = next((shape for shape in Linear if tree_of(shape, n) == tree), None)
+    assert linear is not None or isinstance(tree, tuple)
+    return tree if linear is None and isinstance(tree, tuple) else linear or Linear.WRITTEN
+
+
+def kept_shape(shape: Shape) -> Any:
+    """Fit for JSON."""
+    return shape.value if isinstance(shape, Linear) else shape
+
+
+def shape_again(kept: Any) -> Shape:
+    """What `kept_shape` gave."""
+    if isinstance(kept, str):
+        return Linear(kept)
+    left, right = (part if isinstance(part, int) else shape_again(part) for part in kept)
+    assert not isinstance(left, Linear)
+    assert not isinstance(right, Linear)
+    return left, right
+
+
+# ---------------------------------------------------------------- costs
+def work(tree: Tree, sizes: Sizes) -> float:
+    """Goals that joins keep, which are those of their left sides, and solutions that all of them but the outermost make."""
+
+    def below(tree: Tree) -> tuple[Segment, float]:
+        if isinstance(tree, int):
+            return (tree, tree), 0
+        (left, on_left), (right, on_right) = below(tree[0]), below(tree[1])
+        whole = left[0], right[1]
+        return whole, sizes(whole) + sizes(left) + on_left + on_right
+
+    whole, found = below(tree)
+    return found - sizes(whole)
+
+
+def least(n: int, sizes: Sizes) -> Tree:
+    """The tree of least work over a chain of `n` operands: that of a whole is made of such trees of its parts."""
+
+    @cache
+    def of(segment: Segment) -> tuple[float, Tree]:
+        first, last = segment
+        if first == last:
+            return 0, first
+        found = []
+        for middle in range(last - 1, first - 1, -1):  # of equals, what is nearest to the text
+            left, right = (first, middle), (middle + 1, last)
+            found.append((sizes(segment) + sizes(left) + of(left)[0] + of(right)[0], (of(left)[1], of(right)[1])))
+        return min(found, key=lambda each: each[0])
+
+    return of((0, n - 1))[1]
+
+
+def cheapest(n: int, scenarios: Sequence[Sizes], every: float, worthwhile: float) -> Shape:
+    """The shape that saves most over what may be the case, as written unless work is less by a factor. `every` is the work that each shape has."""
+    candidates = {tree_of(shape, n) for shape in Linear}
+    if n <= MOST_BUSHY:
+        candidates |= {least(n, sizes) for sizes in scenarios}
+    written = tree_of(Linear.WRITTEN, n)
+    costs = [every + work(written, sizes) for sizes in scenarios]
+
+    def relative(tree: Tree) -> float:
+        return prod((every + work(tree, sizes)) / cost for sizes, cost in zip(scenarios, costs, strict=True)) ** (1 / len(scenarios))
+
+    best = min(sorted(candidates, key=repr), key=relative)
+    return shape_of(best, n) if relative(best) * worthwhile < 1 else Linear.WRITTEN
+
+
+# ---------------------------------------------------------------- back to the text
+def straighter(shape: Shape, n: int) -> Shape:
+    """A step towards the chain as written: whatever its joins keep, follows from what those of `shape` keep, which are the solutions of their left sides.
+
+    X SEQ {Y SEQ {Z SEQ w}} keeps the solutions of X, Y and Z, and {{X SEQ Y} SEQ Z} SEQ w those of X, XY and XYZ. Where Y and Z are chains, the
+    next step goes into them.
+    """
+    return shape_of(_unrolled(tree_of(shape, n)), n)
+
+
+def _unrolled(tree: Tree) -> Tree:
+    if isinstance(tree, int):
+        return tree
+    left, right = tree
+    whole = _unrolled(left)
+    while not isinstance(right, int):
+        first, right = right
+        whole = whole, first
+    return whole, right
