@@ -23,6 +23,7 @@ _COUNTS = {
     "engine": 1_000_000,
     "calls": 40_000,
     "queries": 200_000,
+    "shapes": 100_000,
     "goals": 10_000_000,
     "growth": 1_000_000,
     "threads": 1_000_000,
@@ -357,6 +358,10 @@ def _measured(arguments: argparse.Namespace) -> Iterator[str]:
             from bench import queries, shared
 
             return chain(queries.measure(arguments.queries, n), shared.measure(min(arguments.queries, 100), n // 10))
+        case "shapes":
+            from bench import shapes
+
+            return shapes.measure(n)
         case "goals":
             from bench import goals
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shared, threads
+from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shapes, shared, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -16,7 +16,7 @@ from server.cli import BROKEN, main
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests that come after share this process."""
-    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup):
+    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, shapes):
         monkeypatch.setattr(module, "one_core", lambda: None)
 
 
@@ -66,6 +66,7 @@ LINES = [
     pytest.param(lambda: calls.measure("W1", 2_000, 200), {"p50_us", "p99_us", "solutions_p99_us"}, id="calls"),
     pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
     pytest.param(lambda: shared.measure(5, 4_000), {"ratio", "goals", "unshared_goals"}, id="shared"),
+    pytest.param(lambda: shapes.measure(10_000), {"ratio", "goals", "written_goals", "from_end_goals"}, id="shapes"),
     pytest.param(lambda: growth.measure("W2", 8_000, 800), {"slope", "kernel_slope", "late_over_early"}, id="growth"),
     pytest.param(lambda: threads.measure("W3", 4_000, 400), {"ratio", "cores"}, id="threads"),
     pytest.param(
@@ -155,3 +156,9 @@ def test_mutated_bodies_are_taken_or_refused() -> None:
     assert {status for name in found["found"] for status in (name.rpartition(" ")[2],)} <= {"202", "400", "413", "415", "422"}
     assert found["accepted"] > 0
     assert found["grown_mb"] < 64
+
+
+def test_the_bushy_shape_keeps_fewer_goals_than_either_linear_one() -> None:
+    found = json.loads(next(shapes.measure(30_000)))
+    assert found["shape"] == [[0, 1], [2, 3]]
+    assert found["goals"] < min(found["written_goals"], found["from_end_goals"])
