@@ -18,6 +18,7 @@ OPERATORS = {
     c.MOVE: "move",
     c.FIRST: "first",
     c.MARK: "EXISTS",
+    c.FIND: "look up",
     c.COLLECT: "the aggregate, ORDER BY or LIMIT",
     c.RECENT: "the policy recent",
     c.CHRONOLOGICAL: "the policy chronological",

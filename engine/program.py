@@ -53,8 +53,8 @@ def fact(node: int, side: int, triple: bool, cells: Mapping[int, int]) -> Fact:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """What the right side of a join matches of the background, where that is too much to be copied: s, p, o, g of the triples, and which parts of
-    them are the join's key and, behind those, the other columns that they bind."""
+    """What the right side of a join, or a FIND, matches of the background, where that is too much to be copied: s, p, o, g of the triples, and which parts of
+    them are its key and, behind those, the other columns that they bind."""
 
     source: Ints
     parts: tuple[int, ...]
@@ -97,7 +97,7 @@ class Fragment:
     templates: list[list[int]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
-    lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join of a group
+    lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)

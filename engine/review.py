@@ -274,10 +274,11 @@ def _let_pass(made: _Permissive, node: int, kind: int, network: "Network") -> No
         made.instead[node, c.LEFT] = _either(made, node, network, made.passing(readers, row[c.FILTER]))
     elif kind in OPTIONALS:
         side = c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
-        made.instead[node, side] = made.passing([(node, c.LEFT), made.passing(readers, row[c.FILTER])], direct=True)
-        if side == c.RIGHT:  # a join looks up for its left solutions
-            made.instead[node, c.LEFT] = node, c.RIGHT
+        finds = [(row[c.LOOK_VIA], c.LEFT)] if row[c.LOOK_VIA] != c.NONE else []
+        made.instead[node, side] = made.passing([(node, side), *finds, made.passing(readers, row[c.FILTER])], direct=True)
         _as_join(row)
+    elif kind == c.FIND:
+        row[c.KIND] = c.JOIN
     elif kind in (c.WITHOUT, c.RECENT, c.CHRONOLOGICAL):
         _as_join(row)
     elif kind == c.WITHOUTFOR:

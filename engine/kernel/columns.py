@@ -19,12 +19,14 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
     MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, NODE_WIDTH,
 ) = range(40)  # fmt: skip
-# LOOK: the table of `lookups` that holds what the right side of a JOIN, or the side of a node that decides on absence which is not decided,
-# matches of the background, or NONE; the slots of the columns that it fills; and the node that joins pass before a JOIN's own filter, or NONE
+# LOOK: the table of `lookups` that holds what the right side of a JOIN, or a FIND, matches of the background, or NONE; the slots of the columns that
+# it fills. LOOK_VIA: the node that joins pass before a JOIN's own filter, or NONE; of a node that decides on absence the first of its FINDs, or NONE
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
-    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL,
-) = range(19)  # fmt: skip
+    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND,
+) = range(20)  # fmt: skip
+# FIND: a triple pattern that a node which decides on absence looks up for what it decides; it goes on to the next one, or to EMIT of that node
+MOST_FINDS = 8  # of one node
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY  # of a COLLECT that is deferred: its length, its step (0 for none), and that it is
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
@@ -36,6 +38,7 @@ TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is 
 LEFT, RIGHT, BLOCKER, EMIT, FAN = range(5)
 GO_ON, GO_ON_STORED, DECIDE = 5, 7, 9
 LOOK_ON, LOOK_ON_STORED = 32, 33  # at a triple of the background: the frame's goal is its place in the table, or NONE for the first
+FIND_ON = 34  # at triples of the background: the frame's goal is the row joined with them, or NONE for the first
 SIDES = 3  # stores of a node
 # for what else the work of a policy's node waits, after the sides and phase by phase; YOUNGEST is the host's answer to ORDER
 ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, PHASES = range(SIDES, SIDES + 6)
@@ -122,7 +125,7 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)
-TIMED, TIMELESS_TOO, LOOKED_UP = range(3)  # in N_TIMELESS: of which kind N_GOAL is; what is looked up is a place in the node's table
+TIMED, TIMELESS_TOO, LOOKED_UP = range(3)  # in N_TIMELESS: of which kind N_GOAL is; what is looked up is a row joined with it
 NEST_LEVELS = 128
 
 # why the kernel returned

@@ -6,6 +6,7 @@ from engine.kernel.deferred import MOST_DEFERRED, report
 from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, remember_few, write
 from engine.kernel.goals import push, release
 from engine.kernel.joins import arrive_join, go_on_join, look_up
+from engine.kernel.lookups import forget_found
 from engine.kernel.negation import arrive_mark, arrive_negative, arrive_without, decide, emit_looked_up, go_on_negative
 from engine.kernel.net import as_net
 from engine.kernel.policies import arrive_policy
@@ -29,7 +30,7 @@ def replenish(net):
 @inlined
 def holds_goal(side):
     """Whether a frame's row is a stored goal, which its store frees."""
-    return (side >= DECIDE + ORDER and side != DECIDE + RIGHT_CHOICE and side != LOOK_ON) or side == LOOK_ON_STORED
+    return (side >= DECIDE + ORDER and side != DECIDE + RIGHT_CHOICE and side < LOOK_ON) or side == LOOK_ON_STORED
 
 
 @jit
@@ -47,16 +48,18 @@ def arrive_elsewhere(net, node, side, x, goal):
     """One step for one solution at one node, off the hottest path, which is in `run`."""
     kind = net.nodes[node, KIND]
     if kind == DROPPED:
+        if side == FIND_ON and goal != NONE:
+            forget_found(net, x, goal)
         if not (holds_goal(side) or GO_ON_STORED <= side < DECIDE):
             release(net, x)
     elif side == EMIT:
         hand_on(net, node, x)
     elif side == FAN:
         fan_out(net, node, x)
-    elif side >= LOOK_ON and kind == JOIN:
-        look_up(net, node, side, x, goal)
-    elif side >= LOOK_ON:
+    elif side == FIND_ON:
         emit_looked_up(net, node, x, goal)
+    elif side >= LOOK_ON:
+        look_up(net, node, side, x, goal)
     elif kind == RECENT or kind == CHRONOLOGICAL:
         arrive_policy(net, node, side, x, goal)
     elif side >= DECIDE:

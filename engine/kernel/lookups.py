@@ -1,9 +1,9 @@
-"""What the background has for a solution: the triples of its key in a node's table."""
+"""What the background has for a solution: the triples of its key in a node's table, and what several tables have, one after the other."""
 
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.flow import copied
-from engine.kernel.goals import hash_of
+from engine.kernel.goals import hash_of, release
 from engine.kernel.net import table_at
 
 
@@ -58,3 +58,58 @@ def with_triple(net, node, x, place):
     for k in range(net.nodes[node, LOOK_N]):
         net.rows[z, net.slots[net.nodes[node, LOOK_AT] + k]] = cells[place, first + k]
     return z
+
+
+# ---------------------------------------------------------------- FINDs, one after the other
+# A row found stands on those of the FINDs before, down to x: HASH has its place in the table, OLDER the row that it stands on, NEWER its FIND.
+@inlined
+def has_finds(net, node):
+    """Whether a node that decides on absence is to look up what it decides."""
+    first = net.nodes[node, LOOK_VIA]
+    return first != NONE and net.nodes[first, LOOK] != NONE
+
+
+@jit
+def first_found(net, node, x):
+    """x with what the FINDs of a node have for it first, or NONE. The row is to go on to `next_found` or to be given back to `forget_found`."""
+    find = net.nodes[node, LOOK_VIA]
+    return found_from(net, x, x, find, first_place(net, find, x))
+
+
+@jit
+def next_found(net, x, z):
+    """x with what comes after z, which is freed; or NONE."""
+    find, place, below = net.rows[z, NEWER], net.rows[z, HASH], net.rows[z, OLDER]
+    release(net, z)
+    return found_from(net, x, below, find, next_place(net, find, below, place))
+
+
+@jit
+def found_from(net, x, below, find, place):
+    """From a place in a FIND's table on, which is for the row `below`."""
+    nodes, edges, rows = net.nodes, net.edges, net.rows
+    while True:
+        if place != NONE:
+            z = with_triple(net, find, below, place)
+            rows[z, HASH], rows[z, OLDER], rows[z, NEWER] = place, below, find
+            edge = nodes[find, EDGE_AT]
+            if edges[edge, 1] == EMIT:
+                return z
+            find, below = edges[edge, 0], z
+            place = first_place(net, find, below)
+        elif below == x:
+            return NONE
+        else:
+            z = below
+            find, place, below = rows[z, NEWER], rows[z, HASH], rows[z, OLDER]
+            release(net, z)
+            place = next_place(net, find, below, place)
+
+
+@jit
+def forget_found(net, x, z):
+    """Frees z and what it stands on."""
+    while z != x:
+        below = net.rows[z, OLDER]
+        release(net, z)
+        z = below

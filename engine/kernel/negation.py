@@ -20,7 +20,7 @@ from engine.kernel.goals import (
     store_of,
 )
 from engine.kernel.joins import fits, key_of, merged, terms_of
-from engine.kernel.lookups import first_place, next_place, with_triple
+from engine.kernel.lookups import first_found, forget_found, has_finds, next_found
 from engine.kernel.relations import compatible, same_key, share_a_variable
 from engine.kernel.timers import set_timer
 
@@ -130,7 +130,7 @@ def any_join(net, node, side, x):
     if verdict == PENDING or net.nodes[node, TIMELESS] == 0:
         return verdict
     verdict = max(verdict, any_join_in(net, node, side, x, opposite(net, node, side, x, True)))
-    if verdict == PENDING or net.nodes[node, LOOK] == NONE:
+    if verdict == PENDING or not has_finds(net, node):
         return verdict
     return max(verdict, any_looked_up(net, node, x))
 
@@ -161,17 +161,15 @@ def in_span(net, node, x):
 
 @jit
 def any_looked_up(net, node, x):
-    """`any_join` with what the background has for x in the node's table."""
-    place, found = first_place(net, node, x) if in_span(net, node, x) else NONE, FALSE
-    while place != NONE:
-        if net.nodes[node, CONDITION] == NONE:
-            return TRUE
-        if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
-            return PENDING
-        z = with_triple(net, node, x, place)
+    """`any_join` with what the background has for x."""
+    z, found = first_found(net, node, x) if in_span(net, node, x) else NONE, FALSE
+    while z != NONE:
+        unconditional = net.nodes[node, CONDITION] == NONE
+        if unconditional or len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
+            forget_found(net, x, z)
+            return TRUE if unconditional else PENDING
         found = max(found, verdict_of(net, node, z))
-        release(net, z)
-        place = next_place(net, node, x, place)
+        z = next_found(net, x, z)
     return found
 
 
@@ -208,28 +206,25 @@ def emit_joins(net, node, side, x, goal):
         if timeless or net.nodes[node, TIMELESS] == 0:
             break
         timeless, goal = True, opposite(net, node, side, x, True)
-    if net.nodes[node, LOOK] != NONE and in_span(net, node, x):
-        push_below(net, net.at[DEPTH], node, LOOK_ON, x, NONE)  # another step's results
+    if has_finds(net, node) and in_span(net, node, x):
+        push_below(net, net.at[DEPTH], node, FIND_ON, x, NONE)  # another step's results
     else:
         release(net, x)
 
 
 @jit
-def emit_looked_up(net, node, x, place):
-    """The joins of x with what the background has for it, from `place` on, whose verdicts are all known."""
+def emit_looked_up(net, node, x, z):
+    """The joins of x with what the background has for it, from z on, whose verdicts are all known."""
     depth, made = net.at[DEPTH], 0
-    place = first_place(net, node, x) if place == NONE else place
-    while place != NONE:
+    z = first_found(net, node, x) if z == NONE else z
+    while z != NONE:
         if made == CHUNK:
-            push_below(net, depth, node, LOOK_ON, x, place)
+            push_below(net, depth, node, FIND_ON, x, z)
             return
         made += 1
-        z = with_triple(net, node, x, place)
         if verdict_of(net, node, z) == TRUE:
-            hand_on(net, node, z)
-        else:
-            release(net, z)
-        place = next_place(net, node, x, place)
+            hand_on(net, node, copied(net, z))
+        z = next_found(net, x, z)
     release(net, x)
 
 
@@ -259,6 +254,7 @@ def exists(net, node, x, until):
             level += 1
             enter_mark(net, level)
         elif verdict != CARRY_ON:
+            leave(net, level)
             if level == 0:
                 return verdict
             level -= 1
@@ -276,6 +272,13 @@ def enter(net, level, node, x, until):
     hash_ = key_hash(net, store_of(node, RIGHT), x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
     nests[level, N_NODE], nests[level, N_ROW], nests[level, N_UNTIL], nests[level, N_HASH] = node, x, until, hash_
     nests[level, N_GOAL], nests[level, N_TIMELESS], nests[level, N_MARK], nests[level, N_PENDING] = newest(net, hash_), TIMED, NONE, 0
+
+
+@inlined
+def leave(net, level):
+    """Frees what the level stands at, where it has been looked up."""
+    if net.nests[level, N_TIMELESS] == LOOKED_UP and net.nests[level, N_GOAL] != NONE:
+        forget_found(net, net.nests[level, N_ROW], net.nests[level, N_GOAL])
 
 
 @jit
@@ -312,7 +315,7 @@ def step(net, level):
         nests[level, N_PENDING] = 1
     nests[level, N_MARK] = NONE
     if nests[level, N_TIMELESS] == LOOKED_UP:
-        nests[level, N_GOAL] = next_place(net, node, nests[level, N_ROW], nests[level, N_GOAL])
+        nests[level, N_GOAL] = next_found(net, nests[level, N_ROW], nests[level, N_GOAL])
     else:
         nests[level, N_GOAL] = net.rows[nests[level, N_GOAL], OLDER]
     return CARRY_ON
@@ -320,10 +323,10 @@ def step(net, level):
 
 @jit
 def joined_at(net, level):
-    """The level's row with its goal, or with the triple that it has looked up."""
+    """The level's row with its goal, or with what it has looked up."""
     nests = net.nests
     if nests[level, N_TIMELESS] == LOOKED_UP:
-        return with_triple(net, nests[level, N_NODE], nests[level, N_ROW], nests[level, N_GOAL])
+        return copied(net, nests[level, N_GOAL])
     return merged(net, nests[level, N_ROW], nests[level, N_GOAL])
 
 
@@ -344,10 +347,10 @@ def next_match(net, level):
             return NONE
         if nests[level, N_TIMELESS] == TIMED:
             nests[level, N_TIMELESS], nests[level, N_GOAL] = TIMELESS_TOO, newest_timeless(net, hash_)
-        elif net.nodes[node, LOOK] == NONE:
+        elif not has_finds(net, node):
             return NONE
         else:
-            nests[level, N_TIMELESS], nests[level, N_GOAL] = LOOKED_UP, first_place(net, node, nests[level, N_ROW])
+            nests[level, N_TIMELESS], nests[level, N_GOAL] = LOOKED_UP, first_found(net, node, nests[level, N_ROW])
     return nests[level, N_GOAL]
 
 

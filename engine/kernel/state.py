@@ -185,8 +185,9 @@ def margin(net: Net, occurrence: int) -> int:
     """
     awaited = int(net.queries[:, c.Q_FACTS_N].sum())
     derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))
+    finds = min(int((net.nodes[:, c.KIND] == c.FIND).sum()), c.MOST_FINDS * c.NEST_LEVELS)  # a row for each may be held while a step looks on
     goes = 3 if np.isin(net.nodes[:, c.KIND], (c.RECENT, c.CHRONOLOGICAL)).any() else 1  # a policy looks through up to three chains
-    return max(goes * c.CHUNK, int(net.nodes[:, c.EDGE_N].max(initial=0)), derived + awaited) + c.MOST_FEW + 8
+    return max(goes * c.CHUNK, int(net.nodes[:, c.EDGE_N].max(initial=0)), derived + awaited) + finds + c.MOST_FEW + 8
 
 
 def with_room(net: Net, need: int, frames: int = 0) -> Net:

@@ -8,7 +8,7 @@ from engine import bytecode
 from engine.errors import Refusal
 from engine.kernel import columns as c
 from engine.literals import FALSE, TRUE
-from engine.planning import joins, triples
+from engine.planning import against, joins
 from engine.program import Inquiry
 from engine.rewrite.hidden import variables_below
 from engine.scope import IDENTIFYING, Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
@@ -135,7 +135,7 @@ def _keep(planner: "Planner", node: int, kept: Scope, pattern: a.Pattern) -> Non
     refuse_correlation(planner, other, kept)
     planner.assign(node, LIFE_RIGHT=c.FOREVER, TIMELESS=kept.timeless or y.timeless, **planner.keys(kept, y))
     outer, planner.outer = planner.outer, planner.outer | kept.certain
-    triples.looked_up_alone(planner, other, (node, c.RIGHT))
+    against.side(planner, other, (node, c.RIGHT), kept)
     planner.outer = outer
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.kernel import columns as c
+from engine.planning import against, joins
 from engine.planning import conditions as filters
-from engine.planning import joins, triples
 from engine.scope import Scope, Variables, conjuncts, looks_at_time
 from epsparql import algebra as a
 
@@ -29,7 +29,7 @@ def minus(planner: "Planner", pattern: a.Minus, target: "Target", span: int, wan
             c.MINUS, target, LIFE_LEFT=c.NEVER, LIFE_RIGHT=c.FOREVER, TIMELESS=x.timeless or y.timeless, BY_RIGHT=shared, **planner.keys(x, y)
         )
         if shared:
-            triples.looked_up_alone(planner, pattern.right, (node, c.RIGHT))
+            against.side(planner, pattern.right, (node, c.RIGHT), x)
         else:
             planner.pattern(pattern.right, (node, c.RIGHT))
         target = node, c.LEFT
@@ -79,11 +79,11 @@ def optional(
     if kind == c.OPTIONALSEQ and not y.timeless:
         planner.fragment.strict.add((node, c.LEFT))
     if kind == c.OPTIONALSEQ:
-        triples.looked_up_alone(planner, pattern.left, (node, c.LEFT), spans[0])
+        against.side(planner, pattern.left, (node, c.LEFT), y, spans[0])
         planner.pattern(pattern.right, (node, c.RIGHT), spans[1], down)
     else:
         planner.pattern(pattern.left, (node, c.LEFT), spans[0], down)
-        triples.looked_up_alone(planner, pattern.right, (node, c.RIGHT), spans[1])
+        against.side(planner, pattern.right, (node, c.RIGHT), x, spans[1])
 
 
 def blocking_life(x: Scope, span: int) -> int:

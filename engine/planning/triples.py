@@ -70,15 +70,6 @@ def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, pl
     planner.fragment.lookups[node] = Lookup(planner.names.facts(triple, place), parts, n) if deep else None
 
 
-def looked_up_alone(planner: "Planner", pattern: a.Pattern, target: "Target", span: int = c.FOREVER) -> None:
-    """The side of a node that decides on absence which is not decided: a single triple pattern is looked up."""
-    match pattern:
-        case a.Bgp((triple,), place):
-            looked_up(planner, target[0], c.NONE, triple, place, target)
-        case _:
-            planner.pattern(pattern, target, span)
-
-
 def streams_of(planner: "Planner", place: a.Place) -> tuple[str, ...]:
     if place.window is not None:
         return () if place.window == BACKGROUND else (place.window,)

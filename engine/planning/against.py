@@ -1,0 +1,78 @@
+"""The sides of nodes that decide on absence which are not decided: solutions that decided ones are held against.
+
+What a group of triple patterns matches of the background alone is looked up for each solution that is decided, if the background has much
+there (docs/decisions/0017-knowledge-looked-up.md). So only what takes a triple of a stream is kept, and that looks up the rest of the group.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from engine.kernel import columns as c
+from engine.planning import joins, shapes, triples
+from engine.program import Unit
+from engine.scope import Scope, Variables
+from epsparql import algebra as a
+
+if TYPE_CHECKING:
+    from engine.planning.planner import Planner, Target
+
+
+def side(planner: "Planner", pattern: a.Pattern, target: "Target", decided: Scope, span: int = c.FOREVER) -> None:
+    """Plans `pattern` so that its solutions count at the side `target` of a node that decides on solutions with the scope `decided`."""
+    match pattern:
+        case a.Bgp(patterns, place) if 0 < len(patterns) <= c.MOST_FINDS:
+            deep = any(len(planner.names.facts(triple, place)) > triples.FEW for triple in patterns)
+            ordered = shapes.in_order(patterns, planner.names.order)
+            first, _ = _looked_up(planner, c.FIND, ordered, decided.certain, place, (target[0], c.EMIT), deep)
+            planner.assign(target[0], LOOK_VIA=first)
+            _with_a_stream(planner, ordered, place, target, span, deep)
+        case _:
+            planner.pattern(pattern, target, span)
+
+
+def _with_a_stream(planner: "Planner", ordered: Sequence[a.TriplePattern], place: a.Place, target: "Target", span: int, deep: bool) -> None:
+    """Solutions of a group that take a triple of a stream, and all others too where the background has little.
+
+    The last of its patterns that a stream's triple matches joins what streams have brought for those before it, or looks them up; those behind
+    it are looked up. So each choice of patterns for the stream's triples is made once.
+    """
+    alone = [planner.scope(a.Bgp((triple,), place)) for triple in ordered]
+    before = list(accumulate(alone, Scope.joined))
+    first, made = len(planner.fragment.nodes), list[int]()
+    leaves: list[tuple[Target, Target]] = []
+    for k in range(len(ordered) - 1, 0, -1):
+        node, _, _ = joins.join_node(planner, before[k - 1], alone[k], c.ANY, target, span, ())
+        triples.look_up(planner, node, c.NONE, ordered[k], place, deep)
+        rest = _looked_up(planner, c.JOIN, ordered[:k], alone[k].certain, place, (node, c.EMIT), deep)
+        entry = planner.node(c.PASS, None, SPAN=span)
+        planner.targets(entry, [(node, c.RIGHT), rest])
+        if not deep:
+            planner.assign(entry, EDGE_N=1)
+        triples.scan(planner, ordered[k], place, (entry, c.LEFT), copied=not deep)
+        made.append(node)
+        leaves.append(((node, c.RIGHT), (entry, c.LEFT)))
+        target = node, c.LEFT
+    triples.scan(planner, ordered[0], place, target, copied=not deep)
+    if len(made) > 1:
+        inner = tuple((node, c.LEFT) for node in made[:-1])
+        planner.fragment.units.append(Unit(made[0], range(first, len(planner.fragment.nodes)), (*leaves, (target, target)), inner))
+
+
+def _looked_up(
+    planner: "Planner", kind: int, patterns: Sequence[a.TriplePattern], bound: Variables, place: a.Place, target: "Target", deep: bool
+) -> "Target":
+    """Where solutions that bind these variables enter, to look up one pattern after the other, the one of which most is known first."""
+    rest, chosen = list(patterns), list[tuple[a.TriplePattern, Variables]]()
+    while rest:
+        known = {id(triple): shapes.variables_of(triple) & bound for triple in rest}
+        following = max(rest, key=lambda triple: len(known[id(triple)]) - len(shapes.variables_of(triple)))
+        rest.remove(following)
+        chosen.append((following, bound))
+        bound |= planner.scope(a.Bgp((following,), place)).certain
+    for triple, before in reversed(chosen):
+        key_at, key_n = planner.slots(planner.scope(a.Bgp((triple,), place)).certain & before)
+        node = planner.node(kind, target, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=c.NEVER, LIFE_RIGHT=c.NEVER, KEY_AT=key_at, KEY_N=key_n)
+        triples.look_up(planner, node, c.NONE, triple, place, deep)
+        target = node, c.LEFT
+    return target
