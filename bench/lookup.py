@@ -24,18 +24,29 @@ _BRANCHES = 4
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A pattern beside an event's, how many solutions it must have for all things with these numbers, and how many more with one triple more."""
+    """A pattern beside an event's, how many solutions it must have for all things with these numbers, and how many more with one triple more;
+    `beside`: what else is known."""
 
     pattern: str
     object: Callable[[int], str]  # of the triple of a thing
     solutions: Callable[[Sequence[int]], int]
     added: int
+    beside: str = ""
 
 
+_ON_FLOORS = "".join(f"<{_EXAMPLE}room{k}> <{_EXAMPLE}on> <{_EXAMPLE}floor{k % 10}> .\n" for k in range(1000))
 WAYS = {
     "lookup": Way("?s :in ?room .", lambda k: f"room{k % 1000}", len, 1),
     "lookup-optional": Way("OPTIONAL { ?s :in ?room }", lambda k: f"room{k % 1000}", len, 1),
     "lookup-not-exists": Way("FILTER NOT EXISTS { ?s :in :room7 }", lambda k: f"room{k % 10}", lambda keys: sum(key % 10 != 7 for key in keys), 0),
+    "lookup-optional-group": Way("OPTIONAL { ?s :in ?room . ?room :on ?floor }", lambda k: f"room{k % 1000}", len, 0, _ON_FLOORS),
+    "lookup-not-exists-group": Way(
+        "FILTER NOT EXISTS { ?s :in ?room . ?room :on :floor7 }",
+        lambda k: f"room{k % 1000}",
+        lambda keys: sum(key % 10 != 7 for key in keys),
+        0,
+        _ON_FLOORS,
+    ),
     "lookup-path": Way("?s :in+ :all .", lambda k: f"s{k // _BRANCHES}" if k else "all", len, 0),
 }
 
@@ -55,7 +66,7 @@ def _line(name: str, n: int) -> str:
 
 def _run(way: Way, n: int) -> dict[str, object]:
     engine, facts = Engine(), FACTS_AN_EVENT * n
-    text = "".join(f"<{_EXAMPLE}s{k}> <{_EXAMPLE}in> <{_EXAMPLE}{way.object(k)}> .\n" for k in range(facts))
+    text = "".join(f"<{_EXAMPLE}s{k}> <{_EXAMPLE}in> <{_EXAMPLE}{way.object(k)}> .\n" for k in range(facts)) + way.beside
     before = rss_mb()
     load_s = _timed(engine, [Facts(0, "", text)])
     query = f"PREFIX : <{_EXAMPLE}> SELECT * WHERE {{ ?s :reading ?v . {way.pattern} }}"

@@ -62,11 +62,13 @@ def _with_a_stream(planner: "Planner", ordered: Sequence[a.TriplePattern], place
 def _looked_up(
     planner: "Planner", kind: int, patterns: Sequence[a.TriplePattern], bound: Variables, place: a.Place, target: "Target", deep: bool
 ) -> "Target":
-    """Where solutions that bind these variables enter, to look up one pattern after the other, the one of which most is known first."""
+    """Where solutions that bind these variables enter, to look up one pattern after the other: each shares a variable with what is known where
+    that can be, and the one of which least is unknown comes first."""
     rest, chosen = list(patterns), list[tuple[a.TriplePattern, Variables]]()
     while rest:
-        known = {id(triple): shapes.variables_of(triple) & bound for triple in rest}
-        following = max(rest, key=lambda triple: len(known[id(triple)]) - len(shapes.variables_of(triple)))
+        unknown = [len(shapes.variables_of(triple) - bound) for triple in rest]
+        known = [bool(shapes.variables_of(triple) & bound) or not unknown[k] for k, triple in enumerate(rest)]
+        following = rest[max(range(len(rest)), key=lambda k: (known[k], -unknown[k]))]
         rest.remove(following)
         chosen.append((following, bound))
         bound |= planner.scope(a.Bgp((following,), place)).certain
