@@ -1,13 +1,13 @@
 """All buckets of a data directory in one process: an engine each, on threads of their own, since the kernel holds no lock of the interpreter's."""
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
 from engine.routing import Share
+from pipeline.ahead import PIECES, Course
 from pipeline.hosting import MAX_ROWS, Advance, EngineHost
 from pipeline.log import LogReader, SharedReader
 from pipeline.merging import Merger
@@ -18,7 +18,9 @@ from pipeline.solutions import SolutionReader
 class Host(Protocol):
     """What keeps the engines of a data directory between calls. One thread at a time."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]: ...
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None) -> Generator[Advance, None, None]:
+        """What each piece of [lo, hi) brings, in order. `then`, if that is known: where the range ends that is asked for next."""
+
     def tell(self) -> None: ...
     def save(self) -> None: ...
     def sweep(self, committed: int) -> None: ...
@@ -33,47 +35,60 @@ class Buckets:
     def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         with closing(SolutionReader(data_dir)) as solutions:
             self._merger = Merger(solutions.changes)
-        self._reader = SharedReader(data_dir)
+        self._reader = SharedReader(data_dir, number, PIECES)
         self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
-        self._pool = ThreadPoolExecutor(number, thread_name_prefix="bucket")
+        self._courses = [Course(host) for host in self._hosts]
+        self._sent: tuple[int, int, int] | None = None
+        """The range that the engines were sent through unasked, and by pieces of how many rows."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None) -> Generator[Advance, None, None]:
         """What each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
 
-        While one is merged and taken, the engines are at work on the next; who stops early leaves them ahead of what was taken, from where no engine can
-        go back: then the next run begins with snapshots.
+        The engines are ahead of what is taken, within the range, and beyond it up to `then`. Who stops early or asks for another range leaves them there, from
+        where no engine can go back: then the next run begins with snapshots.
         """
-        runs = [host.run(lo, hi, max_rows) for host in self._hosts]
-        coming = self._next_of(runs)
+        if self._sent != (lo, hi, max_rows):
+            self._halt()
+            self._send(lo, hi, max_rows)
+        self._sent, position = None, lo
         try:
-            while pieces := self._come(coming):
-                coming = self._next_of(runs)
-                yield self._merged(pieces)
+            if then is not None and then > hi:
+                self._send(hi, then, max_rows)
+            while position < hi:
+                merged = self._merged([course.take() for course in self._courses])
+                position = merged.hi
+                yield merged
+            if then is not None and then > hi:
+                self._sent = hi, then, max_rows
+            else:
+                for course in self._courses:
+                    course.finish()
         finally:
-            wait(coming)  # what runs cannot be closed
-            for run in runs:
-                run.close()
+            if self._sent is None:
+                self._halt()
 
-    def _next_of(self, runs: Sequence[Generator[Advance, None, None]]) -> list[Future[Advance | None]]:
-        return [self._pool.submit(next, run, None) for run in runs]
+    def _send(self, lo: int, hi: int, max_rows: int) -> None:
+        for course in self._courses:
+            course.go(lo, hi, max_rows)
 
-    def _come(self, coming: Sequence[Future[Advance | None]]) -> list[Advance]:
-        """Where one fails, the others are waited for."""
-        wait(coming)
-        return [piece for each in coming if (piece := each.result()) is not None]
+    def _halt(self) -> None:
+        for course in self._courses:
+            course.stop()
+        self._sent = None
 
     def _merged(self, pieces: Sequence[Advance]) -> Advance:
         lo, hi = pieces[0].lo, pieces[0].hi
-        assert len(pieces) == len(self._hosts), pieces
         assert all((piece.lo, piece.hi) == (lo, hi) for piece in pieces), pieces
         return Advance(lo, hi, self._merger.merged(lo, [piece.outcome for piece in pieces]))
 
     def tell(self) -> None:
-        for host in self._hosts:
+        for host in () if self._sent is not None else self._hosts:  # who is on the way tells itself
             host.tell()
 
     def save(self) -> None:
-        list(self._pool.map(EngineHost.save, self._hosts))
+        self._halt()
+        for saving in [course.save() for course in self._courses]:
+            saving.result()
 
     def sweep(self, committed: int) -> None:
         for host in self._hosts:
@@ -84,7 +99,8 @@ class Buckets:
         return any(host.unswept for host in self._hosts)
 
     def close(self) -> None:
-        self._pool.shutdown()
+        for course in self._courses:
+            course.close()
         for host in self._hosts:
             host.close()
 

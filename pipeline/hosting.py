@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from engine.entries import Block, Outcome
 from engine.errors import EngineError
@@ -49,8 +50,8 @@ class EngineHost:
         self.unswept = True
         """Whether there may be snapshots that `sweep` would drop."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
-        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order.
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None) -> Generator[Advance, None, None]:
+        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order. `then` changes nothing.
 
         Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """
@@ -78,8 +79,8 @@ class EngineHost:
 
     def sweep(self, committed: int) -> None:
         """Drop the snapshots before the newest one at or below `committed`, the position whose solutions are durable."""
-        self._snapshots.sweep(committed)
         self.unswept = False
+        self._snapshots.sweep(committed)
 
     def close(self) -> None:
         self._engine = None
@@ -138,6 +139,7 @@ class Snapshots:
 
     def __init__(self, directory: Path, bucket: str, share: Share = ONE) -> None:
         self.directory, self.bucket, self._share = directory, bucket, share
+        self._lock = Lock()  # an engine that is ahead may write one while others are swept
 
     def positions(self) -> list[int]:
         start, stop = f"{self.bucket}-", ".snapshot"
@@ -156,10 +158,15 @@ class Snapshots:
     def write(self, engine: Engine) -> None:
         """Pieces come before the snapshot that needs them."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        data = engine.snapshot(self._put)
-        _replace(self._path(engine.position), [zlib.crc32(data).to_bytes(4, "little"), data])
+        with self._lock:
+            data = engine.snapshot(self._put)
+            _replace(self._path(engine.position), [zlib.crc32(data).to_bytes(4, "little"), data])
 
     def sweep(self, committed: int) -> None:
+        with self._lock:
+            self._sweep(committed)
+
+    def _sweep(self, committed: int) -> None:
         positions = self.positions()
         kept = max((position for position in positions if position <= committed), default=0)
         for position in positions:

@@ -15,7 +15,6 @@ from pipeline.frames import FrameReader, oldest
 from pipeline.records import HAS_LATE, NO_ROWS, Content, decode, rows_of
 
 _POLL_S = 0.002
-_KEPT_BLOCKS = 2  # whoever is fastest is one ahead
 LATE_REASON = "its end is below the stream's watermark"
 
 
@@ -142,31 +141,41 @@ class LogReader:
 class SharedReader(LogReader):
     """For threads that read the same blocks at about the same time: each is read and decoded once."""
 
-    def __init__(self, data_dir: Path | str) -> None:
+    def __init__(self, data_dir: Path | str, readers: int, apart: int) -> None:
+        """`apart`: by how many blocks the fastest of the readers may be ahead of the slowest."""
         super().__init__(data_dir)
         self._lock = Lock()
-        self._kept: dict[tuple[int, int, int | None], Block] = {}  # by where they begin, and how they were asked for
+        self._readers, self._most = readers, apart + 1
+        self._kept: dict[Asked, tuple[Block, int]] = {}  # and how many have yet to take it
         self._walk: Iterator[Block] = iter(())
-        self._next: tuple[int, int, int | None] | None = None  # what `_walk` gives
+        self._next: Asked | None = None  # what `_walk` gives
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
         while (block := self._block((position, max_rows, until))) is not None:
             yield block
             position = block.after
 
-    def _block(self, asked: tuple[int, int, int | None]) -> Block | None:
+    def _block(self, asked: "Asked") -> Block | None:
         with self._lock:
-            if asked not in self._kept:
-                if asked != self._next:
-                    self._walk = super().blocks(*asked)
-                block = next(self._walk, None)
-                if block is None:
-                    self._next = None
-                    return None
-                self._kept[asked], self._next = block, (block.after, *asked[1:])
-                if len(self._kept) > _KEPT_BLOCKS:
-                    del self._kept[next(iter(self._kept))]
-            return self._kept[asked]
+            block, left = self._kept.pop(asked, (None, self._readers))
+            if block is None:
+                block = self._walked(asked)
+            if block is not None and left > 1:
+                self._kept[asked] = block, left - 1
+                if len(self._kept) > self._most:  # a reader is gone
+                    del self._kept[min(self._kept, key=lambda kept: kept[0])]
+            return block
+
+    def _walked(self, asked: "Asked") -> Block | None:
+        if asked != self._next:
+            self._walk = super().blocks(*asked)
+        block = next(self._walk, None)
+        self._next = None if block is None else (block.after, *asked[1:])
+        return block
+
+
+Asked = tuple[int, int, int | None]
+"""Where a block begins, and how it was asked for."""
 
 
 def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch, position: int, until: int, max_rows: int) -> Iterator[Block]:

@@ -61,13 +61,14 @@ _PIECE = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Range(InputPartition):
-    """What one task does: the entries [lo, hi) of a data directory's log, for all its buckets."""
+    """What one task does: the entries [lo, hi) of a data directory's log, for all its buckets. The next one's end at `then`, if that is known."""
 
     data: str
     buckets: int
     snapshot_weight: int
     lo: int
     hi: int
+    then: int | None
 
 
 class SolutionSource(DataSource):
@@ -147,7 +148,15 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One task: Spark gives a batch's tasks to any idle workers, and an engine is worth its worker's memory of it."""
-        return [Range(self.data, self.buckets, self.snapshot_weight, start["position"], end["position"])]
+        return [Range(self.data, self.buckets, self.snapshot_weight, start["position"], end["position"], self._then(end["position"]))]
+
+    def _then(self, position: int) -> int | None:
+        """Where the micro-batch from a position on will end, if the log has a whole one there already."""
+        log = self.opened()
+        end = log.advance(position, self.max_rows)
+        if self.last is not None and self.last <= end:
+            return self.last
+        return end if end < log.head() else None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The engine runs here, in the task. Worker processes outlive tasks, and with them the engines of `host_of`."""
@@ -157,7 +166,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         host = host_of(partition.data, partition.buckets, partition.snapshot_weight)
         if self.pieces and host.unswept:  # the sink made the solutions before `lo` durable before this batch was planned
             host.sweep(partition.lo)
-        for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS)):
+        for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS), partition.then):
             if self.pieces:
                 yield self._piece(advance)
             elif advance.outcome.solutions.num_rows:

@@ -7,10 +7,14 @@ from random import Random
 
 import pytest
 
-from engine.entries import Register, SetStream
-from pipeline.buckets import host_for
+from engine.behind import is_history
+from engine.entries import Register, SetStream, StateChange
+from engine.errors import OneBucketOnly
+from pipeline import ahead
+from pipeline.buckets import Host, host_for
+from pipeline.hosting import EngineHost
 from pipeline.inprocess import InProcessRunner
-from pipeline.log import LogWriter
+from pipeline.log import LogReader, LogWriter
 from pipeline.occurrences import batch_of
 from pipeline.report import read_report
 from pipeline.sharing import recorded, settle
@@ -99,6 +103,58 @@ def test_who_stops_in_the_middle_can_go_on(logs: Path, tmp_path: Path) -> None:
                 found = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece, _ in zip(pieces, range(taken), strict=False)]
             found += [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece in host.run(found[-1][1], head, 40)]
         assert [solution for *_, part in found for solution in part] == [solution for *_, part in whole for solution in part]
+
+
+def pieces_of(host: Host, *asked: int | None) -> list[tuple[int, int, list[dict[str, object]], tuple[StateChange, ...]]]:
+    return [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist(), piece.outcome.changes) for piece in host.run(*asked)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", ["sequences", "completing", "rules"])
+def test_engines_go_on_to_the_next_range_before_it_is_asked_for(case: str, logs: Path, tmp_path: Path) -> None:
+    """Whether it is, or another one, or the same again."""
+    data = copied(logs / case, tmp_path)
+    head = cases.head_of(data)
+    middle, later = head // 3, 2 * head // 3
+    with closing(host_for(data, 2, snapshot_weight=1000)) as host:
+        alone = [pieces_of(host, lo, hi, 20) for lo, hi in ((0, middle), (middle, later), (later, head))]
+    for weight in (1000, 100_000_000):
+        shutil.rmtree(data / "snapshots", ignore_errors=True)
+        with closing(host_for(data, 2, snapshot_weight=weight)) as host:
+            assert pieces_of(host, 0, middle, 20, later) == alone[0]
+            host.sweep(0)
+            assert pieces_of(host, middle, later, 20, head) == alone[1]
+            assert pieces_of(host, middle, later, 20, head) == alone[1]
+            host.sweep(middle)
+            assert pieces_of(host, 0, middle, 20, middle) == alone[0]
+            assert pieces_of(host, later, head, 20) == alone[2]
+
+
+def test_what_an_engine_ahead_stumbles_over_is_told_when_it_is_asked_for(logs: Path, tmp_path: Path) -> None:
+    """A bucket cannot take in queries that are behind; the range before is whole."""
+    data = copied(logs / "history", tmp_path)
+    with closing(LogReader(data)) as log:
+        first = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if is_history(entry))
+    with closing(host_for(data, 2)) as host:
+        assert [(lo, hi) for lo, hi, *_ in pieces_of(host, 0, first, 100_000, cases.head_of(data))] == [(0, first)]
+        for _ in range(2):
+            with pytest.raises(OneBucketOnly):
+                pieces_of(host, first, cases.head_of(data), 100_000)
+
+
+def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = copied(logs / "sequences", tmp_path)
+    with closing(EngineHost(data)) as alone:
+        whole = [(lo, hi) for lo, hi, *_ in pieces_of(alone, 0, cases.head_of(data), 10)]
+    for pieces, size in ((3, 1 << 30), (1000, 1)):
+        monkeypatch.setattr(ahead, "PIECES", pieces)
+        monkeypatch.setattr(ahead, "PIECE_BYTES", size)
+        with closing(EngineHost(data)) as host, closing(ahead.Course(host)) as course:
+            course.go(0, cases.head_of(data), 10)
+            for lo, hi in whole:
+                piece = course.take()
+                assert (piece.lo, piece.hi) == (lo, hi)
+                assert len(course._pieces) <= min(pieces, 1 if size == 1 else pieces)
+            course.finish()
 
 
 def run_until_told(data: Path, buckets: int) -> None:

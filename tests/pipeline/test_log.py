@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from weakref import ref
 
 import pyarrow as pa
 import pytest
@@ -428,10 +429,21 @@ def test_threads_that_share_a_reader_read_what_each_would_alone(size: int, tmp_p
         for k in range(60):
             log.append_events("s", occurrences(*range(10 * k, 10 * k + k % 9 + 1)))
     alone = list(LogReader(tmp_path).blocks(0, size, 60))
-    shared = SharedReader(tmp_path)
+    shared = SharedReader(tmp_path, 3, 60)
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: list(shared.blocks(0, size, 60)), range(3)))
     for blocks in found:
+        assert {id(block) for block in blocks} == {id(block) for block in found[0]}
         assert [block.entries for block in blocks] == [block.entries for block in alone]
         assert rows(blocks) == rows(alone)
     assert list(shared.blocks(60, size, 60)) == []
+
+
+def test_what_a_reader_leaves_is_not_kept_for_it(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        for k in range(60):
+            log.append_events("s", occurrences(k))
+    shared = SharedReader(tmp_path, 2, 3)
+    first = [ref(block.rows) for block in shared.blocks(0, 1, 60)]
+    assert sum(each() is not None for each in first) <= 5
+    assert [block.entries for block in shared.blocks(0, 1, 60)] == [block.entries for block in LogReader(tmp_path).blocks(0, 1, 60)]
