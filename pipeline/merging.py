@@ -52,18 +52,20 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
     if len(filled) == 1:
         return _plain(filled[0])
-    whole = one_after_another(filled)
+    whole = one_after_another([_plain(part) for part in filled])
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
     key = _keys([entry, end, starts_in_order(whole, bucket), _ranks(registered, whole.column("query"))])
     order = np.argsort(key, kind="stable")  # which sees that each bucket's are sorted, and only merges
-    ties = _ties(key[order], bucket[order])
-    if len(ties):
-        by, values = whole.column("by"), whole.column("values")
-        for first, after in ties:
-            rows = order[first:after].tolist()
-            order[first:after] = sorted(rows, key=lambda row: _key(by[row].as_py() or values[row].as_py()))
-    return _plain(whole.take(pa.array(order)))
+    begins = np.cumsum([0, *(part.num_rows for part in filled)])
+
+    def terms_of(row: int) -> tuple[tuple[bool, bytes], ...]:
+        part, place = filled[bucket[row]], int(row - begins[bucket[row]])
+        return _key(part.column("by")[place].as_py() or part.column("values")[place].as_py())
+
+    for first, after in _ties(key[order], bucket[order]):
+        order[first:after] = sorted(order[first:after].tolist(), key=terms_of)
+    return whole.take(pa.array(order))
 
 
 def _keys(columns: Sequence[Ints]) -> Ints:
@@ -104,15 +106,13 @@ def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:
 
 
 def _ties(key: Ints, bucket: Ints) -> list[tuple[int, int]]:
-    """Stretches of rows with one key that more than one bucket gave."""
-    n = len(key)
-    begins = np.ones(n, np.bool_)
-    begins[1:] = np.diff(key) != 0
-    first = np.flatnonzero(begins)
-    if len(first) == n:
+    """Stretches of rows with one key that more than one bucket gave. In each they stand by bucket."""
+    same = np.diff(key) == 0
+    if not (same & (np.diff(bucket) != 0)).any():
         return []
-    after = np.append(first[1:], n)
-    mixed = np.maximum.reduceat(bucket, first) != np.minimum.reduceat(bucket, first)
+    first = np.flatnonzero(np.append(True, ~same))
+    after = np.append(first[1:], len(key))
+    mixed = bucket[first] != bucket[after - 1]
     return list(zip(first[mixed].tolist(), after[mixed].tolist(), strict=True))
 
 

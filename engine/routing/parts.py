@@ -55,9 +55,10 @@ class Share:
 
     def rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
         """Which rows of a column of terms are in the share; null, no graph, is in none."""
-        dictionary = column.dictionary.to_pylist()
-        mine = np.array([*(self.has(text) for text in dictionary), False])
-        indices = column.indices.fill_null(len(dictionary)) if column.indices.null_count else column.indices
+        texts = column.dictionary.cast(pa.binary()).to_pylist()
+        mixed = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts)) * np.uint64(_MIX) & np.uint64(0xFFFFFFFF)
+        mine = np.append(mixed * np.uint64(self.buckets) >> np.uint64(32) == self.bucket, False)
+        indices = column.indices.fill_null(len(texts)) if column.indices.null_count else column.indices
         found: NDArray[np.bool_] = mine[indices.to_numpy()]
         return found
 
