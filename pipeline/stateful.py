@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -19,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from engine.entries import END_OF_TIME, Micros
 from pipeline.errors import SolveFailed
+from pipeline.keys import key_of
 
 if TYPE_CHECKING:
     from pipeline.solving import Asked, Solver
@@ -28,8 +30,8 @@ SNAPSHOT_ROWS = 200_000
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _KEPT = 64
-_PARCEL = pa.schema([("bucket", pa.int32()), ("latest", pa.int64()), ("rows", pa.binary())])
-_PARCEL_COLUMNS = "bucket int, latest long, rows binary"
+_PARCEL = pa.schema([("engine", pa.int64()), ("latest", pa.int64()), ("rows", pa.binary())])
+_PARCEL_COLUMNS = "engine long, latest long, rows binary"
 _FOUND_COLUMNS = "solutions binary"
 _STEP = "EPSPARQL_STEP"
 _PIECE_ROWS = 50_000  # that an engine takes in at once: what they bring must fit into a row
@@ -44,7 +46,7 @@ def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay
     processor = EngineProcessor(asked, max_delay // timedelta(microseconds=1))
     parcels = dealt.mapInArrow(lambda batches: parcelled(batches, total), _PARCEL_COLUMNS)
     with _workers_of_its_own(dealt.sparkSession, "engines"):
-        found = parcels.groupBy("bucket").transformWithState(processor, _FOUND_COLUMNS, "append", "none")
+        found = parcels.groupBy("engine").transformWithState(processor, _FOUND_COLUMNS, "append", "none")
     return found.mapInArrow(lambda batches: unpacked(batches, asked), SOLVED_COLUMNS)
 
 
@@ -86,7 +88,7 @@ def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.Reco
 
 
 def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"bucket": bucket, "latest": latest, "rows": rows}], schema=_PARCEL)
+    return pa.RecordBatch.from_pylist([{"engine": key_of(bucket), "latest": latest, "rows": rows}], schema=_PARCEL)
 
 
 def _stream(batch: pa.RecordBatch | pa.Table) -> bytes:
@@ -97,10 +99,11 @@ def _stream(batch: pa.RecordBatch | pa.Table) -> bytes:
 
 
 class EngineProcessor(StatefulProcessor):
-    """One engine per key, the number of its bucket."""
+    """One engine per key, which its bucket's number gives."""
 
     def __init__(self, asked: "tuple[Asked, ...]", max_delay: Micros) -> None:
         self._asked, self._max_delay, self._snapshot_rows = asked, max_delay, SNAPSHOT_ROWS
+        self._buckets = {key_of(bucket): bucket for bucket in range(len(asked))}
         self._print = sha256(repr((asked, max_delay)).encode()).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -109,7 +112,7 @@ class EngineProcessor(StatefulProcessor):
         self._log = handle.getListState("log", "token string, time long, rows binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # Spark calls by these names
-        bucket = int(key[0])
+        bucket = self._buckets[int(key[0])]
         token, before, since, written = self._version.get() or ("", -END_OF_TIME, 0, self._print)
         if written != self._print:
             raise SolveFailed(
@@ -153,9 +156,14 @@ class EngineProcessor(StatefulProcessor):
 
 
 def _in_order(parts: list[pa.Table], mark: Micros) -> pa.Table:
-    """The events by end, without those that are late."""
+    """The events by end, without those that are late. Most often they come so, and sorting them would cost as much as feeding them to an engine."""
     whole = pa.concat_tables(parts)
-    return whole.filter(pc.or_kleene(pc.greater_equal(whole.column("end"), mark), pc.is_null(whole.column("end")))).sort_by("end")
+    ends = whole.column("end").combine_chunks()
+    if not ends.null_count:
+        numbers = ends.to_numpy()
+        if numbers.min(initial=mark) >= mark and bool(np.all(numbers[1:] >= numbers[:-1])):
+            return whole
+    return whole.filter(pc.or_kleene(pc.greater_equal(ends, mark), pc.is_null(ends))).sort_by("end")
 
 
 def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa.RecordBatch]:

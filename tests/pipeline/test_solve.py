@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from engine.entries import Facts
 from pipeline.errors import SolveFailed
+from pipeline.keys import key_of
 from pipeline.log import LogWriter
 from pipeline.spark import session, solve
 from tests.pipeline import spark_cases as cases
@@ -115,6 +116,27 @@ def test_a_streaming_frame_goes_on_where_it_was_whatever_dies(
     other = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2)
     with pytest.raises(Exception, match="checkpoint was begun with other queries"):
         run(other, tmp_path / "checkpoint", batches)
+
+
+def test_engines_are_spread_over_spark_s_tasks(spark: SparkSession) -> None:
+    """By the hash that groups go by, as Spark computes it."""
+    keys = spark.createDataFrame([(bucket, key_of(bucket)) for bucket in range(64)], "bucket int, engine long")
+    assert keys.where("hash(engine) = bucket").count() == 64
+
+
+def test_a_checkpoint_of_other_keys_is_refused(spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines were grouped by an int once, which Spark sent to one task: they would not be found again, and begin anew unasked."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "0.parquet").symlink_to(events / "0.parquet")
+    monkeypatch.setattr("pipeline.stateful._PARCEL", pa.schema([("engine", pa.int32()), ("latest", pa.int64()), ("rows", pa.binary())]))
+    monkeypatch.setattr("pipeline.stateful._PARCEL_COLUMNS", "engine int, latest long, rows binary")
+    monkeypatch.setattr("pipeline.stateful.key_of", lambda bucket: bucket)
+    run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2), tmp_path / "checkpoint", [])
+    monkeypatch.undo()
+    (inbox / "1.parquet").symlink_to(events / "1.parquet")
+    with pytest.raises(Exception, match="STATE_STORE"):
+        run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2), tmp_path / "checkpoint", [])
 
 
 def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSession, events: Path, tmp_path: Path) -> None:
