@@ -169,7 +169,7 @@ VICTIMS: dict[str, Callable[[int], tuple[int, ...]]] = {
 
 def found_below(runner: SparkRunner, victim: str) -> tuple[int, ...]:
     """Its processes, once there is a family: solutions may still come from one whose head is gone."""
-    cases.eventually(lambda: runner.pid is not None and len(worker_of(runner.pid)) == 1, 60, lambda: runner.state)
+    cases.eventually(lambda: runner.pid is not None and len(worker_of(runner.pid)) == 1, 120, lambda: runner.state)
     assert runner.pid is not None
     return VICTIMS[victim](runner.pid)
 
@@ -254,11 +254,11 @@ def kills_on_spark(tmp_path: Path, mode: str, victims: Sequence[str], chance: Ra
                 else:
                     raise AssertionError(f"no {victim} stays to be killed: {runner.state}")
             moves_on(data, client, 5, lambda: runner.state)
-            cases.eventually(lambda: runner.ready, 60, lambda: runner.state)
+            cases.eventually(lambda: runner.ready, 120, lambda: runner.state)
             assert runner.pid is not None
             family |= cases.below(runner.pid)
             end = log.head()
-            cases.reached(data, end, 60, lambda: runner.state)
+            cases.reached(data, end, 120, lambda: runner.state)
         finally:
             runner.stop()
     with host("inprocess", data):  # a log begun on one runner can be ended on the other
