@@ -19,6 +19,9 @@ from pipeline.occurrences import Interval, Labels, batch_of
 from pipeline.rdf import parse_message
 from pipeline.times import instant
 
+LONGEST_KEY = 255
+"""Characters of a frame's id, and of an idempotency key."""
+
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """What one line may say."""
@@ -53,8 +56,17 @@ def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
 
 
 def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
-    """A WebSocket frame: as a body, and the `"id"` of its first line, if it has one (a line may hold nothing else)."""
-    return events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
+    """A WebSocket frame: as a body, and the `"id"` of its first line, if it has one (a line may hold nothing else). Raises: FormatError."""
+    batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
+    if key is not None and len(key) > LONGEST_KEY:
+        raise _too_long(body)
+    return batch, key
+
+
+def _too_long(body: bytes) -> FormatError:
+    number, text = next((number, text) for number, text in enumerate(body.split(b"\n"), 1) if text and not text.isspace())
+    reason = f"the id has more than {LONGEST_KEY} characters; it is remembered for a day"
+    return FormatError("field", reason, number, _Place(text, number).value("id")[0], f"at most {LONGEST_KEY} characters")
 
 
 def read_lines(

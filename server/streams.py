@@ -15,6 +15,7 @@ from engine.entries import DropStream, Finish, SetStream
 from pipeline.catalogue import Stream
 from pipeline.formats import MEDIA_TYPES, NDJSON, interval_of, parse_body
 from pipeline.log import LateRow
+from pipeline.ndjson import LONGEST_KEY
 from pipeline.times import iso
 from server.access import ADMIN, INGEST, Shared
 from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
@@ -24,7 +25,6 @@ from server.problems import Fault, Problem, described
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
-_KEY = 255  # characters of an idempotency key
 _NAMED = 5  # of the queries that use a stream, in a message
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
@@ -173,7 +173,7 @@ async def post_events(
     start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
     end: str | None = None,
     timing: Annotated[str | None, Query(description="of RDF Messages: the property that times a message, in place of prov:generatedAtTime")] = None,
-    idempotency_key: Annotated[str | None, Header(max_length=_KEY, description="A body sent again with its key is accepted once")] = None,
+    idempotency_key: Annotated[str | None, Header(max_length=LONGEST_KEY, description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
     if behind := service.overtaxed:
         raise Fault(_behind(behind))

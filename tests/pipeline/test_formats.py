@@ -325,6 +325,11 @@ def test_a_frame_may_carry_an_id() -> None:
     assert parse_frame(GOOD.encode(), arrived=ARRIVED)[1] is None
     with pytest.raises(FormatError):
         parse_frame(b'{"id":7}', arrived=ARRIVED)
+    assert parse_frame(line(id="x" * 255).encode(), arrived=ARRIVED)[1] == "x" * 255
+    for long in (f'\n{{"id":"{"x" * 256}"}}\n{GOOD}', f"\n {line(id='x' * 256)}"):
+        with pytest.raises(FormatError, match="more than 255 characters") as fault:
+            parse_frame(long.encode(), arrived=ARRIVED)
+        assert (fault.value.line, fault.value.column) == (2, long.index('"xx'))
 
 
 # ---------------------------------------------------------------- round trips
