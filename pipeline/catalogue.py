@@ -194,7 +194,7 @@ class Catalogue:
             self.rereads[entry.offset] = entry.registered, entry.offset, entry.offset
 
     def _catch_up(self, entry: CatchUp) -> None:
-        begun = max((k for k, (lead, *_) in self.rereads.items() if lead == entry.registered), default=None)
+        begun = next((k for k, (lead, *_) in reversed(self.rereads.items()) if lead == entry.registered), None)  # the latest
         if begun is not None:
             self.rereads[begun] = (*self.rereads[begun][:2], entry.offset)
         for query in self.behind(entry.registered):
@@ -207,6 +207,10 @@ class Catalogue:
         """From where an engine needs the log that reads it on from the position `start`: what is behind reads again, and so does what was behind there."""
         again = [begin for lead, begin, last in list(self.rereads.values()) if lead in self.leads or last >= start]
         return min(again, default=start)
+
+    def forget_before(self, oldest: int) -> None:
+        """No engine begins before the log does, the position `oldest`: who was behind only until then matters no more."""
+        self.rereads = {begun: reread for begun, reread in self.rereads.items() if reread[0] in self.leads or reread[2] >= oldest}
 
     def behind(self, lead: int) -> list[Registration]:
         """Those that catch up together."""

@@ -265,6 +265,7 @@ class LogWriter:
         self._broken = False
 
     def _save(self) -> None:
+        self.catalogue.forget_before(self.oldest())
         save(self._data, self.catalogue, self._keys)
         self.saved = self.catalogue.position
 

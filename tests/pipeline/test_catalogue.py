@@ -78,5 +78,10 @@ def test_what_is_behind_says_from_where_the_log_is_needed() -> None:
         catalogue.apply(Record(entry), 7)
     assert (catalogue.queries["q"].state, catalogue.queries["q"].reads, catalogue.leads) == ("running", None, frozenset())
     assert [catalogue.needed_from(start) for start in (6, 9, 10)] == [5, 5, 10]
+    for oldest, kept in ((9, [5]), (10, [])):
+        catalogue.forget_before(oldest)
+        assert list(catalogue.rereads) == kept
     catalogue.apply(Record(Register(10, "r", "b", reads_from=8)), 7)
     assert catalogue.needed_from(11) == 0
+    catalogue.forget_before(11)
+    assert catalogue.needed_from(11) == 0, "it is behind still"
