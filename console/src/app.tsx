@@ -22,12 +22,14 @@ const SPLIT = "epsparql.editor";
 export function App() {
   useEffect(() => shortcuts(), []);
   const shown = view.value;
+  const title = shown.kind === "query" ? tab.value?.name : shown.kind === "stream" ? shown.name : shown.kind;
+  useEffect(() => void (document.title = title ? `${title} · epsparql` : "epsparql"), [title]);
   return (
     <div class={`frame ${trouble.value?.code === "unreachable" ? "away" : ""}`}>
       <Rail />
       <main>
         <div class="masthead">
-          <button type="button" class="plain burger" aria-label="Queries and streams" onClick={() => (overlay.value = overlay.value === "rail" ? "" : "rail")}>
+          <button type="button" class="plain burger" aria-label="Queries and streams" aria-expanded={overlay.value === "rail"} onClick={() => (overlay.value = overlay.value === "rail" ? "" : "rail")}>
             ☰
           </button>
           <Tabs />
@@ -62,6 +64,7 @@ function Work() {
   const drag = useSplit(box, setShare, SPLIT);
   return (
     <>
+      <h1 class="unseen">Query {tab.value!.name}</h1>
       <Toolbar />
       <div class="work" ref={box} style={{ gridTemplateRows: `minmax(80px, ${share}fr) auto 7px minmax(160px, ${1 - share}fr)` }}>
         <Editor run={() => void run()} />
@@ -92,6 +95,7 @@ function shortcuts(): () => void {
   const on = (event: KeyboardEvent) => {
     const writing = event.target instanceof HTMLElement && (event.target.closest("input, textarea, select, .editor") !== null || event.target.isContentEditable);
     if (event.key === "?" && !writing) overlay.value = "keys";
+    else if (event.key === "Escape" && overlay.peek() === "rail") overlay.value = "";
     else if (event.key === "Escape" && selected.peek() && !writing && !overlay.peek()) selected.value = null;
     else if (event.altKey && /^Digit[1-9]$/.test(event.code)) {
       open.value = tabs.value[Number(event.code[5]) - 1]?.key ?? open.value;

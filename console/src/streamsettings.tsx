@@ -24,16 +24,18 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
       <p class="quiet">Durations as in queries: PT30S, PT10M, P1D.</p>
       <div class="fields">
         {SETTINGS.map(([key, otherwise, tells]) => (
-          <label key={key}>
-            <span>{key}</span>
-            <input type="text" placeholder={otherwise} value={wanted[key]} onInput={(event) => want({ ...wanted, [key]: event.currentTarget.value })} />
-            <span class="quiet small">{tells}</span>
-          </label>
+          <div key={key} class="field">
+            <label for={key}>{key}</label>
+            <input id={key} type="text" aria-describedby={`${key}-tells`} placeholder={otherwise} value={wanted[key]} onInput={(event) => want({ ...wanted, [key]: event.currentTarget.value })} />
+            <span id={`${key}-tells`} class="quiet small">
+              {tells}
+            </span>
+          </div>
         ))}
-        <label>
-          <span>description</span>
-          <input type="text" value={wanted.description} onInput={(event) => want({ ...wanted, description: event.currentTarget.value })} />
-        </label>
+        <div class="field">
+          <label for="description">description</label>
+          <input id="description" type="text" value={wanted.description} onInput={(event) => want({ ...wanted, description: event.currentTarget.value })} />
+        </div>
       </div>
       <button type="submit">Save</button>
     </form>

@@ -25,7 +25,10 @@ export async function run(): Promise<void> {
   if (query && !asking.peek()) return void (asking.value = true);
   asking.value = false;
   const wish = { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" };
-  await attempt(() => api.register(now.name, wish, query !== null));
+  await attempt(async () => {
+    if (query && !differs(now, query)) await api.drop(now.name); // to register the same once more changes nothing
+    await api.register(now.name, wish, query !== null);
+  });
 }
 
 export function Toolbar() {
@@ -99,7 +102,7 @@ export function Toolbar() {
         onBlur={() => (asking.value = false)}
         title={anew ? "Drop the one that is registered, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
       >
-        {told(query, anew)} <kbd>⌃↵</kbd>
+        {told(query, anew)} {(query === null || anew) && <kbd>⌃↵</kbd>}
       </button>
     </div>
   );

@@ -64,7 +64,7 @@ export function Why() {
             <dd>{row.id}</dd>
           </div>
         </dl>
-        <h3>Where it came from</h3>
+        <h2>Where it came from</h2>
         <Origin id={row.id} />
       </div>
     </aside>

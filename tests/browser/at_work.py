@@ -43,6 +43,10 @@ def write(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
+def tab(page: Page, name: str) -> Locator:
+    return page.get_by_role("group", name="Queries being worked on").get_by_role("button", name=name, exact=True)
+
+
 def table(page: Page) -> Locator:
     return page.get_by_role("region", name="Solutions, the newest first")
 
