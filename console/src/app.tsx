@@ -26,8 +26,11 @@ export function App() {
   useEffect(() => void (document.title = title ? `${title} · epsparql` : "epsparql"), [title]);
   return (
     <div class={`frame ${trouble.value?.code === "unreachable" ? "away" : ""}`}>
+      <button type="button" class="skip" onClick={() => document.querySelector("main")?.focus()}>
+        Past the lists
+      </button>
       <Rail />
-      <main>
+      <main tabIndex={-1}>
         <div class="masthead">
           <button type="button" class="plain burger" aria-label="Queries and streams" aria-expanded={overlay.value === "rail"} onClick={() => (overlay.value = overlay.value === "rail" ? "" : "rail")}>
             ☰
@@ -79,7 +82,7 @@ function Work() {
 function Trouble() {
   const now = trouble.value!;
   return (
-    <p class={`trouble ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
+    <p class={`banner ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
       {now.code === "unreachable" ? "The server does not answer. It is asked again each second; what you write is kept in this browser." : now.detail}
       {(now.code === "no-token" || now.code === "not-allowed") && (
         <button type="button" onClick={() => (overlay.value = "token")}>

@@ -5,6 +5,7 @@ import { api, type GoalsDocument, type PlanDocument, type PlanStep, Refused } fr
 import { checked } from "./checks";
 import { bytes, count, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
+import { amount } from "./solutions";
 import { registered } from "./state";
 import { tab } from "./tabs";
 
@@ -57,7 +58,7 @@ export function Plan() {
         <div class="sheet" style={{ width: `${graph.width}px`, height: `${graph.height}px`, zoom: scale }}>
           <Edges graph={graph} />
           {graph.nodes.map((node, k) => (
-            <Step key={k} node={node} kept={kept.get(k)} found={k === 0 && running ? query.solutions : null} />
+            <Step key={k} node={node} kept={kept.get(k)} found={k === 0 && running ? amount(query) : null} />
           ))}
         </div>
       </div>

@@ -111,18 +111,16 @@ function Query({ query }: { query: QuerySummary }) {
     showQuery(query);
     go({ kind: "query" });
   };
+  const memory = query.memory !== null && query.memory.goals > 0 ? ` · ${count(query.memory.goals)} partial · ${bytes(query.memory.state_bytes)}` : "";
+  const work = `${query.state === "running" ? rate(rateOf(key)) : query.state}${memory}${query.lag > 0 ? ` · ${count(query.lag)} behind` : ""}`;
   const tells = query.state !== "running" || query.lag > 0;
   return (
-    <button type="button" class="item" aria-current={open} onClick={choose} title={[query.name, query.state, query.reason].filter(Boolean).join("\n")}>
+    <button type="button" class="item" aria-current={open} onClick={choose} title={[query.name, work, query.reason].filter(Boolean).join("\n")}>
       <span class={`dot ${query.state}`} />
       <span class="name">{query.name}</span>
       <Spark rates={rates.value.get(key)?.rates ?? []} />
       <span class="figures count">{count(query.solutions)}</span>
-      <span class={`detail figures ${tells ? "tells" : ""}`}>
-        {query.state === "running" ? rate(rateOf(key)) : query.state}
-        {query.memory !== null && query.memory.goals > 0 && ` · ${count(query.memory.goals)} partial · ${bytes(query.memory.state_bytes)}`}
-        {query.lag > 0 && ` · ${count(query.lag)} behind`}
-      </span>
+      <span class={`detail figures ${tells ? "tells" : ""}`}>{work}</span>
     </button>
   );
 }

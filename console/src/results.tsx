@@ -7,7 +7,7 @@ import { Download } from "./download";
 import { bytes, count, rate } from "./format";
 import { Plan } from "./plan";
 import { selected } from "./selection";
-import { rows, standing, watch } from "./solutions";
+import { amount, rows, standing, watch } from "./solutions";
 import { queries, rateOf, registered, streams, trouble } from "./state";
 import { Table } from "./table";
 import { tab } from "./tabs";
@@ -48,11 +48,12 @@ export function Results() {
 function Counts() {
   const query = registered.value!;
   const { state, why } = standing.value;
+  const found = amount(query);
   return (
     <span class="counts figures">
       <span class={`state ${query.state}`}>{query.state}</span>
       <span>
-        <b>{count(query.solutions)}</b> {query.solutions === 1 ? "solution" : "solutions"}
+        <b>{count(found)}</b> {found === 1 ? "solution" : "solutions"}
       </span>
       <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
       {query.memory !== null && query.memory.goals > 0 && (
@@ -64,7 +65,7 @@ function Counts() {
       <span class={`wire ${state}`} title={why} role="status">
         {state === "live" ? "live" : state}
       </span>
-      {query.solutions > 0 && <Download graphs={rows.value.some((row) => row.triples !== null)} />}
+      {found > 0 && <Download graphs={rows.value.some((row) => row.triples !== null)} />}
     </span>
   );
 }

@@ -29,6 +29,9 @@ export const standing = signal<{ state: Standing; why: string }>({ state: "ended
 /** Whether solutions before the first row exist, and are not shown. */
 export const truncated = signal(false);
 
+/** How many the registration on screen has: what it is told once a second may be behind what is shown. */
+export const amount = (query: QuerySummary) => Math.max(query.solutions, rows.value.length);
+
 let current: { name: string; registered: number } | null = null;
 let abort = new AbortController();
 
