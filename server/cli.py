@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
-_OPTIONAL_STEPS = ("constants", "equalities", "filters", "windows", "order")  # likewise: engine.rewrite.SIMPLIFICATIONS, engine.planning.CHOICES
+_OPTIONAL_STEPS = (
+    "constants",
+    "equalities",
+    "unused",
+    "filters",
+    "windows",
+    "order",
+)  # likewise: engine.rewrite.SIMPLIFICATIONS, engine.planning.CHOICES
 _ENTAILMENTS = ("rdfs", "owl-rl")  # likewise
 _COUNTS = {
     "engine": 1_000_000,

@@ -8,15 +8,16 @@ from engine.rewrite.constants import folded
 from engine.rewrite.equalities import keyed
 from engine.rewrite.hidden import hidden_apart
 from engine.rewrite.places import placed
+from engine.rewrite.unused import needed
 from engine.scope import IDENTIFYING, nodes_of
 from epsparql import algebra as a
 from epsparql.stack import deep_stack
 
 __all__ = ["SIMPLIFICATIONS", "rewritten"]
 
-SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": folded, "equalities": keyed}
+SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": folded, "equalities": keyed, "unused": needed}
 """Steps that a query could do without: it finds the same, at another price."""
-_UNRESTRICTED_ONLY = frozenset({"equalities"})  # a policy chooses by key
+_UNRESTRICTED_ONLY = frozenset({"equalities", "unused"})  # a policy chooses by key, and by terms
 
 
 def rewritten(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, without: Collection[str] = ()) -> a.Query:
