@@ -67,6 +67,29 @@ def test_progress(log: Log) -> None:
     ]
 
 
+STREAMING = [
+    pytest.param("SEQ", ("left",), id="SEQ: what ends later cannot come before"),
+    pytest.param("EQUALS", (), id="EQUALS: both end at one instant"),
+    pytest.param("MEETS", ("left",), id="MEETS: what starts where the other ends is there by then or ends then"),
+    pytest.param("DURING", ("left",), id="DURING: the inner one ends first"),
+    pytest.param("STARTS", ("left",), id="STARTS: the shorter one ends first"),
+    pytest.param("FINISHES", (), id="FINISHES: both end at one instant"),
+    pytest.param("OVERLAPS", ("left",), id="OVERLAPS: the left one ends first"),
+    pytest.param("PAR", ("left", "right"), id="PAR: either may end first"),
+    pytest.param("AND", ("left", "right"), id="AND: either may end first"),
+]
+
+
+@pytest.mark.parametrize(("relation", "sides"), STREAMING)
+def test_a_join_keeps_only_what_may_still_find_a_partner(log: Log, relation: str, sides: tuple[str, ...]) -> None:
+    query = log.register("join", f"SELECT * WHERE {{ {{?s :A ?x}} {relation} {{?s :B ?y}} }}")
+    log.send("A(1)@1-2 B(1)@1-3 A(2)@5 B(2)@6")
+    for now in range(10, 14):
+        log.send(f"X@{now}")  # what an instant leaves is swept by and by
+    kept = [(side.side, side.goals) for operator in log.engine.progress(query) for side in operator.sides if side.goals]
+    assert kept == [(side, 2) for side in sides]
+
+
 def test_collectors_show_their_size(log: Log) -> None:
     totals = log.register("totals", TOTALS)
     log.send("A(1)@1 A(2)@2")
