@@ -13,13 +13,14 @@ from engine.entries import UNRESTRICTED, Register
 from engine.errors import Refusal
 from engine.expressions import supported
 from engine.extensions import extensions
-from engine.facts import FactIndex
+from engine.facts import FactIndex, numbers_of
 from engine.functions import arguments_of
 from engine.literals import TRUE
 from engine.planning.selections import MOST_STEPS
 from engine.quads import Quad, quads_of
 from engine.run import Engine
 from engine.strata import Cycle
+from engine.terms import TermTable
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.check import nodes
@@ -60,12 +61,24 @@ def check(
     return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
 
 
-def check_background(nquads: str, entailment: str, rules: Iterable[tuple[str, str, str]]) -> None:
+def background_of(nquads: str, entailment: str) -> FactIndex:
+    """A background by itself, for `check_background`."""
+    return FactIndex.of(quads_of(nquads), TermTable(), entailment)
+
+
+def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -> FactIndex:
+    """The background after a change of a graph, which costs what it concerns; `known` stays what it is."""
+    if known.terms.due:
+        known.terms.collect(())
+    return known.changed(graph, numbers_of(ntriples, known.terms), change)
+
+
+def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) -> None:
     """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
-    engine = Engine()
-    engine.known = FactIndex.of(quads_of(nquads), engine.terms, entailment)
-    if engine.known.overflow is not None:
-        raise engine.known.overflow
+    if known.overflow is not None:
+        raise known.overflow
+    engine = Engine(terms=known.terms)
+    engine.known = known
     for k, (text, policy, default_graph) in enumerate(rules):
         engine.admit(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
 

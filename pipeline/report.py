@@ -3,6 +3,7 @@
 It is no part of what must not be lost: it says as of which log position it is true, and is written anew while the log is read.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from engine.usage import Own, Usage
 from pipeline.notes import note_path, read_note, write_note
 from pipeline.sharing import name_of, recorded
 
+_log = logging.getLogger(__name__)
 _SHARE = 20
 """A report is written when so many times as long has passed as the last one took: 5 % of the time at most."""
 
@@ -31,11 +33,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """As of a log position: the running queries by their registrations, and what serves all of them."""
+    """As of a log position: the running queries by their registrations, and what serves all of them; why OWL 2 RL is not applied, though it is the
+    regime ("": it is)."""
 
     position: int
     own: Own
     queries: dict[int, Standing]
+    limited: str = ""
 
 
 class Reporter:
@@ -45,14 +49,19 @@ class Reporter:
         self._path, self._clock = note_path(data_dir, bucket), clock
         self._after = -1.0
         self._position = -1
+        self._limited = ""
 
     def tell(self, engine: Engine) -> None:
         """Write what the engine keeps, if it has read on since the last report and that was not just now. A full disk is not its affair."""
         began = self._clock()
         if engine.position == self._position or began < self._after:
             return
+        report = report_of(engine)
+        if report.limited not in ("", self._limited):
+            _log.warning("RDFS alone is applied to the background: %s", report.limited)
+        self._limited = report.limited
         with suppress(OSError):
-            write_note(self._path, msgspec.json.encode(report_of(engine)))
+            write_note(self._path, msgspec.json.encode(report))
         self._position, ended = engine.position, self._clock()
         self._after = ended + _SHARE * (ended - began)
 
@@ -60,7 +69,7 @@ class Reporter:
 def report_of(engine: Engine) -> Report:
     each = reversed(tuple(engine.engines()))  # those beside it first: they have copies of rules that it runs
     queries = {registered: Standing(one.usage(registered), one.progress(registered)) for one in each for registered in one.registered}
-    return Report(engine.position, engine.own, queries)
+    return Report(engine.position, engine.own, queries, "" if engine.known.overflow is None else str(engine.known.overflow))
 
 
 def read_report(data_dir: Path | str) -> Report | None:
@@ -83,7 +92,7 @@ def _together(reports: Sequence[Report]) -> Report:
     own = Own(*(sum(values) for values in zip(*(astuple(report.own) for report in reports), strict=True)))
     registered = sorted({number for report in reports for number in report.queries})
     queries = {number: _standing([report.queries[number] for report in reports if number in report.queries]) for number in registered}
-    return Report(min(report.position for report in reports), own, queries)
+    return Report(min(report.position for report in reports), own, queries, max(report.limited for report in reports))
 
 
 def _standing(parts: Sequence[Standing]) -> Standing:

@@ -1,9 +1,10 @@
 """The background as the server keeps it: changes are checked before they are written, and what is served is read from the log."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from engine import entries
 from engine.entries import ADD, DROP, Entail, Facts
@@ -11,6 +12,9 @@ from pipeline.catalogue import Catalogue, Graph, Registration
 from pipeline.graphs import Lines, graph_lines, lines_of, nquads, quads_of
 from pipeline.log import LogWriter
 from server.problems import Fault, Problem
+
+if TYPE_CHECKING:
+    from engine.facts import FactIndex
 
 _COUNTED = 4096
 """Graphs whose triples are not counted again."""
@@ -31,6 +35,7 @@ class Knowledge:
     def __init__(self, log: LogWriter) -> None:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
         self._counts: dict[Graph, int] = {}
+        self._checked: tuple[object, FactIndex] | None = None  # the background by itself, and as of which change
 
     @property
     def catalogue(self) -> Catalogue:
@@ -45,14 +50,17 @@ class Knowledge:
         after = _changed(before, change)
         if known is not None and change.kind != DROP and after == before:
             return
-        self._check(change.graph, after, self.catalogue.entailment, rules)
-        self._log.append(lambda offset: Facts(offset, change.graph, "".join(f"{line}\n" for line in _brought(change, before)), change.kind))
+        entry = Facts(0, change.graph, "".join(f"{line}\n" for line in _brought(change, before)), change.kind)
+        checked = self._check(entry, after, self.catalogue.entailment, rules)
+        self._log.append(lambda offset: replace(entry, offset=offset))
+        self._checked = None if checked is None else (self._state, checked)
 
     def entail(self, regime: str, rules: Sequence[Registration]) -> None:
         """Writes the regime, unless it holds already. Raises: Fault 409, as above."""
         if regime != self.catalogue.entailment:
-            self._check("", None, regime, rules)
+            checked = self._check(None, {}, regime, rules)
             self._log.append(lambda offset: Entail(offset, regime))
+            self._checked = None if checked is None else (self._state, checked)
 
     def lines(self, graph: Graph) -> Lines:
         with self._lock:
@@ -72,28 +80,45 @@ class Knowledge:
     def close(self) -> None:
         self._reader.close()
 
-    def _check(self, graph: str, lines: Lines | None, regime: str, rules: Sequence[Registration]) -> None:
-        """Whether the rules would stand, and OWL would stay within its limits, if `graph` had these triples; None leaves all graphs as they are."""
+    @property
+    def _state(self) -> object:
+        """As long as it is equal, so is the background."""
+        return self.catalogue.entailment, tuple(self.catalogue.graphs.values())
+
+    def _check(self, entry: Facts | None, lines: Lines, regime: str, rules: Sequence[Registration]) -> "FactIndex | None":
+        """The background after an entry, which gives its graph these lines, or as it is; None where it need not be looked at. Raises: Fault if the rules would
+        not stand, or OWL would go beyond its limits.
+        """
         if not rules and regime == entries.RDFS:
-            return
+            return None
         from engine.check import check_background  # loads the kernel, so only where a query is planned
         from engine.errors import EntailmentLimit
         from engine.strata import Cycle
 
-        others = [known for known in self.catalogue.graphs.values() if lines is None or known.name != graph]
-        with self._lock:
-            text = nquads(self._reader, others) + quads_of(lines or (), graph)
+        known = self._after(entry, lines, regime)
         try:
-            check_background(text, regime, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
+            check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
         except Cycle as cycle:
             detail = f"with this background a rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
             expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
             raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
         except EntailmentLimit as limit:
-            if lines == {}:
-                return  # taking a graph away is the remedy
+            if entry is not None and not lines:
+                return known  # taking a graph away is the remedy
             expected = "a background without a long chain of a transitive property (a path, :p+, needs none) or a large set of equal things, or --entailment rdfs"
             raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
+        return known
+
+    def _after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
+        """Goes on from the background that was checked last, if nothing has changed it since."""
+        from engine.check import background_after, background_of  # as above
+
+        if entry is not None and self._checked is not None and self._checked[0] == self._state:
+            return background_after(self._checked[1], entry.graph, entry.triples, entry.change)
+        others = [known for known in self.catalogue.graphs.values() if entry is None or known.name != entry.graph]
+        with self._lock:
+            text = nquads(self._reader, others)
+        return background_of(text if entry is None else text + quads_of(lines, entry.graph), regime)
 
 
 def _changed(before: Lines, change: Change) -> Lines:

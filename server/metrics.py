@@ -70,6 +70,9 @@ class Standing:
         if report is not None:
             yield _gauge("engine_reserved_bytes", "Bytes of the engine's tables", report.own.reserved_bytes)
             yield _gauge("engine_terms", "Terms that the engine knows", report.own.terms)
+            yield _gauge(
+                "entailment_limited", "1 if OWL would entail too much of the background, so that RDFS alone is applied", float(report.limited != "")
+            )
 
     def _streams(self) -> Iterator[Metric]:
         streams = list(self._service.log.catalogue.streams.values())

@@ -50,9 +50,10 @@ class OntologyDocument(BaseModel):
 
 
 class OntologyList(BaseModel):
-    """`entailment` is what the schema of all graphs entails: `rdfs` or `owl-rl`."""
+    """`entailment` is what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited`: why RDFS alone is applied all the same; null if it is not so."""
 
     entailment: str
+    limited: str | None
     ontologies: list[OntologyDocument]
 
 
@@ -108,7 +109,10 @@ async def _load(service: Service, request: Request, response: Response, name: st
 @router.get("/ontologies", dependencies=[ADMIN], summary="All graphs of the background")
 async def list_ontologies(service: Shared) -> OntologyList:
     graphs = list(service.log.catalogue.graphs.values())
-    return OntologyList(entailment=service.log.catalogue.entailment, ontologies=[await _document(service, graph) for graph in graphs])
+    report = await asyncio.to_thread(service.report)
+    limited = report.limited if report is not None else ""
+    documents = [await _document(service, graph) for graph in graphs]
+    return OntologyList(entailment=service.log.catalogue.entailment, limited=limited or None, ontologies=documents)
 
 
 @router.get(

@@ -1,23 +1,33 @@
 """`--background` and `--entailment`: of serve, which keeps them over restarts, and of replay."""
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
-from engine import owl_conclusions
-from engine.entries import Register
+from engine import check, owl_conclusions
+from engine.check import background_of
+from engine.entries import ADD, DROP, OWL_RL, REPLACE, Entail, Facts, Register
+from engine.facts import FactIndex
 from pipeline.catalogue import Graph
+from pipeline.hosting import EngineHost
 from pipeline.log import LogWriter
+from server.app import create_app
 from server.cli import main
+from server.deliveries import Deliveries
 from server.knowledge import Change, Knowledge
 from server.loading import load
 from server.problems import Fault
+from server.security import Gate
 from server.serve import clock
+from server.service import Service, running
 from server.settings import Settings, SettingsError
 from server.sources import SourceFault
 
 EX = "http://example.org/"
+SAME = "http://www.w3.org/2002/07/owl#sameAs"
 LINE = f"<{EX}s> <{EX}in> <{EX}hall> ."
 EVENT = f'{{"s":"<{EX}s>","p":"<{EX}value>","o":"<{EX}t>","at":"2026-01-01T00:00:01Z"}}\n'
 FILES = {
@@ -155,3 +165,70 @@ def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeyp
         knowledge.change(Change("urn:many", equal, "add"), [])
         with pytest.raises(Fault):
             knowledge.entail("owl-rl", [])
+
+
+def test_a_change_is_checked_from_the_background_that_was_checked_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owl_conclusions, "MOST", 1_000)
+    begun: list[str] = []
+
+    def noted(nquads: str, regime: str) -> FactIndex:
+        begun.append(nquads)
+        return background_of(nquads, regime)
+
+    monkeypatch.setattr(check, "background_of", noted)
+    equal = [f"<urn:{k}> <{SAME}> <urn:{k + 1}> .\n" for k in range(100)]
+    with LogWriter(tmp_path / "data", clock) as log, closing(Knowledge(log)) as knowledge:
+        knowledge.entail("owl-rl", [])
+        for change in (Change("urn:g", "".join(equal[:20]), ADD), Change("urn:h", "".join(equal[20:25]), ADD), Change("urn:g", equal[0], REPLACE)):
+            knowledge.change(change, [])
+        with pytest.raises(Fault, match="more than 1,000 triples"):
+            knowledge.change(Change("urn:g", "".join(equal[1:]), ADD), [])
+        knowledge.change(Change("urn:g", "".join(equal[1:20]), ADD), [])
+        with pytest.raises(Fault, match="more than 1,000 triples"):
+            knowledge.change(Change("urn:h", "".join(equal[25:40]), ADD), [])
+        knowledge.change(Change("urn:h", "", DROP), [])
+        assert len(begun) == 1, "the others went on from it"
+        log.append(lambda offset: Facts(offset, "urn:h", "".join(equal[20:25])))  # by another way
+        knowledge.change(Change("urn:i", equal[50], ADD), [])
+        assert len(begun) == 2
+        assert {*begun[1].splitlines()} >= {line[:-3] + " <urn:h> ." for line in equal[20:25]}
+
+
+def test_a_log_of_which_owl_would_entail_too_much_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """As one may be that another version has written."""
+    monkeypatch.setattr(owl_conclusions, "MOST", 1_000)
+    equal = "".join(f"<urn:{k}> <{SAME}> <urn:{k + 1}> .\n" for k in range(100))
+    with LogWriter(tmp_path, clock) as log:
+        log.append(lambda offset: Entail(offset, OWL_RL))
+        log.append(lambda offset: Facts(offset, "urn:many", equal))
+        limited, figures = _told(tmp_path, log)
+        assert (
+            limited == "OWL 2 RL entails more than 1,000 triples beyond RDFS; the last one is of the predicate <http://www.w3.org/2002/07/owl#sameAs>"
+        )
+        assert "epsparql_entailment_limited 1.0" in figures
+        assert [record.getMessage() for record in caplog.records] == [f"RDFS alone is applied to the background: {limited}"]
+        log.append(lambda offset: Facts(offset, "urn:many", "", DROP))
+        limited, figures = _told(tmp_path, log)
+        assert limited is None
+        assert "epsparql_entailment_limited 0.0" in figures
+        assert len(caplog.records) == 1
+
+
+def _told(data: Path, log: LogWriter) -> tuple[str | None, str]:
+    """What GET /ontologies and the metrics say, when the runner has read the log."""
+    with closing(EngineHost(data, reader=log.reader())) as host:
+        assert [*host.run(0, log.head())]
+    return asyncio.run(_asked(data, log))
+
+
+async def _asked(data: Path, log: LogWriter) -> tuple[str | None, str]:
+    settings, gate = Settings(data=data, runner="inprocess"), Gate(None)
+    app = create_app(lambda: running(settings, clock, gate, log))
+    service = app.state.service = Service(settings, clock, gate, log)
+    app.state.deliveries = Deliveries(service)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        found = (await client.get("/ontologies")).json()["limited"], (await client.get("/metrics")).text
+    service.solutions.close()
+    service.late_reader.close()
+    service.knowledge.close()
+    return found
