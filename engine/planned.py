@@ -11,7 +11,7 @@ from engine.kernel import columns as c
 from engine.planning.queries import RANK
 from engine.planning.shapes import Rates
 from engine.planning.subplans import Subplan, subplans
-from engine.program import Fragment, Inquiry, Place, end_of
+from engine.program import Fragment, Inquiry, Place, Read, end_of
 from engine.scans import Want
 from engine.trees import Segment, Shape
 from epsparql import algebra as a
@@ -45,6 +45,7 @@ class Planned:
     shape: Shape | None  # of its chain of SEQs, if it may have any
     segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
     subplans: Mapping[int, Subplan]  # that other queries may have too, by root
+    reads: tuple[Read, ...]  # what it reads of the background
 
     @property
     def shown(self) -> int:
@@ -81,8 +82,12 @@ def planned_from(
     form = form_of(fragment)
     return Planned(
         registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
-        rates, fragment.shape, fragment.segments, subplans(fragment),
+        rates, fragment.shape, fragment.segments, subplans(fragment), reads_of(fragment),
     )  # fmt: skip
+
+
+def reads_of(fragment: Fragment) -> tuple[Read, ...]:
+    return tuple(Read(pattern, n, use) for (pattern, use), n in fragment.reads.items())
 
 
 def scans_of(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:

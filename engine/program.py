@@ -78,6 +78,19 @@ class Unit:
     inner: tuple[tuple[int, int], ...]  # stores of partial solutions
 
 
+COPIED, LOOKED_UP, WAITING = "copied", "looked up", "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a query reads of the background by one triple pattern: so many triples, which it has COPIED, that are LOOKED_UP for its solutions in a table
+    that queries share, or are WAITING to be taken in when a stream brings a first link of a path."""
+
+    pattern: str
+    triples: int
+    use: str
+
+
 @dataclass(slots=True)
 class Fragment:
     """The nodes of one query, numbered from 0: `place` moves them behind those that a program has.
@@ -104,6 +117,7 @@ class Fragment:
     last: int | None = None  # the collector that may end the whole query
     shape: Shape | None = None  # of a chain of SEQs that is the whole query and may be joined in any order
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
+    reads: dict[tuple[str, str], int] = field(default_factory=dict)  # triples of the background, by pattern and use
 
     @property
     def out(self) -> int:

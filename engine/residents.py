@@ -17,7 +17,7 @@ from engine.kernel import columns as c
 from engine.kernel.state import WORDS, Net, margin, new_net, with_links, with_room, with_width
 from engine.literals import FALSE, TRUE
 from engine.lookups import Table
-from engine.planned import Planned, placed_alpha, planned_from, scans_of
+from engine.planned import Planned, placed_alpha, planned_from, reads_of, scans_of
 from engine.planning import Names, plan
 from engine.planning.shapes import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
 from engine.planning.triples import FEW
@@ -377,7 +377,9 @@ class Residents:
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             self.net.nodes[planned.at.node : planned.after.node] = nodes
-            self.planned[registered] = replace(planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=form_of(fragment))
+            self.planned[registered] = replace(
+                planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=form_of(fragment), reads=reads_of(fragment)
+            )
         return fragments
 
     def _await(self, planned: Planned, added: list[Fact], removed: list[Fact]) -> None:

@@ -35,6 +35,7 @@ from engine.layout import Layout, Listener
 from engine.member import reached
 from engine.network import Network
 from engine.planned import Planned
+from engine.program import Read
 from engine.progress import Operator, progress
 from engine.registry import Registry
 from engine.routing import ONE, Part, Sets, Share, cut_at_controls, routed
@@ -339,6 +340,10 @@ class Engine(Registry):
         """What a running query's state amounts to."""
         network, _ = self._of(registered)
         return network.quotas.usage(registered)
+
+    def reads(self, registered: int) -> tuple[Read, ...]:
+        """What a running query reads of the background."""
+        return self._of(registered)[1].reads
 
     def progress(self, registered: int) -> tuple[Operator, ...]:
         """How far a running query is, operator by operator."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.program import Read
 from engine.progress import Operator, Side, SideName
 from engine.run import Engine
 from engine.usage import Own, Usage
@@ -25,10 +26,11 @@ _SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A running query's state: how much there is, and at which operators."""
+    """A running query's state: how much there is, and at which operators; and what the query reads of the background."""
 
     usage: Usage
     operators: tuple[Operator, ...]
+    reads: tuple[Read, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,9 @@ class Reporter:
 
 def report_of(engine: Engine) -> Report:
     each = reversed(tuple(engine.engines()))  # those beside it first: they have copies of rules that it runs
-    queries = {registered: Standing(one.usage(registered), one.progress(registered)) for one in each for registered in one.registered}
+    queries = {
+        registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
+    }
     return Report(engine.position, engine.own, queries, "" if engine.known.overflow is None else str(engine.known.overflow))
 
 
@@ -103,7 +107,7 @@ def _standing(parts: Sequence[Standing]) -> Standing:
         for each in part.operators:
             met[each.operator, each.on] += 1
             operators.setdefault((each.operator, each.on, met[each.operator, each.on]), []).append(each)
-    return Standing(usage, tuple(map(_operator, operators.values())))
+    return Standing(usage, tuple(map(_operator, operators.values())), parts[0].reads)
 
 
 def _operator(parts: Sequence[Operator]) -> Operator:

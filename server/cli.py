@@ -227,6 +227,10 @@ def _add_explain(commands: Commands) -> None:
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
     parser.add_argument("--rates", type=_rates, default={}, metavar="IRI=N,...", help="how many triples there are of each predicate, within the query's window if it has one")
     parser.add_argument("--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="a step of planning to leave out; may be repeated")
+    parser.add_argument(
+        "--background", action="append", default=[], metavar="[GRAPH=]FILE", help="tells what of it is copied and what is looked up; may be repeated"
+    )
+    _add_entailment(parser)
 
 
 def _rates(text: str) -> dict[str, int]:
@@ -239,12 +243,14 @@ def _rates(text: str) -> dict[str, int]:
 
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
-    from server.compiled import explained
-    from server.sources import SourceFault, query_fault, read_query
+    from server.compiled import explained, reads_over
+    from server.sources import SourceFault, named_file, nquads_of, query_fault, read_query
 
     try:
-        query = read_query(arguments.query)
-        print(explained(query.text, arguments.format, policy=arguments.policy, rates=arguments.rates, without=arguments.without))
+        query, policy = read_query(arguments.query), arguments.policy
+        background = nquads_of([named_file(each) for each in arguments.background])
+        reads = reads_over(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
+        print(explained(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:

@@ -1,16 +1,19 @@
 """Query texts as the server needs them: checked at registration, and what their solutions look like."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import epsparql
-from engine.entries import UNRESTRICTED
+from engine.entries import RDFS, UNRESTRICTED
 from epsparql.algebra import Ask, Construct, Describe, Query, Select
 from epsparql.errors import Warning_
 from pipeline.results import Bindings, Form, Triples, Verdict
+
+if TYPE_CHECKING:
+    from engine.program import Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +55,14 @@ def check(
 
 def explained(
     text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({}),
-    without: Collection[str] = (),
+    without: Collection[str] = (), reads: "Sequence[Read]" = (),
 ) -> str:  # fmt: skip
     """The plan as `text`, `json` or `mermaid`; `rates`: how many triples there are of each predicate, by its IRI; `without`: what is not done
-    that could be left out. Raises: QueryError."""
+    that could be left out; `reads`: what it reads of the background. Raises: QueryError."""
     from engine import explain  # as above
 
     check(text)
-    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without)
+    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, reads)
     match form:
         case "json":
             return json.dumps(explain.document(found), ensure_ascii=False, indent=2)
@@ -67,6 +70,15 @@ def explained(
             return explain.mermaid(found)
         case _:
             return explain.text(found)
+
+
+def reads_over(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
+    """What a query would read of a background in N-Quads. Raises: QueryError."""
+    from engine.explain import reads_over  # as above
+    from engine.quads import quads_of
+
+    check(text)
+    return reads_over(quads_of(background), epsparql.parse(text).query, policy, entailment)
 
 
 def shape(text: str) -> Shape:

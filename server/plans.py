@@ -7,11 +7,13 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from pipeline.catalogue import Registration
 from server.access import READ, Shared
 from server.compiled import explained
 from server.names import Name
 from server.negotiation import choose
 from server.problems import described
+from server.service import Service
 
 router = APIRouter(tags=["queries"])
 
@@ -66,8 +68,18 @@ class PlanPartition(BaseModel):
     reason: str
 
 
+class PlanRead(BaseModel):
+    """What a triple pattern matches of the background: `copied` to the query, which keeps it and what it joins; `looked up` for each solution, in a table that
+    queries share; `waiting` for a stream to bring a first link of a path, which then takes in all of it.
+    """
+
+    pattern: str
+    triples: int
+    use: Literal["copied", "looked up", "waiting"]
+
+
 class PlanDocument(BaseModel):
-    """How a query is evaluated: its canonical text, its algebra, the operators, and what of its state nothing bounds.
+    """How a query is evaluated: its canonical text, its algebra, the operators, what of its state nothing bounds, and what it reads of the background.
 
     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go, and a plan whose
     property path or rule goes round has a step that feeds several.
@@ -78,6 +90,7 @@ class PlanDocument(BaseModel):
     plan: list[PlanStep]
     partition: PlanPartition
     unbounded: list[str]
+    background: list[PlanRead]
 
 
 PLAN_FORMATS = {"application/json": "json", "text/plain": "text", "text/vnd.mermaid": "mermaid"}
@@ -103,5 +116,11 @@ _PLAN: dict[int | str, dict[str, Any]] = {
 async def get_plan(name: Name, request: Request, service: Shared) -> Response:
     media_type = choose(request.headers.get("accept"), tuple(PLAN_FORMATS))
     registration = service.query(name)
-    found = await asyncio.to_thread(explained, registration.text, PLAN_FORMATS[media_type], registration.default_graph, registration.policy)
+    found = await asyncio.to_thread(_explained, service, registration, PLAN_FORMATS[media_type])
     return Response(found, media_type=media_type)
+
+
+def _explained(service: Service, registration: Registration, form: str) -> str:
+    report = service.report()
+    standing = report.queries.get(registration.registered) if report is not None else None
+    return explained(registration.text, form, registration.default_graph, registration.policy, reads=() if standing is None else standing.reads)

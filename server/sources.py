@@ -12,6 +12,7 @@ import epsparql
 from engine.entries import Micros
 from pipeline.errors import FormatError
 from pipeline.formats import NDJSON, media_type_of, parse_body
+from pipeline.graphs import quads_of
 from pipeline.ontology import checked_name, read_graphs, syntax_of
 from server.encoding import undecodable
 
@@ -108,6 +109,11 @@ def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
         yield from read_graphs(_read(file.path), syntax_of(file.path), checked_name(file.name)).items()
     except FormatError as error:
         raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
+
+
+def nquads_of(files: Sequence[NamedFile]) -> str:
+    """The background of these files. Raises: SourceFault."""
+    return "".join(quads_of(triples.splitlines(), graph) for file in files for graph, triples in facts_of(file))
 
 
 def _read(path: Path) -> bytes:

@@ -7,11 +7,12 @@ from typing import get_args
 import pytest
 
 import epsparql
-from engine.explain import Explanation, document, explain, mermaid, rates_given, text
+from engine.explain import Explanation, document, explain, mermaid, rates_given, reads_over, text
 from engine.explain.drawing import DEEPEST, LONGEST, LONGEST_BOX
 from engine.explain.outline import Outliner
 from engine.routing import partition
 from epsparql import algebra as a
+from epsparql.terms import Iri
 from server.plans import PlanDocument
 
 PREFIXES = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
@@ -321,3 +322,35 @@ def test_a_bushy_shape_is_shown() -> None:
     assert "shape: the chain of SEQs is joined as {1 SEQ 2} SEQ {3 SEQ 4}, because" in shown
     plan = shown[shown.index("plan\n") : shown.index("partition")]
     assert re.findall(r"SEQ|/e/\w", plan) == ["SEQ", "SEQ", "/e/a", "/e/b", "SEQ", "/e/c", "/e/d"]
+
+
+FACTS = [
+    *((Iri(f"http://e/s{k}"), Iri("http://e/in"), Iri(f"http://e/room{k % 1000}"), None) for k in range(1001)),
+    *((Iri(f"http://e/room{k}"), Iri("http://e/on"), Iri(f"http://e/floor{k % 10}"), None) for k in range(1000)),
+    *((Iri(f"http://e/room{k}"), Iri("http://e/near"), Iri(f"http://e/room{k + 1}"), None) for k in range(1001)),
+]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reads"),
+    [
+        pytest.param("?s :reading ?v", set(), id="nothing"),
+        pytest.param("?s :reading ?v . ?r :on ?f", {("?r <http://e/on> ?f", 1000, "copied")}, id="a little"),
+        pytest.param("?s :reading ?v . ?s :in ?r", {("?s <http://e/in> ?r", 1001, "looked up")}, id="much"),
+        pytest.param(
+            "?s :reading ?v OPTIONAL { ?s :in ?r . ?r :on ?f }",
+            {("?s <http://e/in> ?r", 1001, "looked up"), ("?r <http://e/on> ?f", 1000, "looked up")},
+            id="a group that is held against what is decided",
+        ),
+        pytest.param("?r :reading ?v . ?r :near+ ?t", {("[] <http://e/near> []", 1001, use) for use in ("looked up", "waiting")}, id="a path"),
+        pytest.param("?x :near+ ?y", {("[] <http://e/near> []", 1001, "copied")}, id="a path of which neither end is known"),
+    ],
+)
+def test_what_is_read_of_a_background_is_told(pattern: str, reads: set[tuple[str, int, str]]) -> None:
+    query = parsed(f"SELECT * {{ {pattern} }}")
+    found = explain(query, reads=reads_over(FACTS, query))
+    assert {(read.pattern, read.triples, read.use) for read in found.reads} == reads
+    assert {(each["pattern"], each["triples"], each["use"]) for each in document(found)["background"]} == reads
+    lines = text(found).partition("\nbackground\n")[2].splitlines()
+    assert len(lines) == len(reads)
+    assert all(any(line.startswith(f"  {name}: {n:,} triples, ") for line in lines) for name, n, _ in reads)

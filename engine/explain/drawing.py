@@ -9,6 +9,7 @@ from engine.explain.explanation import Explanation
 from engine.explain.steps import Step
 from engine.kernel import columns as c
 from engine.operators import RELATIONS
+from engine.program import COPIED, LOOKED_UP, WAITING
 
 _ENTITIES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;"}
 DEEPEST = 12
@@ -17,6 +18,12 @@ LONGEST = 250_000
 """Characters of each of the four parts of a text."""
 LONGEST_BOX = 1_000
 """Characters of what a flowchart says of one thing of a step."""
+
+USES = {
+    COPIED: "copied to the query, which keeps them and what they join",
+    LOOKED_UP: "looked up for each solution in a table that queries share; what is found is not kept",
+    WAITING: "taken in as a whole when a stream brings a first link of the path",
+}
 
 
 # ---------------------------------------------------------------- text
@@ -35,6 +42,11 @@ def text(explanation: Explanation) -> str:
             f"partition key: {key}, because {explanation.reason}",
             *_cut([f"unbounded state: {'; '.join(explanation.unbounded) or 'none'}"]),
             *([f"shape: {explanation.shape}"] if explanation.shape else []),
+            *(
+                ["background", *_cut(f"  {read.pattern}: {read.triples:,} triples, {USES[read.use]}" for read in explanation.reads)]
+                if explanation.reads
+                else []
+            ),
         ]
     )
 
@@ -128,6 +140,7 @@ def document(explanation: Explanation) -> dict[str, Any]:
         "plan": [_step(step) for step in explanation.plan],
         "partition": {"key": explanation.key, "reason": explanation.reason},
         "unbounded": list(explanation.unbounded),
+        "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],
     }
 
 

@@ -1,17 +1,19 @@
 """A query's algebra and plan, its partition key, and what of its state nothing bounds."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.entries import UNRESTRICTED
+from engine.entries import RDFS, UNRESTRICTED
 from engine.explain.outline import Item, Outliner, shown, words
 from engine.explain.steps import FOR_EVER, Reader, Step
 from engine.explain.written import Written
 from engine.facts import FactIndex
 from engine.network import Network
+from engine.planned import reads_of
 from engine.planning import plan
 from engine.planning.shapes import NO_RATES, Rates
-from engine.program import Fragment
+from engine.program import Fragment, Read
+from engine.quads import Quad
 from engine.rewrite import rewritten
 from engine.routing import partition
 from engine.terms import TermTable
@@ -31,13 +33,15 @@ class Explanation:
     reason: str
     unbounded: tuple[str, ...]
     shape: str = ""  # in which order joins are made and why, where rates were given
+    reads: tuple[Read, ...] = ()  # of a background
 
 
 def explain(
-    query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = ()
-) -> Explanation:
+    query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
+    reads: Sequence[Read] = (),
+) -> Explanation:  # fmt: skip
     """The plan of a query as it would be registered over an empty background where triples occur at these rates, `without` some of SIMPLIFICATIONS
-    and CHOICES. Raises Refusal."""
+    and CHOICES; `reads` is what it reads of the background that there is. Raises Refusal."""
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewritten(query, default_graph, policy, without)
@@ -55,7 +59,15 @@ def explain(
         apart.reason,
         tuple(unbounded),
         shape_of(fragment, NO_RATES if "order" in without else rates),
+        tuple(reads),
     )
+
+
+def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED, regime: str = RDFS) -> tuple[Read, ...]:
+    """What a query would read of a background. Raises Refusal."""
+    terms = TermTable()
+    facts = FactIndex.of(quads, terms, regime)
+    return reads_of(plan(rewritten(query, "all", policy), Network(terms).names(facts, policy=policy)))
 
 
 def shape_of(fragment: Fragment, rates: Rates) -> str:

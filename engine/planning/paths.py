@@ -11,7 +11,7 @@ import numpy as np
 from engine.kernel import columns as c
 from engine.planning import reaching, triples
 from engine.planning.reaching import may_be_empty
-from engine.program import Fact, Unit
+from engine.program import COPIED, Fact, Unit
 from engine.rewrite.places import in_each_graph
 from engine.rows import distinct
 from engine.scope import ANY_TRIPLE
@@ -242,6 +242,7 @@ def _empty_everywhere(planner: "Planner", subject: Variable, other: Variable, pl
     for columns in ((here, c.NONE, c.NONE), (c.NONE, c.NONE, here)):
         triples.read(planner, place, triples.parts_of(ANY_TRIPLE), columns, twice)
     known = planner.names.facts(ANY_TRIPLE, place)
+    triples.reads(planner, ANY_TRIPLE, known, COPIED)
     nodes = distinct(np.concatenate([known[:, [0, 3]], known[:, [2, 3]]]))
     bound = (here,) if place.graph is None else (here, planner.column(place.graph))
     planner.fragment.facts.append(Fact(*twice, True, bound, nodes[:, : len(bound)]))

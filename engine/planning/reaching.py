@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from engine.kernel import columns as c
 from engine.planning import triples
+from engine.program import WAITING
 from engine.scope import Scope
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
@@ -200,7 +201,7 @@ def link(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "T
     """The triples of a link: those of the stream wake the path, and those of the background come when it is woken."""
     table = planner.node(c.JOIN, target, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=c.FOREVER, LIFE_RIGHT=c.NEVER)
     sleep.tables.append((table, c.LEFT))
-    triples.look_up(planner, table, c.NONE, triple, place, sleep.deep)
+    triples.look_up(planner, table, c.NONE, triple, place, sleep.deep, WAITING)
     both = planner.node(c.PASS, None)
     planner.targets(both, [target, (sleep.waker, c.LEFT)])
     if not sleep.deep:

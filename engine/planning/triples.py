@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.bytecode import slots
 from engine.kernel import columns as c
 from engine.planning import joins, shapes
-from engine.program import Fact, Lookup, Unit, fact
+from engine.program import COPIED, LOOKED_UP, Fact, Lookup, Unit, fact
 from engine.rewrite.places import BACKGROUND
 from engine.scans import AS_SENT
 from engine.scope import ANY_TRIPLE, of_place
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
 
 
+Ints = NDArray[np.int64]
 NOTHING = np.zeros((0, 4), np.int64)
 FEW = 1000
 """Background triples of a pattern that are copied to each of its queries; more are looked up."""
@@ -58,7 +60,7 @@ def looked_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, 
     scan(planner, triple, place, target, copied=not deep)
 
 
-def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, deep: bool) -> None:
+def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, deep: bool, use: str = LOOKED_UP) -> None:
     """Has the solutions that come to a node look up a triple pattern in a table by the node's key, if the background is `deep` there."""
     bound = columns_of(planner, triple, place)
     at, n = planner.fragment.nodes[node][c.KEY_AT], planner.fragment.nodes[node][c.KEY_N]
@@ -68,6 +70,15 @@ def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, pl
     planner.assign(node, LOOK_AT=first, LOOK_N=len(free), LOOK_VIA=via)
     parts = tuple(bound[column] for column in (*keys, *free))
     planner.fragment.lookups[node] = Lookup(planner.names.facts(triple, place), parts, n) if deep else None
+    if deep:
+        reads(planner, triple, planner.names.facts(triple, place), use)
+
+
+def reads(planner: "Planner", triple: a.TriplePattern, rows: Ints, use: str) -> None:
+    """Notes what is read of the background, for people."""
+    if len(rows):
+        parts = ("[]" if isinstance(part, Variable) and part.hidden else str(part) for part in parts_of(triple))
+        planner.fragment.reads[" ".join(parts), use] = len(rows)
 
 
 def streams_of(planner: "Planner", place: a.Place) -> tuple[str, ...]:
@@ -108,6 +119,7 @@ def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "T
     read(planner, place, parts, [planner.column(t) if isinstance(t, Variable) else c.NONE for t in parts], target)
     bound = columns_of(planner, triple, place)
     rows = planner.names.facts(triple, place) if copied else NOTHING
+    reads(planner, triple, rows, COPIED)
     own = planner.names.own(rows)
     planner.fragment.facts.append(Fact(*target, True, tuple(bound), own[:, list(bound.values())], rows))
 

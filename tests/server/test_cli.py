@@ -212,6 +212,14 @@ class TestExplain:
             main(["explain", str(q), "--rates", "http://example.org/a"])
         assert "not of the form IRI=N" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(("regime", "triples"), [("rdfs", 1), ("owl-rl", 2)])
+    def test_over_a_background(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], regime: str, triples: int) -> None:
+        query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v WHERE {{ ?s :value ?v . ?s :in ?hall }}")
+        facts = write(tmp_path, "b.ttl", f"<{EX}s> <{EX}in> <{EX}hall> . <{EX}in> a <http://www.w3.org/2002/07/owl#SymmetricProperty> .")
+        assert main(["explain", str(query), "--background", str(facts), "--entailment", regime]) == OK
+        assert f"  ?s <{EX}in> ?hall: {triples} triples, copied" in capsys.readouterr().out
+        assert main(["explain", str(query), "--background", str(tmp_path / "no.ttl")]) == USER_FAULT
+
     def test_faults(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         wrong = write(tmp_path, "w.rq", "SELECT")
         assert main(["explain", str(wrong)]) == USER_FAULT

@@ -77,6 +77,22 @@ class TestChanges:
         rows = http.get(f"{found}/solutions", headers={"Accept": "application/sparql-results+json"}).json()["results"]["bindings"]
         assert [row["v"]["value"] for row in rows] == ["1"]
 
+    def test_a_plan_tells_what_is_copied_and_what_is_looked_up(self, http: httpx.Client, client: Client, graph: str, stream: str, name: str) -> None:
+        query = f"PREFIX : <{EX}> SELECT ?v FROM STREAM <{stream}> WHERE {{ ?s :value ?v . ?s :housed ?hall . ?s :sort :sensor }}"
+        client.register(name, query)
+        more = "".join(f":s{k} :housed :hall{k}; :sort :sensor{k % 2 or ''} . " for k in range(1001))
+        assert http.put(graph, content=PREFIX + more, headers=TTL).status_code == 201
+        http.post(f"/streams/{quote(stream, safe='')}/events", content=event(0), headers={"Content-Type": "application/x-ndjson"})
+        plan = f"/queries/{quote(name, safe='')}/plan"
+        expected = [(f"?s <{EX}housed> ?hall", 1001, "looked up"), (f"?s <{EX}sort> <{EX}sensor>", 501, "copied")]
+
+        def read() -> list[tuple[str, int, str]]:
+            return sorted((each["pattern"], each["triples"], each["use"]) for each in http.get(plan).json()["background"])
+
+        until(lambda: read() == expected, "the runner tells what it reads")
+        assert "background\n" in http.get(plan, headers={"Accept": "text/plain"}).text
+        assert http.get("/ontologies").json()["limited"] is None
+
 
 class TestSyntaxes:
     @pytest.mark.parametrize(
