@@ -20,7 +20,7 @@ from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
 from engine.ranking import rank
 from engine.residents import Collecting
-from engine.review import Difference, brought, difference, goals_of, review
+from engine.review import difference, goals_of, held_to
 from engine.sharing import Sharing
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, ranges_around, with_predicate
@@ -94,23 +94,17 @@ class Network(Sharing):
             if planned.writes is not None:
                 self.rules[planned.registered] = planned
         self._note_scans()
-        for planned, fragment in zip(self.planned.values(), fragments, strict=True):
+        for planned, fragment in zip([*self.planned.values()], fragments, strict=True):
             self.look_up(planned, fragment)
             self.list_again(planned, fragment)
             before = self._planned_anew(planned, self.knows[planned.registered])
             self.knows[planned.registered] = known
             change = difference(before, fragment)
             if change:
-                self._change(planned, fragment, change)
-
-    def _change(self, planned: Planned, fragment: Fragment, change: Difference) -> None:
-        added = change.added
-        if self.net.queries[planned.number, c.Q_OPEN]:
-            units = [unit for unit in fragment.units if any(node in unit.nodes for node in change.nodes)]
-            if change.loses or units:
-                review(self, planned, fragment, units)
-            added = [*added, *brought(self, planned, fragment, change)]
-        self._await(planned, added, change.removed)
+                added = held_to(self, planned, fragment, change) if self.net.queries[planned.number, c.Q_OPEN] else change.added
+                if planned.registered in self.planned:
+                    self._await(planned, added, change.removed)
+        self.free_dropped()
 
     def empty_like(self) -> "Network":
         """One without queries that numbers streams alike."""
@@ -123,6 +117,12 @@ class Network(Sharing):
         """Solutions of the past arrive at their nodes, instant by instant."""
         order = np.argsort(rows[:, c.END], kind="stable")
         self._take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
+
+    def take_in(self, rows: Ints, places: Ints) -> None:
+        """Timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
+        self.net.at[c.NOW] += 1
+        self._take_over(rows, places)
+        self.net.at[c.NOW] -= 1
 
     def _straighten(self, planned: Planned) -> None:
         """Plans a chain of SEQs as it is written, which had been joined in another order, step by step (`straighter`)."""

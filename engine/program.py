@@ -114,6 +114,7 @@ class Fragment:
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
+    timed: list[range] = field(default_factory=list)  # nodes whose solutions only go where a timer of WITHOUT ... FOR looks for what is absent
     last: int | None = None  # the collector that may end the whole query
     shape: Shape | None = None  # of a chain of SEQs that is the whole query and may be joined in any order
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go

@@ -20,6 +20,7 @@ from engine.kernel.stores import forget_timeless, read_goals
 from engine.planned import Planned
 from engine.program import Fact, Fragment, Lookup, Unit
 from engine.rows import addition, without
+from engine.usage import Quota
 
 if TYPE_CHECKING:
     from engine.network import Network
@@ -77,7 +78,7 @@ def _beyond(here: Lookup, there: Lookup | None) -> Ints:
     return without(here.rows, there.rows) if more is None else more[:, here.parts]
 
 
-def brought(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+def _brought(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
     """The joins of timeless goals with what there is more to look up; copies of it, if that is what it was before, have found theirs."""
     found = []
     for node, rows in change.more.items():
@@ -109,7 +110,31 @@ def brought(network: "Network", planned: Planned, fragment: Fragment, change: Di
     return found
 
 
+def held_to(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+    """Holds what a query keeps to the background for which `fragment` is its plan; what it is to take in at its next instant. It may fail by its limits."""
+    units = [unit for unit in fragment.units if any(node in unit.nodes for node in change.nodes)]
+    if change.loses or units:
+        review(network, planned, fragment, units)
+    if planned.registered not in network.planned:
+        return []
+    return _taken_in(network, planned, fragment, [*change.added, *_brought(network, planned, fragment, change)])
+
+
+def _taken_in(network: "Network", planned: Planned, fragment: Fragment, added: Sequence[Fact]) -> list[Fact]:
+    """What timers look for is there from the change on, since they decide at instants at which nothing may come; the rest is for the query's next instant."""
+    timers = {node for node, row in enumerate(fragment.nodes) if row[c.KIND] == c.WITHOUTFOR}
+    now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
+    for fact in now:
+        rows = np.zeros((len(fact.rows), network.net.rows.shape[1]), np.int64)
+        rows[:, c.START], rows[:, c.END] = c.BIG, -c.BIG
+        rows[:, fact.columns] = fact.rows
+        network.take_in(rows, np.broadcast_to(np.array([planned.at.node + fact.node, fact.side], np.int64), (len(rows), 2)))
+    return [fact for fact in added if not any(fact is each for each in now)]
+
+
 NOTHING: Ints = np.zeros((0, 1), np.int64)
+MORE = 2
+"""Times a query's limits that its timeless solutions may have where negative parts let all pass."""
 OPTIONALS = (c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL)
 
 
@@ -144,6 +169,9 @@ def review(network: "Network", planned: Planned, fragment: Fragment, units: Sequ
     if not units and not any(len(goals.timeless) for goals in stands.values()):
         return
     shadow, place = _shadow(network, planned, fragment, stands)
+    if shadow.failures:
+        network.fail(planned, f"with the background as it is now, {shadow.failures[0].reason}")
+        return
     possible = goals_of(shadow, c.SIDES * place, c.SIDES * (place + len(fragment.nodes)))
     unseen = _unseen(planned)
     for store, goals in stands.items():
@@ -202,7 +230,8 @@ def _shadow(network: "Network", planned: Planned, fragment: Fragment, stands: di
     shadow = network.empty_like()
     shadow.known = network.known
     shadow.settle(planned.registered, planned.name, planned.query, _permissive(taken, network), policy=planned.policy, rates=planned.rates)
-    there = shadow.planned[planned.registered]
+    there, (quota, held) = shadow.planned[planned.registered], network.quotas.of(planned.registered)
+    shadow.quotas.limit(planned.registered, Quota(MORE * quota.goals, MORE * quota.state_bytes), held)
     feed = np.zeros((c.FEED_HEIGHT, 1), np.int64)
     feed[c.IN_KIND], feed[c.IN_S], feed[c.IN_END] = c.OPENING, there.number, network.net.at[c.NOW]
     shadow.feed(feed)

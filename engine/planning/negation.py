@@ -121,4 +121,5 @@ def without_for(planner: "Planner", pattern: a.WithoutFor, target: "Target", spa
     )  # fmt: skip
     planner.fragment.strict.add((node, c.LEFT))
     planner.pattern(pattern.absent, (node, c.BLOCKER), pattern.duration)
+    planner.fragment.timed.append(range(node + 1, len(planner.fragment.nodes)))
     planner.pattern(pattern.pattern, (node, c.LEFT), c.FOREVER, [e for e in wanted if e not in timed])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import epsparql
 from engine.entries import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
 from engine.planning import triples
+from engine.run import Engine
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
@@ -283,6 +284,52 @@ def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], fe
     log = log_of(query, in_order({DEFAULT_STREAM: stream}), changed)
     found = shown(results({"q": query}, run(blocks(log, ())).emitted)["q"])
     assert sorted(row.rsplit("@", 1)[-1] for row in found) == sorted(row.rsplit("@", 1)[-1] for row in intervals)
+
+
+WITHOUT_FOR = [
+    pytest.param("?s :K ?k", "A@1 C@20", "1 add K(k)", [], id="a fact that comes before the timer"),
+    pytest.param("?s :K ?k", "A@1 C@20", "0 add K(k)|1 drop", ["1-6"], id="one that goes before it"),
+    pytest.param("?s :K ?k", "A@1 C@20", "1 add K(k)|1 drop", ["1-6"], id="one that comes and goes between two instants"),
+    pytest.param("?s :K ?k", "A@1 C@6 C@20", "2 add K(k)", ["1-6"], id="one that comes with the timer's instant begun"),
+    pytest.param("?s :K ?k . ?s :L ?l", "A@1 C@20", "1 add K(k) L(l)", [], id="a group"),
+    pytest.param("?s :K ?k . ?s :L ?l", "A@1 L(l)@3 C@20", "1 add K(k)", [], id="a group that ends with an occurrence"),
+    pytest.param("?s :K ?k . ?s :L ?l", "A@1 L(l)@3 C@20", "2 add K(k)", ["1-6"], id="a group that would end in the past"),
+    pytest.param("?s :K ?k MINUS { ?s :L ?l }", "A@1 C@20", "1 add K(k)", [], id="less nothing"),
+    pytest.param("?s :K ?k MINUS { ?s :L ?l }", "A@1 C@20", "1 add K(k) L(l)", ["1-6"], id="less what comes too"),
+    pytest.param("?s :road+ ?k", "A@1 C@20", "1 add road(s,x) road(x,y)", [], id="a path"),
+]
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize(("absent", "feed", "changes", "intervals"), WITHOUT_FOR)
+def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
+    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} WITHOUT {{ {absent} }} FOR 5 }}"
+    log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])
+    with copied(few):
+        whole = run(blocks(log, ()))
+        assert [row.rsplit("@", 1)[-1] for row in shown(results({"q": query}, whole.emitted)["q"])] == intervals
+        parts = blocks(log, range(1, len(log)))
+        assert run(parts, restore_before=range(1, len(parts))) == whole
+
+
+def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
+    """Of a path with two free ends there are as many pairs as the square of its length, also where they are made anew."""
+    bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3")})
+    log = log_of(f"{strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
+    register = log[0][0]
+    assert isinstance(register, Register)
+    log[0] = replace(register, max_goals=2_000), ()
+    for before, kind, length in ((1, ADD, 5), (3, REPLACE, 300)):
+        text = "".join(f"<{EXAMPLE}{kind}{k}> <{EXAMPLE}road> <{EXAMPLE}{kind}{k + 1}> .\n" for k in range(length))
+        log.insert(before, (Facts(before, "", text, kind), ()))
+    log = [(replace(entry, offset=k), rows) for k, (entry, rows) in enumerate(log)]
+    engine = Engine()
+    outcomes = [engine.feed(block) for block in blocks(log, range(1, len(log)))]
+    assert sum(outcome.solutions.num_rows for outcome in outcomes) == 15
+    (failed,) = (failed for outcome in outcomes for failed in outcome.changes)
+    assert (failed.name, failed.state) == ("q", "failed")
+    assert failed.reason.startswith("with the background as it is now, q keeps ")
+    assert engine.goals == 0
 
 
 def test_rules_and_reports_count_what_the_background_brings_once() -> None:
