@@ -19,6 +19,7 @@ from pipeline.errors import SolveFailed
 from pipeline.keys import key_of
 from pipeline.log import LogWriter
 from pipeline.spark import session, solve
+from pipeline.stateful import _PARCEL_COLUMNS
 from tests.pipeline import spark_cases as cases
 from tests.test_docs import fenced
 
@@ -129,14 +130,19 @@ def test_a_checkpoint_of_other_keys_is_refused(spark: SparkSession, events: Path
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     (inbox / "0.parquet").symlink_to(events / "0.parquet")
-    monkeypatch.setattr("pipeline.stateful._PARCEL", pa.schema([("engine", pa.int32()), ("latest", pa.int64()), ("rows", pa.binary())]))
-    monkeypatch.setattr("pipeline.stateful._PARCEL_COLUMNS", "engine int, latest long, rows binary")
-    monkeypatch.setattr("pipeline.stateful.key_of", lambda bucket: bucket)
-    run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2), tmp_path / "checkpoint", [])
+    kind = type(spark.range(1))
+    map_in_arrow = kind.mapInArrow
+
+    def with_ints(frame: DataFrame, function: object, schema: str) -> DataFrame:
+        made = map_in_arrow(frame, function, schema)  # type: ignore[arg-type]
+        return made.withColumn("engine", f.col("engine").cast("int")) if schema == _PARCEL_COLUMNS else made
+
+    monkeypatch.setattr(kind, "mapInArrow", with_ints)
+    run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=1), tmp_path / "checkpoint", [])
     monkeypatch.undo()
     (inbox / "1.parquet").symlink_to(events / "1.parquet")
     with pytest.raises(Exception, match="STATE_STORE"):
-        run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2), tmp_path / "checkpoint", [])
+        run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=1), tmp_path / "checkpoint", [])
 
 
 def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSession, events: Path, tmp_path: Path) -> None:
