@@ -37,6 +37,7 @@ class Course:
             self._changed.wait_for(lambda: self._pieces or not self._ranges)
             if not self._pieces and self._fault is not None:
                 raise self._fault
+            assert self._pieces, "a piece is asked for that the ranges do not have"
             piece = self._pieces.popleft()
             self._changed.notify_all()
         return piece
