@@ -142,11 +142,13 @@ class EngineProcessor(StatefulProcessor):
         """The engine as of a version: the one kept of the latest version on the way there, and what came since."""
         from pipeline.solving import Solver
 
+        kept, solver = _kept.pop((self._print, bucket), ("", None))
+        if solver is not None and kept == token:
+            return solver
         stored = self._snapshot.get()
         log = [tuple(entry) for entry in self._log.get()] if self._log.exists() else []
         assert token == (log[-1][0] if log else stored[0] if stored else ""), "the version names what was stored last"
         tokens = [stored[0] if stored else "", *(entry[0] for entry in log)]
-        kept, solver = _kept.pop((self._print, bucket), ("", None))
         if solver is None or kept not in tokens:
             kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
         for _, time, rows in log[tokens.index(kept) :]:
