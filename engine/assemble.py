@@ -52,7 +52,7 @@ def _selects_of(planned: Sequence[Planned]) -> Selects:
     queries[:, e.FIRST] = np.cumsum(2 * queries[:, e.SHOWN] + 1) - (2 * queries[:, e.SHOWN] + 1)
     queries[:, e.ALIKE] = [one.shows_by_name for one in planned]
     wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
-    return Selects(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8), np.zeros(len(planned), np.int64))
+    return Selects.of(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
 
 
 def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
@@ -178,7 +178,7 @@ def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTabl
 
 def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
     """All that was found, each part of which is in order: by entry, end, start; at one place by query name."""
-    parts = [part for part in found if part.num_rows]
+    parts = [part for part in found if part.num_rows] if found else found
     if len(parts) < 2:
         return parts[0] if parts else NOTHING_TIED if tied else NOTHING
     whole = one_after_another(parts)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.entries import END_OF_TIME, Entry, Events, Finish, Tick
+from engine.entries import END_OF_TIME, Entry, Events, Finish, Micros, Tick
 from engine.kernel import columns as c
 from engine.terms import TermTable
 from engine.text.intake import FIRST, HEIGHT, ROW, SINCE
@@ -32,15 +32,20 @@ def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -
     """Takes a stream over an entry and says which one; `ends` is what `latest_ends` gave for its block."""
     if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
         return None
-    stream = streams.get(entry.stream)
-    if stream is None:
-        stream = streams[entry.stream] = Stream()
-    mark = END_OF_TIME if isinstance(entry, Finish) else entry.watermark
-    if mark is not None and mark > stream.watermark:
-        stream.watermark = mark
-    stream.latest = max(stream.latest, ends.get(entry.offset, NO_TIME))
-    stream.fed = True
+    reach(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
     return entry.stream
+
+
+def reach(streams: dict[str, Stream], name: str, watermark: Micros | None, latest: int) -> None:
+    """Takes a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
+    stream = streams.get(name)
+    if stream is None:
+        stream = streams[name] = Stream()
+    if watermark is not None and watermark > stream.watermark:
+        stream.watermark = watermark
+    if latest > stream.latest:
+        stream.latest = latest
+    stream.fed = True
 
 
 def latest_of(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
@@ -127,10 +132,7 @@ assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRS
 
 def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
     """The OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
-    n = rows.num_rows
-    table = np.empty((c.FEED_HEIGHT, n), np.int64)
-    kept = terms.take(rows, table, wanted, since)
-    return Arrivals(table if kept == n else table[:, :kept].copy())
+    return Arrivals(terms.take(rows, wanted, since))
 
 
 def latest_ends(arrived: Arrivals) -> dict[int, int]:

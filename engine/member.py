@@ -39,9 +39,9 @@ class Member:
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """As `feed`, over one entry that brings occurrences and leaves `time` before the end: most entries of a live stream come alone."""
         table, before, self.time = in_order_of_end(self._arrived(new)), self.time, time
-        end = table[c.IN_END]
-        if len(end) and end.item(-1) > time:
-            released = int(end.searchsorted(time, "right"))
+        latest = table.item(c.IN_END, -1) if table.shape[1] else NO_TIME
+        if latest > time:
+            released = int(table[c.IN_END].searchsorted(time, "right"))
             self.pending.add(table[:, released:])
             table = table[:, :released].copy()
         if self.pending:
@@ -135,8 +135,10 @@ def in_order(release: Ints, end: Ints) -> bool:
 
 def in_order_of_end(table: Ints) -> Ints:
     """Sorted by end; what ends together stays as it stood."""
+    if table.shape[1] <= 1:
+        return table
     end = table[c.IN_END]
-    if len(end) <= 1 or bool((end[1:] >= end[:-1]).all()):
+    if bool((end[1:] >= end[:-1]).all()):
         return table
     return table.take(np.argsort(end, kind="stable"), axis=1)
 

@@ -32,6 +32,7 @@ Ints = NDArray[np.int64]
 
 FEED = Net._fields.index("feed")
 FEW_COLUMNS = 8
+"""Of a feed, for which the tables of chains are looked after only when pools grow."""
 MOST_FOUND = 1 << 16
 """Rows of `out` that the host takes before it grants more room."""
 
@@ -257,13 +258,15 @@ class Network(Sharing):
             self.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
         self._lend(columns)
-        self._hold(self._with_terms(self.net))
+        if (net := self._with_terms(self.net)) is not self.net:
+            self._hold(net)
         chunks: list[Ints] = []
         while (code := run(self.address)) != c.DONE:
             if now[c.FOUND] > MOST_FOUND:
                 chunks.append(self._take_found())
             self._serve(code)
-        self._spread_heads()
+        if n > FEW_COLUMNS:
+            self._spread_heads()
         if self._dropped:
             self.free_dropped()
         found = self._take_found()

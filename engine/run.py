@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.assemble import found_of, in_emission_order, outlets_of, parts_of, row_part
 from engine.behind import Behind, Past, in_order, is_history, join, of_own, pause, register
-from engine.clock import Arrivals, Course, advance, arrivals, latest_end, latest_ends, latest_of, taken, time_of, together
+from engine.clock import NO_TIME, Arrivals, Course, advance, arrivals, latest_end, latest_ends, latest_of, reach, taken, time_of, together
 from engine.entries import (
     Block,
     CatchUp,
@@ -91,6 +91,9 @@ class Engine(Registry):
         """As `feed`, without freeing terms: other engines may hold some."""
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
+        first = block.entries[0]
+        if len(block.entries) == 1 and isinstance(first, Events) and self._layout is not None and self.share.whole:
+            return self._apply_one(self._layout, first, block.rows)
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
         for part in [block] if self.share.whole else cut_at_controls(block):
@@ -98,6 +101,28 @@ class Engine(Registry):
         solutions, caught = in_emission_order(found, tied=not self.share.whole), self._caught
         self._caught = []
         return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
+
+    def _apply_one(self, layout: Layout, entry: Events, rows: pa.RecordBatch) -> Outcome:
+        """As `apply`, of one entry that brings occurrences to networks that stand as they did: most entries of a live stream come alone."""
+        found: list[pa.RecordBatch] = []
+        changes: list[StateChange] = []
+        new: dict[Feed, Arrivals] = {}
+        latest = NO_TIME
+        if rows.num_rows:
+            arrived = new[entry.stream, None] = taken(rows, self.terms, layout.terms_wanted, entry.offset)
+            latest = latest_end(arrived)
+        reach(self.streams, entry.stream, entry.watermark, latest)
+        for listener in layout.by_stream.get(entry.stream, ()):
+            member = listener.member
+            time = time_of(listener.gate, layout.sources, self.streams, member.time)
+            self._run(layout, listener, member.feed_one(entry.offset, time, listener.part_of(new)), new, found, changes)
+        if self._weighs_after(entry):
+            self._weigh(entry.offset, changes)
+        self.position = entry.offset + 1
+        return Outcome(in_emission_order(found), tuple(changes))
+
+    def _weighs_after(self, entry: Entry) -> bool:
+        return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs for member in self.members)
 
     def _feed(self, block: Block, found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         arrived = self._arrivals(block)
@@ -109,14 +134,11 @@ class Engine(Registry):
                 self._control(entry, changes)
             else:
                 span.append(entry)
-            if entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs for member in self.members):
+            if self._weighs_after(entry):
                 self._pass(span, arrived, found, changes)
                 span = []
                 self._weigh(entry.offset, changes)
-        if len(span) == 1 == len(block.entries) and isinstance(span[0], Events) and self._layout is not None:
-            self._pass_one(self._layout, span[0], arrived, found, changes)
-        else:
-            self._pass(span, arrived, found, changes)
+        self._pass(span, arrived, found, changes)
         self.position = block.after
 
     def _arrivals(self, block: Block) -> dict[Feed, Arrivals]:
@@ -126,11 +148,7 @@ class Engine(Registry):
             return {}
         if not self.share.whole:
             return self._routed(block.rows, [e for e in block.entries if isinstance(e, Events)])
-        wanted, first = self._terms_wanted(block), block.entries[0]
-        if len(block.entries) == 1 and isinstance(first, Events):
-            arrived = taken(block.rows, self.terms, wanted, first.offset)
-            self._ends = {first.offset: latest_end(arrived)}
-            return {(first.stream, None): arrived} if wanted else {}
+        wanted = self._terms_wanted(block)
         events = [e for e in block.entries if isinstance(e, Events)]
         arrived = taken(block.rows, self.terms, wanted)
         arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
@@ -155,8 +173,6 @@ class Engine(Registry):
 
     def _terms_wanted(self, block: Block) -> int:
         """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
-        if self._layout is not None and len(block.entries) == 1:
-            return self._layout.terms_wanted
         if any(isinstance(entry, Register | CatchUp) for entry in block.entries):
             return TERMS
         if not self.members:
@@ -255,14 +271,6 @@ class Engine(Registry):
             if listener in courses:
                 feed = listener.member.feed(entries, courses[listener], listener.part_of(new))
                 self._run(layout, listener, feed, new, found, changes)
-
-    def _pass_one(self, layout: Layout, entry: Events, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
-        """As `_pass`, over one entry that brings occurrences to networks that stand as they did: most entries of a live stream come alone."""
-        advance(self.streams, entry, self._ends)
-        for listener in layout.by_stream.get(entry.stream, ()):
-            time = time_of(listener.gate, layout.sources, self.streams, listener.member.time)
-            feed = listener.member.feed_one(entry.offset, time, listener.part_of(new))
-            self._run(layout, listener, feed, new, found, changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, Course]:
         """What the entries do to the time of each network. Only occurrences on streams that it does not wait for surely leave it as it is."""

@@ -22,7 +22,7 @@ from engine.text.arrow import STRUCT_WORDS
 from engine.text.emission import MOST_BYTES, emit
 from engine.text.gather import gather, mark_bound, measure
 from engine.text.held import mark_all, mark_rows
-from engine.text.intake import taken
+from engine.text.intake import HEIGHT, taken
 from engine.text.order import sort_places, sort_rows
 from engine.text.statements import settle, write
 from engine.text.table import enter, intern_one, intern_strings, spread, sweep, value_from
@@ -42,13 +42,17 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selects:
-    """The SELECTs of a network, in order of their names, as `engine.text.emission` takes them."""
+    """The SELECTs of a network, in order of their names: `engine.text.emission` finds the arrays (by PLACES to MARKS) at `address`."""
 
-    places: Ints
-    queries: Ints
-    wanted: Ints
-    names: NDArray[np.uint8]
-    marks: Ints
+    arrays: tuple[NDArray[Any], ...]
+    table: Ints
+    address: int
+
+    @classmethod
+    def of(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "Selects":
+        arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64)
+        table = handle_of(arrays)
+        return cls(arrays, table, int(table.ctypes.data))
 
 
 class Holder(Protocol):
@@ -140,14 +144,16 @@ class TermTable:
             self._make_room(len(written))
         return number
 
-    def take(self, rows: pa.RecordBatch, table: Ints, wanted: int, since: int) -> int:
-        """Fills `table` (HEIGHT x rows) with the OCCURRENCES that are not late, and says how many these are: the numbers of s, p, o, g (of the first
-        `wanted`, 0 for the others), start, end, which row each was, and `since`.
+    def take(self, rows: pa.RecordBatch, wanted: int, since: int) -> Ints:
+        """The OCCURRENCES that are not late (HEIGHT x n): the numbers of s, p, o, g (of the first `wanted`, 0 for the others), start, end, which row each
+        was, and `since`.
         """
+        n = rows.num_rows
+        table = np.empty((HEIGHT, n), np.int64)
         rows._export_to_c(self._batch)
-        while (kept := int(taken(self._address, self._batch, wanted, since, table))) < 0:
+        while (kept := taken(self._address, self._batch, wanted, since, table)) < 0:
             self._make_room(-1 - kept)
-        return kept
+        return table if kept == n else table[:, :kept].copy()
 
     def intern_all(self, texts: Sequence[str]) -> Ints:
         """The numbers of terms given as canonical N-Triples texts."""
@@ -166,8 +172,7 @@ class TermTable:
     def _show(self) -> None:
         """Compiled functions find the arrays as they are."""
         arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)
-        for k, array in enumerate(arrays):
-            self._table[2 * k : 2 * k + 2] = array.ctypes.data, len(array)
+        self._table[:] = handle_of(arrays)
 
     def _make_room(self, n: int) -> None:
         """Room for a term of n bytes."""
@@ -195,20 +200,19 @@ class TermTable:
     @property
     def numbers(self) -> NDArray[np.float64]:
         """By number of term: a numeric literal's value and an error bound; (0, inf) for other terms, (0, nan) for 0. Made once it is asked for."""
-        if not self._at[c.VALUED]:
+        if not self._now[c.VALUED]:
             self._values = np.zeros((len(self._cells), 2))
             self._values[0] = (0.0, np.nan)
             self._show()
             self._at[c.VALUED], done = 1, 1
             while (done := value_from(self._at, self._cells, self._text, self._values, self._hard, done)) < self._at[c.USED]:
                 self._settle()
-        self._settle()
+        if self._now[c.HARD]:
+            self._settle()
         return self._values
 
     def _settle(self) -> None:
         """Approximates the literals that compiled code leaves to the host."""
-        if not self._now[c.HARD]:
-            return
         for number in self._hard[: self._at[c.HARD]].tolist():
             self._values[number] = approximation(self.text(number))
         self._at[c.HARD] = 0
@@ -237,7 +241,7 @@ class TermTable:
 
     def emitted(self, rows: Ints, selects: Selects, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
         """Rows that the kernel found for `selects` as solutions in order of emission: SOLUTIONS, or TIED ones, as `schema` says; of many the values are packed."""
-        code = int(emit(self._address, rows, selects.places, selects.queries, selects.wanted, selects.names, selects.marks, tied, self._batch))
+        code = int(emit(self._address, rows, selects.address, tied, self._batch))
         if code < 0:
             raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")
         return pa.RecordBatch._import_from_c(self._batch, packed_schema(schema) if code else schema)
@@ -373,6 +377,11 @@ def numbers_in(state: object) -> Ints:
             case other:
                 raise TypeError(f"a state may not have a {type(other).__name__}")
     return np.array(found, np.int64)
+
+
+def handle_of(arrays: Sequence[NDArray[Any]]) -> Ints:
+    """Where arrays are, and their lengths, as `engine.text.handle` has them; their owner keeps them."""
+    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64).reshape(-1)
 
 
 def fitting(size: int) -> int:

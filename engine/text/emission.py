@@ -1,12 +1,13 @@
 """Solutions in order of emission: one call puts rows in order and makes the record batch that tells them, in one allocation."""
 
 import numpy as np
+from numba import types
 
 from engine.text.arrow import PRIVATE, STRUCT_WORDS, WORD, allocated, make, padded
 from engine.text.columns import *
 from engine.text.compile import entry_point, inlined, jit
-from engine.text.handle import arrays_at
-from engine.text.memory import address_of, bytes_at, copy, int32s_at, int64s_at
+from engine.text.handle import arrays_at, pair
+from engine.text.memory import address_of, bytes_at, copy, int32s_at, int64s_at, viewing
 from engine.text.order import sort
 
 # rows: columns of what the kernel found
@@ -14,9 +15,13 @@ BEGIN, END, NODE, ENTRY = range(4)
 # queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank, then of as many terms as it
 # shows in order of their variables, then of these as they are shown; ALIKE: that is the same
 NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, QUERY_WIDTH = range(7)
+# selects: the address and length of each array, in a table that has their owner's: the query of each node; queries; the columns wanted; the text in which
+# their names stand; and marks, one a query, which are 0 between calls
+PLACES, QUERIES, WANTED, NAMES, MARKS, N_SELECTS = range(6)
 # the batch's columns: query, registered, entry, start, end, values, and, of solutions that are to be merged with others, by
 COLUMNS = 6
 MOST_BYTES = 2**31 - 1  # that Arrow's offsets can say
+queries_at = viewing(types.int64, QUERY_WIDTH)
 MANY = 1 << 10  # terms that are shown over a dictionary, where that looks at no more than some cells for each
 
 
@@ -245,14 +250,26 @@ def fill_numbers(rows, order, which, queries, struct, buffers, at):
     return at
 
 
+@inlined
+def selects_at(selects):
+    """places, queries, wanted, names, marks."""
+    places, queries, wanted = pair(selects, PLACES), pair(selects, QUERIES), pair(selects, WANTED)
+    names, marks = pair(selects, NAMES), pair(selects, MARKS)
+    return (
+        int64s_at(places[0], places[1]), queries_at(queries[0], queries[1]), int64s_at(wanted[0], wanted[1]), bytes_at(names[0], names[1]),
+        int64s_at(marks[0], marks[1]),
+    )  # fmt: skip
+
+
 @entry_point
-def emit(terms, rows, places, queries, wanted, names, marks, tied, batch):
+def emit(terms, rows, selects, tied, batch):
     """Makes `batch` (a struct, by address) a record batch of solutions in order of emission: SOLUTIONS, or TIED ones.
 
-    `places` has the query of each node; `names` the text in which they stand; `marks` are 0, one a query. 1 where there are so many terms that the values
-    stand over a dictionary, else 0; below 0: the bytes of terms, which are more than Arrow's offsets can say, or than there is room for.
+    1 where there are so many terms that the values stand over a dictionary, else 0; below 0: the bytes of terms, which are more than Arrow's offsets can
+    say, or than there is room for.
     """
     at_, cells, _, text, _, _, _ = arrays_at(terms)
+    places, queries, wanted, names, marks = selects_at(selects)
     n = len(rows)
     which = np.empty(n, np.int64)
     for row in range(n):

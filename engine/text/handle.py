@@ -1,4 +1,4 @@
-"""The term table's arrays by one address: numba takes apart each array that Python hands it, which costs more than a short call does."""
+"""A table of arrays by one address: numba takes apart each array that Python hands it, which costs more than a short call does."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from engine.text.memory import bytes_at, cells_at, int64s_at, values_at, word
 
 
 @inlined
-def pair(terms, k):
+def pair(table, k):
     """Address and length of the k-th array."""
-    return np.int64(word(terms + 16 * k)), np.int64(word(terms + 16 * k + 8))
+    return np.int64(word(table + 16 * k)), np.int64(word(table + 16 * k + 8))
 
 
 @inlined
 def arrays_at(terms):
-    """at, cells, heads, text, kinds, values, hard."""
+    """The term table's: at, cells, heads, text, kinds, values, hard."""
     at, cells, heads, text = pair(terms, AT), pair(terms, CELLS), pair(terms, HEADS), pair(terms, TEXT)
     kinds, values, hard = pair(terms, KINDS), pair(terms, VALUES), pair(terms, HARDS)
     return (

@@ -39,8 +39,8 @@ def short_word(typingctx, address):
     return types.int64(types.int64), lambda context, builder, sig, args: builder.sext(_loaded(builder, args[0], 32), _WORD)
 
 
-def _array_at(item, width=0):
-    """An array of these items at an address, of a width if it has two dimensions; its owner keeps it alive."""
+def viewing(item, width=0):
+    """What views an address as an array of these items, of a width if it has two dimensions; its owner keeps it alive."""
     kind = types.Array(item, 2 if width else 1, "C")
 
     @intrinsic
@@ -65,8 +65,8 @@ def _array_at(item, width=0):
     return array_at
 
 
-int64s_at, int32s_at, bytes_at = _array_at(types.int64), _array_at(types.int32), _array_at(types.uint8)
-cells_at, values_at = _array_at(types.int64, CELL_WIDTH), _array_at(types.float64, 2)
+int64s_at, int32s_at, bytes_at = viewing(types.int64), viewing(types.int32), viewing(types.uint8)
+cells_at, values_at = viewing(types.int64, CELL_WIDTH), viewing(types.float64, 2)
 
 
 @intrinsic

@@ -55,7 +55,7 @@ def selects_of(queries: Shown, ranked: bool) -> Selects:
         table[k] = name, len(NAMES[k].encode()), 10 + k, len(shown), len(wanted), by_name == shown
         wanted += [c.OUT_VAR if ranked else c.NONE, *map(column, by_name), *map(column, shown)]
     names = np.frombuffer("".join(NAMES).encode(), np.uint8)
-    return Selects(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names, np.zeros(len(queries), np.int64))
+    return Selects.of(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names)
 
 
 def found_by(rows: Sequence[Row], terms: TermTable) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -103,7 +103,7 @@ def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool
     if tied:
         alike = [by_name == shown for by_name, shown in (queries[row.query] for row in expected)]
         assert found.column("by").to_pylist() == [None if same else by_name for same, (by_name, _) in zip(alike, texts, strict=True)]
-    assert not selects.marks.any(), "as the next call needs them"
+    assert not selects.arrays[e.MARKS].any(), "as the next call needs them"
 
 
 def test_what_was_emitted_outlives_all_that_it_was_made_from() -> None:

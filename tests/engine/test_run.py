@@ -330,3 +330,12 @@ def test_what_is_sent_again_after_a_query_came_is_new_to_it_alone(others: list[s
         assert sorted((name, start, end) for name, _, start, end in found) == sorted(
             [("one", 1, 1), ("pair", 1, 9), *((f"other{number}", 1, 1) for number in range(len(others)))]
         )
+
+
+def test_chains_stay_short_where_entries_come_alone(log: Log) -> None:
+    log.register("q", "SELECT * WHERE { {?x :A ?y} SEQ {?x :B ?z} }")
+    for k in range(3000):
+        log.send(f"A(s{k},o)@{k}")
+    net = log.engine.members[0].network.net
+    assert log.engine.goals == 3000
+    assert len(net.heads) >= 1500
