@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from engine.entries import OCCURRENCES, TERM, Block, Entry, Events, Micros
 from engine.packed import joined_terms
-from pipeline.frames import FrameReader, oldest
+from pipeline.frames import Frame, FrameReader, oldest
 from pipeline.records import HAS_LATE, NO_ROWS, Content, decode, rows_of
 
 _POLL_S = 0.002
+KEPT_CONTENTS, SMALL = 64, 64 << 10
+"""How many frames of how many bytes at most are handed on in a process beside being written."""
 LATE_REASON = "its end is below the stream's watermark"
 
 
@@ -35,16 +37,28 @@ class LateRow:
 
 
 class Published:
-    """The position a writer in this process has published, for readers that wait on it."""
+    """The position a writer in this process has published, for readers that wait on it; and what its last small frames hold, for those that follow
+    closely.
+    """
 
     def __init__(self, position: int) -> None:
         self.position = position
         self._changed = Condition()
+        self._contents: dict[int, Content] = {}  # by the first position of each frame
 
-    def announce(self, position: int) -> None:
+    def announce(self, position: int, content: Content | None = None) -> None:
+        """`content`: of the frame that ends at `position`, if it is small."""
         with self._changed:
+            if content is not None:
+                self._contents[self.position] = content
+                if len(self._contents) > KEPT_CONTENTS:
+                    del self._contents[next(iter(self._contents))]
             self.position = position
             self._changed.notify_all()
+
+    def content(self, first: int) -> Content | None:
+        """Of the frame that begins at a position, if it is still at hand."""
+        return self._contents.get(first)
 
     def wait(self, position: int, timeout: float) -> int:
         with self._changed:
@@ -128,7 +142,7 @@ class LogReader:
         if position >= until:
             return
         for frame in self._frames.frames(position, head):
-            content = decode(frame.first, self._frames.payload(frame))
+            content = self._content(frame)
             entries = tuple(record.entry for record in content.records)
             if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
                 yield Block(entries, content.rows)
@@ -136,6 +150,10 @@ class LogReader:
                 yield from _cut(entries, content.rows, position, until, max_rows)
             if frame.after >= until:
                 return
+
+    def _content(self, frame: Frame) -> Content:
+        known = None if self._published is None else self._published.content(frame.first)
+        return decode(frame.first, self._frames.payload(frame)) if known is None else known
 
 
 class SharedReader(LogReader):

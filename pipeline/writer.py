@@ -13,14 +13,14 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick
+from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.backlog import Backlog
 from pipeline.catalogue import Catalogue, Stream
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.memory import Ack, load, save
-from pipeline.reader import LogReader, Published
-from pipeline.records import HAS_LATE, NO_ROWS, Record, decode_records, encode
+from pipeline.reader import SMALL, LogReader, Published
+from pipeline.records import HAS_LATE, NO_ROWS, Content, Record, decode_records, encode
 
 QUEUED_ROWS = 500_000
 QUEUED_REQUESTS = 10_000
@@ -208,11 +208,13 @@ class LogWriter:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
         flags = HAS_LATE if any(record.late for record in records) else 0
-        rotated = self._frames.append(encode(at, records, batch), first, self.catalogue.position, batch.num_rows, flags)
+        payload = encode(at, records, batch)
+        rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags)
         self._frames.sync()
         self._frames.publish()
         self._backlog.add(self._frames.position, batch.num_rows)
-        self._published.announce(self._frames.position)
+        small = len(payload) <= SMALL and batch.get_total_buffer_size() <= SMALL
+        self._published.announce(self._frames.position, Content(at, tuple(records), batch) if small else None)
         if rotated:
             self._save()
 
@@ -274,7 +276,7 @@ def judge(stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at
     """The entry of a body at `offset`: lateness is judged against the watermark before it. Raises: StreamFinished, TooFarAhead."""
     if stream.finished:
         raise StreamFinished(stream.name)
-    ends = rows.column("end").cast(pa.int64()).to_numpy()
+    ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)
     latest, late = stream.latest, 0
     if len(ends):
         last = int(ends.max())

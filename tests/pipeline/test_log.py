@@ -19,7 +19,7 @@ from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, 
 from pipeline import reader as reader_module
 from pipeline import writer as writer_module
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
-from pipeline.frames import FrameReader, segment_path, segments
+from pipeline.frames import HEADER, FrameReader, segment_path, segments
 from pipeline.log import Ack, LogReader, LogWriter, SharedReader
 from pipeline.records import NO_ROWS, decode
 from tests.pipeline.made import Clock, occurrences
@@ -52,6 +52,7 @@ def test_every_kind_of_entry_comes_back_as_it_was(tmp_path: Path) -> None:
         log.append_events("t", occurrences(3, 4), "key")
         assert offsets == list(range(len(CONTROLS)))
         found = entries(LogReader(tmp_path))
+        assert entries(log.reader()) == found
     assert found == [*(build(offset) for offset, build in enumerate(CONTROLS)), Events(len(CONTROLS), "t", 2, 4, "key")]
 
 
@@ -415,6 +416,29 @@ def test_a_reader_in_another_process_follows(tmp_path: Path) -> None:
         for end in range(5):
             log.append_events("s", occurrences(end))
         assert process.communicate()[0].split() == ["5", "3"]
+
+
+def test_who_follows_closely_is_handed_the_last_small_frames(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        bodies = [occurrences(*range(3000)), *(occurrences(end) for end in range(3000, 3000 + reader_module.KEPT_CONTENTS))]
+        for body in bodies:
+            log.append_events("s", body)
+        assert rows(list(log.reader().blocks(0, 1000))) == [row for body in bodies for row in body.to_pylist()]
+        damage_payloads(tmp_path)
+        assert rows(list(log.reader().blocks(1, 1000))) == [row for body in bodies[1:] for row in body.to_pylist()]
+        log.append_events("s", occurrences(9999))
+        for reader, position in ((log.reader(), 0), (log.reader(), 1), (LogReader(tmp_path), 2)):  # large; no longer at hand; of another process
+            with pytest.raises(Corrupt):
+                list(reader.blocks(position, 1000))
+
+
+def damage_payloads(data_dir: Path) -> None:
+    """Another first byte in each frame of the only segment."""
+    path = segment_path(data_dir / "log", 0)
+    data = bytearray(path.read_bytes())
+    for frame in FrameReader(data_dir / "log").frames(0):
+        data[frame.byte + HEADER.size] ^= 1
+    path.write_bytes(data)
 
 
 def test_an_empty_log_reads_as_empty(tmp_path: Path) -> None:
