@@ -17,11 +17,12 @@ from engine.planning import plan, shapes
 from engine.review import goals_of
 from engine.rewrite import rewritten
 from engine.run import Engine
+from engine.snapshot import pack, unpack
 from engine.terms import TermTable
 from engine.trees import Linear, Shape, Tree, least, shape_of, tree_of, work
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.terms import XSD
+from epsparql.terms import XSD, Iri
 from tests.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.oracle import Occurrence, solutions
 from tests.running import block
@@ -258,3 +259,35 @@ def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> 
         query = rewritten(parse(PREFIXES + text).query, "all")
         falling = rates(**{f"P{k}": 10 * 2 ** (n - k) for k in range(n)})
         assert plan(query, Network(TermTable()).names(FactIndex(), rates=falling)).shape is shape
+
+
+def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:
+    """As many in one window, and in a thousand; a snapshot remembers since when they have been counted."""
+    for windows, shape in ((1, ((0, 1), (2, 3))), (1_000, Linear.WRITTEN)):
+        run = Run()
+        (one,) = parse_feed("A(w,1)@0")
+        for part in range(2):
+            numbers = range(1_000 * part, 1_000 * (part + 1))
+            occurrences = [
+                Occurrence((Iri(f"{EXAMPLE}s{k}"), Iri(EXAMPLE + name), one.triple[2]), end, end)
+                for k in numbers
+                for end in [windows * 10 * SECOND * k // 2_000]
+                for name in "ABCD"
+            ]
+            run.put(Events(0, "default", len(occurrences), occurrences[-1].end), occurrences)
+            run.engine = Engine.restore(run.engine.snapshot())
+        run.register(LONG[:-1] + "WITHIN 10 }")
+        assert run.shape == shape
+
+
+def test_a_snapshot_of_a_version_with_two_shapes_is_taken() -> None:
+    run, other = Run(), Run()
+    for each in (run, other):
+        each.register(CHAIN, Linear.FROM_END)
+        each.send("A(s0,0)@1 B(s0,2)@2")
+    meta, arrays = unpack(run.engine.snapshot())
+    for query in meta["members"][0]["network"]["queries"]:
+        query["turned"] = query.pop("shape") == "from its end"
+    run.engine = Engine.restore(pack(meta, arrays))
+    assert run.shape is Linear.FROM_END
+    assert run.send("C(s0,1)@3") == other.send("C(s0,1)@3") != []
