@@ -225,7 +225,13 @@ def _add_explain(commands: Commands) -> None:
     parser.add_argument("query", type=Path, metavar="Q.rq")
     parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="json as in openapi.yaml, PlanDocument")
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
-    parser.add_argument("--rates", type=_rates, default={}, metavar="IRI=N,...", help="how many triples there are of each predicate, within the query's window if it has one")
+    parser.add_argument(
+        "--rates",
+        type=_rates,
+        default={},
+        metavar="IRI=N,...",
+        help="how many triples there are of each predicate, within the query's window if it has one",
+    )
     parser.add_argument("--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="a step of planning to leave out; may be repeated")
     parser.add_argument(
         "--background", action="append", default=[], metavar="[GRAPH=]FILE", help="tells what of it is copied and what is looked up; may be repeated"
