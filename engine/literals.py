@@ -65,10 +65,6 @@ def term_of(value: Value) -> Term:
     assert_never(value)
 
 
-def known_datatype(datatype: str) -> bool:
-    return datatype in _PARSERS
-
-
 def number(term: Term) -> Number | None:
     """The exact numeric value of a term, None if it has none."""
     value = value_of(term)

@@ -375,7 +375,6 @@ group = Forward()
 expression = Forward()
 
 _OPERATORS = {operator.symbol: operator for operator in syntax.BinaryOperator}
-_TIGHTEST = max(operator.strength for operator in syntax.BinaryOperator)
 _COMPARING = syntax.BinaryOperator.EQUAL.strength
 
 

@@ -37,20 +37,16 @@ class Derivation:
                 yield from self._triples(triples, place, Proof(NOTHING), wanted, span)
             case a.Path():
                 yield from self._path(pattern, wanted, span)
-            case a.Values(variables, rows):
-                for row in rows:
-                    bound = {v: term for v, term in zip(variables, row, strict=True) if term is not None}
-                    if _agree(bound, wanted):
-                        yield Proof(bound)
+            case a.Values():
+                yield from _rows(pattern, wanted)
             case a.Join(left, right):
                 yield from self._joins(left, right, wanted, span, lambda x, y: True)
             case a.Union(left, right):
                 yield from self.proofs(left, wanted, span)
                 yield from self.proofs(right, wanted, span)
             case a.Filter(condition, inner):
-                for x in self.proofs(inner, wanted, span):
-                    if (kept := self._filtered(condition, x)) is not None:
-                        yield kept
+                found = (self._filtered(condition, x) for x in self.proofs(inner, wanted, span))
+                yield from (kept for kept in found if kept is not None)
             case a.Extend():
                 yield from self._extended(pattern, wanted, span)
             case a.SeqJoin(left, right):
@@ -67,10 +63,8 @@ class Derivation:
                 )
             case a.SeqRightJoin(left, right, condition):
                 yield from self._optional(right, left, condition, wanted, span, "OPTIONALSEQ", lambda x, y: self._counts(x, y) and _before(x, y))
-            case a.Minus(left, right):
-                for x in self.proofs(left, wanted, span):
-                    if not any(_share(x, y) and self._counts(y, x) for y in self.proofs(right, x.bindings, self._past(x))):
-                        yield self._without(x, "MINUS", right)
+            case a.Minus():
+                yield from self._minus(pattern, wanted, span)
             case a.SeqWithout():
                 yield from self._seq_without(pattern, wanted, span)
             case a.WithoutFor():
@@ -83,10 +77,8 @@ class Derivation:
                 yield from self.proofs(inner, wanted, span)
             case a.Group():
                 yield from self._group(pattern, wanted)
-            case a.SubSelect(inner, projection):
-                shown = {v: term for v, term in wanted.items() if v in projection}
-                for x in self.proofs(inner, shown, span):
-                    yield replace(x, bindings={v: term for v, term in x.bindings.items() if v in projection})
+            case a.SubSelect():
+                yield from self._sub_select(pattern, wanted, span)
             case _:
                 assert_never(pattern)
 
@@ -149,6 +141,11 @@ class Derivation:
             if not found:
                 yield self._without(x, operator, optional)
 
+    def _minus(self, pattern: a.Minus, wanted: Bindings, span: Span) -> Iterator[Proof]:
+        for x in self.proofs(pattern.left, wanted, span):
+            if not any(_share(x, y) and self._counts(y, x) for y in self.proofs(pattern.right, x.bindings, self._past(x))):
+                yield self._without(x, "MINUS", pattern.right)
+
     def _seq_without(self, pattern: a.SeqWithout, wanted: Bindings, span: Span) -> Iterator[Proof]:
         for x in self.proofs(pattern.left, wanted, span):
             for y in self.proofs(pattern.right, {**wanted, **x.bindings}, span):
@@ -179,6 +176,11 @@ class Derivation:
                     yield replace(x, bindings={**x.bindings, name: found})
             else:
                 yield x
+
+    def _sub_select(self, pattern: a.SubSelect, wanted: Bindings, span: Span) -> Iterator[Proof]:
+        shown = {v: term for v, term in wanted.items() if v in pattern.projection}
+        for x in self.proofs(pattern.pattern, shown, span):
+            yield replace(x, bindings={v: term for v, term in x.bindings.items() if v in pattern.projection})
 
     def _group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
         keys = {key: wanted[key] for key in group.keys if key in wanted}
@@ -236,6 +238,13 @@ class Derivation:
 # ---------------------------------------------------------------- bindings
 def _under(part: TermOrVariable, bound: Bindings) -> TermOrVariable:
     return bound.get(part, part) if isinstance(part, Variable) else part
+
+
+def _rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
+    for row in pattern.rows:
+        bound = {v: term for v, term in zip(pattern.variables, row, strict=True) if term is not None}
+        if _agree(bound, wanted):
+            yield Proof(bound)
 
 
 def _agree(bound: Bindings, wanted: Bindings) -> bool:
