@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,26 +25,6 @@ _OPTIONAL_STEPS = (
     "order",
 )  # likewise: engine.rewrite.SIMPLIFICATIONS, engine.planning.CHOICES
 _ENTAILMENTS = ("rdfs", "owl-rl")  # likewise
-_COUNTS = {
-    "engine": 1_000_000,
-    "calls": 40_000,
-    "queries": 200_000,
-    "shapes": 100_000,
-    "goals": 10_000_000,
-    "growth": 1_000_000,
-    "threads": 1_000_000,
-    "end-to-end": 1_000_000,
-    "windows": 200_000,
-    "reasoning": 100_000,
-    "lookup": 100_000,
-    "latency": 200,
-    "server": 600_000,
-    "solve": 1_000_000,
-    "spark": 1_000_000,
-    "fuzz": 100_000,
-    "bodies": 50_000,
-}
-"""What each bench takes, unless told otherwise."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -332,10 +311,13 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _add_bench(commands: Commands) -> None:
+    from server.benches import BENCHES
+
+    counts = {name: bench.n for name, bench in BENCHES.items()}
     parser = _command(commands, "bench", _bench, "Measure; one JSON line per measurement.")
-    parser.add_argument("bench", choices=tuple(_COUNTS))
+    parser.add_argument("bench", choices=tuple(BENCHES))
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1")
-    parser.add_argument("--n", type=int, help=f"events (of fuzz texts, of goals live goals); unless told otherwise {_COUNTS}")
+    parser.add_argument("--n", type=int, help=f"events (of fuzz texts, of goals live goals); unless told otherwise {counts}")
     parser.add_argument("--k", type=int, default=1_000, help="keys")
     parser.add_argument("--queries", type=int, default=1_000, help="of queries: how many are registered")
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="of engine: how the query is registered")
@@ -347,9 +329,10 @@ def _add_bench(commands: Commands) -> None:
 
 def _bench(arguments: argparse.Namespace) -> int:
     from bench.line import WrongCount
+    from server.benches import measured
 
     try:
-        for line in _measured(arguments):
+        for line in measured(arguments):
             print(line, flush=True)
             if arguments.json is not None:
                 with arguments.json.open("a", encoding="utf-8") as file:
@@ -358,81 +341,6 @@ def _bench(arguments: argparse.Namespace) -> int:
         print(fault, file=sys.stderr)
         return BROKEN
     return OK
-
-
-def _measured(arguments: argparse.Namespace) -> Iterator[str]:
-    """The lines of a bench, which imports what it measures."""
-    n = _COUNTS[arguments.bench] if arguments.n is None else arguments.n
-    workload, k = arguments.workload, arguments.k
-    match arguments.bench:
-        case "engine":
-            from bench import engine
-
-            return engine.measure(workload, n, k, arguments.policy, arguments.baseline)
-        case "calls":
-            from bench import calls
-
-            return calls.measure(workload, n, k)
-        case "queries":
-            from bench import queries, shared
-
-            return chain(queries.measure(arguments.queries, n), shared.measure(min(arguments.queries, 100), n // 10))
-        case "shapes":
-            from bench import shapes
-
-            return shapes.measure(n)
-        case "goals":
-            from bench import goals
-
-            return goals.measure(n, n // 10, n * 3_600 // _COUNTS["goals"])
-        case "growth":
-            from bench import growth
-
-            return growth.measure(workload, n, k)
-        case "threads":
-            from bench import threads
-
-            return threads.measure(workload, n, k)
-        case "end-to-end":
-            from bench import end_to_end
-
-            return end_to_end.measure(workload, n, k)
-        case "windows":
-            from bench import windows
-
-            return windows.measure(n)
-        case "reasoning":
-            from bench import reasoning
-
-            return reasoning.measure(n)
-        case "bodies":
-            from bench import bodies
-
-            return bodies.measure(n)
-        case "server":
-            from bench import server
-
-            return server.measure(n)
-        case "lookup":
-            from bench import lookup
-
-            return lookup.measure(n)
-        case "latency":
-            from bench import latency
-
-            return latency.measure(arguments.runner, n, low_latency=arguments.low_latency)
-        case "spark":
-            from bench import spark
-
-            return spark.measure(workload, n, k)
-        case "solve":
-            from bench import solve
-
-            return solve.measure(workload, n, k)
-        case _:
-            from bench import fuzz
-
-            return iter([fuzz.measure(n)])
 
 
 def run() -> None:

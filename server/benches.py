@@ -1,0 +1,80 @@
+"""What `epsparql bench` measures. A bench is imported where it is run, so that none pays for what the others load."""
+
+import argparse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import chain
+from typing import Any
+
+Measure = Callable[[Any, argparse.Namespace], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """`lines` is given the bench's module and the arguments; `n` is what it takes, unless told otherwise."""
+
+    n: int
+    lines: Measure
+
+
+def _plain(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.n)
+    return lines
+
+
+def _workload(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.workload, given.n, given.k)
+    return lines
+
+
+def _engine(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.workload, given.n, given.k, given.policy, given.baseline)
+    return lines
+
+
+def _queries(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    shared = import_module("bench.shared")
+    return chain(bench.measure(given.queries, given.n), shared.measure(min(given.queries, 100), given.n // 10))
+
+
+def _goals(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.n, given.n // 10, given.n * 3_600 // BENCHES["goals"].n)
+    return lines
+
+
+def _latency(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.runner, given.n, low_latency=given.low_latency)
+    return lines
+
+
+def _fuzz(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    return [bench.measure(given.n)]
+
+
+BENCHES = {
+    "engine": Bench(1_000_000, _engine),
+    "calls": Bench(40_000, _workload),
+    "queries": Bench(200_000, _queries),
+    "shapes": Bench(100_000, _plain),
+    "goals": Bench(10_000_000, _goals),
+    "growth": Bench(1_000_000, _workload),
+    "threads": Bench(1_000_000, _workload),
+    "end-to-end": Bench(1_000_000, _workload),
+    "windows": Bench(200_000, _plain),
+    "reasoning": Bench(100_000, _plain),
+    "lookup": Bench(100_000, _plain),
+    "latency": Bench(200, _latency),
+    "server": Bench(600_000, _plain),
+    "solve": Bench(1_000_000, _workload),
+    "spark": Bench(1_000_000, _workload),
+    "fuzz": Bench(100_000, _fuzz),
+    "bodies": Bench(50_000, _plain),
+}
+
+
+def measured(arguments: argparse.Namespace) -> Iterable[str]:
+    """The lines of `arguments.bench`."""
+    bench = BENCHES[arguments.bench]
+    given = argparse.Namespace(**vars(arguments) | {"n": bench.n if arguments.n is None else arguments.n})
+    return bench.lines(import_module(f"bench.{arguments.bench.replace('-', '_')}"), given)
