@@ -36,7 +36,6 @@ _PREFIXES = {
     "owl": "http://www.w3.org/2002/07/owl#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
-_NO_GRAPH = described(HTTPStatus.NOT_FOUND)
 _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in SYNTAXES}}}
 
 

@@ -174,12 +174,13 @@ _REGISTERED = described(
     HTTPStatus.UNPROCESSABLE_ENTITY,
     success={200: {"description": "The same query is registered already", "model": QueryDocument}},
 )
+_EXAMPLE = "PREFIX : <http://example.org/>\nSELECT ?s ?a ?b FROM STREAM <readings> WHERE { { { ?s :value ?a } SEQ { ?s :value ?b } } WITHIN 'PT10M' }"
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/QueryWish"}},
-            SPARQL: {"schema": {"type": "string"}},
+            "application/json": {"schema": {"$ref": "#/components/schemas/QueryWish"}, "example": {"query": _EXAMPLE, "from": "beginning"}},
+            SPARQL: {"schema": {"type": "string"}, "example": _EXAMPLE},
         },
     }
 }

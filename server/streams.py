@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from engine.entries import DropStream, Finish, SetStream
 from pipeline.catalogue import Stream
-from pipeline.formats import MEDIA_TYPES, NDJSON, interval_of, parse_body
+from pipeline.formats import MEDIA_TYPES, NDJSON, TRIG, TURTLE, interval_of, parse_body
 from pipeline.log import LateRow
 from pipeline.ndjson import LONGEST_KEY
 from pipeline.times import iso
@@ -80,8 +80,30 @@ def _document(stream: Stream) -> StreamDocument:
     )
 
 
-def _body_of(schema: str) -> dict[str, Any]:
-    return {"requestBody": {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}}}
+_SETTINGS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/StreamSettings"},
+                "example": {"max_delay": "PT10S", "idle_timeout": "PT1M", "description": "readings of all stations"},
+            }
+        }
+    }
+}
+_EXAMPLES = {
+    NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',
+    TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
+    TRIG: """PREFIX : <http://example.org/> PREFIX prov: <http://www.w3.org/ns/prov#>
+:g prov:generatedAtTime "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+:g { :a :value 21.5 }
+""",
+}
+_EVENTS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {media: {"schema": {"type": "string"}} | ({"example": _EXAMPLES[media]} if media in _EXAMPLES else {}) for media in MEDIA_TYPES},
+    }
+}
 
 
 # ---------------------------------------------------------------- the streams
@@ -90,7 +112,7 @@ def _body_of(schema: str) -> dict[str, Any]:
     dependencies=[ADMIN],
     summary="Create a stream, or change its settings",
     responses=described(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
-    openapi_extra=_body_of("StreamSettings"),
+    openapi_extra=_SETTINGS_BODY,
 )
 async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
     found = json_object(await read_body(request, service.settings.max_query), _SETTINGS)
@@ -163,7 +185,7 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.TOO_MANY_REQUESTS,
     ),
-    openapi_extra={"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in MEDIA_TYPES}}},
+    openapi_extra=_EVENTS_BODY,
 )
 async def post_events(
     name: Name,

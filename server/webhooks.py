@@ -90,7 +90,10 @@ def _found(deliveries: Deliveries, query: str, id_: str) -> Observer:
 
 
 _BODY: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ObserverWish"}}}},
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ObserverWish"}, "example": {"url": "https://example.org/hook"}}},
+    },
 }
 
 
