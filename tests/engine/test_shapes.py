@@ -5,11 +5,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import Entry, Events, Facts, Register
+from engine.entries import Entry, Events, Facts, Register, int64s
 from engine.facts import FactIndex
 from engine.kernel import columns as c
 from engine.network import Network
@@ -59,7 +60,9 @@ class Run:
     def put(self, entry: Entry, occurrences: Sequence[Occurrence] = ()) -> list[tuple[object, ...]]:
         outcome = self.engine.feed(block([(dataclasses.replace(entry, offset=self.engine.position), tuple(occurrences))]))
         assert not [change.reason for change in outcome.changes]
-        return [(row["start"], row["end"], *row["values"]) for row in outcome.solutions.to_pylist() if row["query"] != "first"]
+        found = outcome.solutions.filter(pc.field("query") != "first")
+        times = zip(*(int64s(found.column(name)).tolist() for name in ("start", "end")), strict=True)
+        return [(start, end, *values) for (start, end), values in zip(times, found.column("values").to_pylist(), strict=True)]
 
     def register(self, text: str, shape: Shape | None = None) -> None:
         """In a shape, or in the one that rates ask for."""
