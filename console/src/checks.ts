@@ -1,4 +1,4 @@
-/** The server's word on the text in the editor, asked for when the writer pauses. */
+/** The server's word on the text in the editor, asked for when the writer pauses, and at once for a text that was opened. */
 
 import { effect, signal } from "@preact/signals";
 import { api, type CheckDocument, type Mark, Refused } from "./api";
@@ -21,6 +21,7 @@ export const unchecked = signal("");
 let control = new AbortController();
 let waiting = 0;
 let seen = "";
+let shown = 0;
 
 effect(() => {
   const now = tab.value;
@@ -33,7 +34,9 @@ effect(() => {
     checked.value = null;
     return;
   }
-  waiting = window.setTimeout(() => void look(now.query, now.policy, now.default_graph, now.name), PAUSE_MS);
+  const pause = now.key === shown ? PAUSE_MS : 0;
+  shown = now.key;
+  waiting = window.setTimeout(() => void look(now.query, now.policy, now.default_graph, now.name), pause);
 });
 
 /** Look again though the text is the same, as after the token changed. */

@@ -12,7 +12,7 @@ const LEAST = 3;
 /** Where the corner at the left of the axis, and the names of the lanes, begin. */
 const CORNER = 12;
 /** Thinner bars have no round corners: nobody sees them, and thousands of paths take long. */
-const ROUND = 5;
+const ROUND = 3;
 
 export interface Extent {
   from: number;
@@ -190,7 +190,7 @@ function bar(context: CanvasRenderingContext2D, box: Box, picture: Picture, colo
   const chosen = id === picture.selected || id === picture.hovered;
   const colour = colours.groups[box.placed.group % colours.groups.length]!;
   context.fillStyle = colour;
-  context.globalAlpha = chosen ? 1 : picture.hovered ? 0.42 : picture.selected ? 0.6 : 0.78;
+  context.globalAlpha = chosen ? 1 : picture.hovered || picture.selected ? 0.6 : 0.78;
   if (box.h < ROUND) context.fillRect(box.x, box.y, box.w, box.h);
   else {
     context.beginPath();

@@ -158,6 +158,7 @@ def test_pictures(page: Page, pictures: Path) -> None:
     work.tab(page, "tsunami").click()
     page.get_by_role("tab", name="Plan").click()
     expect(page.locator(".step .live").first).to_be_visible()
+    expect(page.locator(".verdict")).to_contain_text("no faults")
     taken["plan"] = page.screenshot(path=pictures / "console-plan.png")
     assert len(set(taken.values())) == 3
     assert min(map(len, taken.values())) > 40_000
