@@ -1,15 +1,15 @@
 /** What can be done with the query of the open tab. */
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { api, type From, type QuerySummary } from "./api";
 import { checked } from "./checks";
 import { attempt, registered, say } from "./state";
 import { Sure } from "./sure";
 import { change, link, type Tab, tab } from "./tabs";
 
-/** Whether the button asks if the registered query is to be replaced. */
-const asking = signal(false);
+/** The tab and the text by which, as the button asks, the registered query is to be replaced. */
+const asking = signal("");
+const asked = (now: Tab) => `${now.key} ${now.query}`;
 
 const differs = (now: Tab, query: QuerySummary) => query.query !== now.query || query.policy !== now.policy || query.default_graph !== now.default_graph;
 const isOver = (query: QuerySummary) => query.state === "completed" || query.state === "failed";
@@ -22,8 +22,8 @@ export async function run(): Promise<void> {
   if (found?.text === now.query && found.errors.length) return say("fault", "Mend the fault first: it is underlined.");
   const query = registered.peek();
   if (query && !differs(now, query) && !isOver(query)) return;
-  if (query && !asking.peek()) return void (asking.value = true);
-  asking.value = false;
+  if (query && asking.peek() !== asked(now)) return void (asking.value = asked(now));
+  asking.value = "";
   const wish = { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" };
   await attempt(async () => {
     if (query && !differs(now, query)) await api.drop(now.name); // to register the same once more changes nothing
@@ -35,7 +35,6 @@ export function Toolbar() {
   const now = tab.value!;
   const query = registered.value;
   const anew = query !== null && (differs(now, query) || isOver(query));
-  useEffect(() => void (asking.value = false), [now.key, query?.registered, now.query]);
   const share = async () => {
     const address = link(now);
     if (!address) return say("fault", "This query is too long for a link.");
@@ -99,19 +98,19 @@ export function Toolbar() {
         class="primary run"
         disabled={query !== null && !anew}
         onClick={run}
-        onBlur={() => (asking.value = false)}
+        onBlur={() => (asking.value = "")}
         title={anew ? "Drop the one that is registered, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
       >
-        {told(query, anew)} {(query === null || anew) && <kbd>⌃↵</kbd>}
+        {told(query, anew, asking.value === asked(now))} {(query === null || anew) && <kbd>⌃↵</kbd>}
       </button>
     </div>
   );
 }
 
-function told(query: QuerySummary | null, anew: boolean): string {
+function told(query: QuerySummary | null, anew: boolean, sure: boolean): string {
   if (query === null) return "Run";
   if (!anew) return query.state === "paused" ? "Paused" : "Running";
-  if (asking.value) return "Replace, and start anew?";
+  if (sure) return "Replace, and start anew?";
   return isOver(query) ? "Run again" : "Replace";
 }
 
