@@ -35,6 +35,8 @@ def form_of(fragment: Fragment) -> str:
     names = {column: variable.name for variable, column in fragment.columns.items()}
     digest.update(repr(sorted((name, column - c.VAR) for column, name in names.items())).encode())
     for node, row in enumerate(fragment.nodes):
+        if row[c.KIND] == c.FIND:
+            continue  # it keeps nothing
         digest.update(repr(_described(fragment, node, row, names)).encode())
     return digest.hexdigest()
 

@@ -5,6 +5,7 @@ there (docs/decisions/0017-knowledge-looked-up.md). So only what takes a triple 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -18,14 +19,31 @@ if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
 
 
+@dataclass(frozen=True, slots=True)
+class Finds:
+    """What a node is to look up for solutions that bind these variables."""
+
+    node: int
+    patterns: Sequence[a.TriplePattern]
+    bound: Variables
+    place: a.Place
+    deep: bool
+
+
+def plan_beside(planner: "Planner") -> None:
+    """The FINDs stand behind all other nodes: they keep nothing, and what others keep stays in its place (docs/decisions/0015-snapshots-in-names.md)."""
+    for finds in planner.beside:
+        first, _ = _looked_up(planner, c.FIND, finds.patterns, finds.bound, finds.place, (finds.node, c.EMIT), finds.deep)
+        planner.assign(finds.node, LOOK_VIA=first)
+
+
 def side(planner: "Planner", pattern: a.Pattern, target: "Target", decided: Scope, span: int = c.FOREVER) -> None:
     """Plans `pattern` so that its solutions count at the side `target` of a node that decides on solutions with the scope `decided`."""
     match pattern:
         case a.Bgp(patterns, place) if 0 < len(patterns) <= c.MOST_FINDS:
             deep = any(len(planner.names.facts(triple, place)) > triples.FEW for triple in patterns)
             ordered = shapes.in_order(patterns, planner.names.order)
-            first, _ = _looked_up(planner, c.FIND, ordered, decided.certain, place, (target[0], c.EMIT), deep)
-            planner.assign(target[0], LOOK_VIA=first)
+            planner.beside.append(Finds(target[0], ordered, decided.certain, place, deep))
             _with_a_stream(planner, ordered, place, target, span, deep)
         case _:
             planner.pattern(pattern, target, span)

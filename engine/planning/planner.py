@@ -15,7 +15,7 @@ from engine.entries import POLICIES, UNRESTRICTED
 from engine.errors import Refusal
 from engine.expressions import supported
 from engine.kernel import columns as c
-from engine.planning import conditions, joins, paths, policies, queries, selections, triples
+from engine.planning import against, conditions, joins, paths, policies, queries, selections, triples
 from engine.planning import negation as negative
 from engine.planning.deferral import defer
 from engine.planning.reaching import Sleep
@@ -79,6 +79,7 @@ def plan(query: a.Query, names: Names) -> Fragment:
         names.stream(stream)  # also of one that no scan reads
     with deep_stack():
         queries.query(planner)
+        against.plan_beside(planner)
     defer(planner.fragment)
     return planner.fragment
 
@@ -93,6 +94,7 @@ class Planner:
     outer: Variables = frozenset()  # what the solutions outside of an EXISTS certainly bind while its pattern is planned
     sleeping: Sleep | None = None  # of the path that is planned
     segments: dict[int, Segment] = field(default_factory=dict)  # the parts of a chain of SEQs that is shaped, by identity of their patterns
+    beside: list[against.Finds] = field(default_factory=list)  # what is planned when all else is
     _fresh: int = 0
 
     @property
