@@ -183,11 +183,11 @@ class Places:
     def of_tags(self, tags: Ints) -> Ints:
         """What was met for the first time: a solution at a side of a node, or, as query c.NONE, an occurrence of a stream, which stands for the node."""
         timed = np.maximum(tags, 0)
-        of_nodes = self.of_nodes(timed % RIGHT_TAG, timed // RIGHT_TAG) if len(self.query) else np.zeros((len(tags), 3), np.int64)
+        of_nodes = self.of_nodes(timed % RIGHT_TAG, timed // RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
         return np.where((tags < 0)[:, None], np.column_stack([np.full_like(tags, c.NONE), -1 - tags, np.zeros_like(tags)]), of_nodes)
 
     def nodes(self, places: Ints) -> Ints:
-        found: Ints = self.first[places[:, 0]] + places[:, 1] if len(places) else np.zeros(0, np.int64)
+        found: Ints = self.first[places[:, 0]] + places[:, 1] if len(self.first) else np.zeros(len(places), np.int64)  # all of no query
         return found
 
 

@@ -194,3 +194,20 @@ def test_a_quota_stops_its_query_and_not_those_that_share_with_it() -> None:
 
 def test_networks_without_company_have_no_shares() -> None:
     assert Network(Engine().terms).shares == {}
+
+
+def test_where_all_queries_have_failed_the_instant_that_has_begun_is_kept() -> None:
+    log = Played(shares=True, delay=0)
+    acts = [
+        ("register", 0, 2),
+        ("register", 0, 2),
+        ("send", "DA", 0),
+        ("send", "DBAC", 0),
+        ("send", "B", 2),
+        ("restore", None, None),
+        ("send", "A", 1),
+    ]
+    for act in acts:
+        log.do(act)
+    assert [change.state for change in log.changes] == ["failed", "failed"]
+    assert not log.engine.registered
