@@ -31,6 +31,8 @@ ROW = {"start": c.START, "end": c.END}
 """The columns of a row beside its variables that say what it is; the others link it."""
 QUERY = {"open": c.Q_OPEN, "after": c.Q_AFTER, "instant": c.Q_INSTANT, "derived": c.Q_DERIVED, "t0": c.Q_T0}
 """Where a query stands. The rest of its row is the program's, or counts goals."""
+QUERY_SINCE = {"made": c.Q_MADE, "made at": c.Q_MADE_AT}
+"""Likewise, which snapshots of this format may lack."""
 AT = {"now": c.NOW, "entry": c.ENTRY, "late": c.LATE, "horizon": c.HORIZON}
 """Where the run stands between feeds."""
 
@@ -120,6 +122,8 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     for planned, query in zip(queries, meta["queries"], strict=True):
         for name, column in QUERY.items():
             net.queries[planned.number, column] = query["stands"][name]
+        for name, column in QUERY_SINCE.items():
+            net.queries[planned.number, column] = query["stands"].get(name, 0)
         network.quotas.limit(planned.registered, network.quotas.of(planned.registered)[0], query["held"])
         if (moment := _moment(query.get("moment"))) is not None:
             network.moments[planned.registered] = moment
@@ -198,7 +202,7 @@ def _columns(network: Network, row: Sequence[str]) -> Ints:
 
 def _query(network: Network, planned: Planned) -> dict[str, Any]:
     row = network.net.queries[planned.number]
-    stands = {name: int(row[column]) for name, column in QUERY.items()}
+    stands = {name: int(row[column]) for name, column in (QUERY | QUERY_SINCE).items()}
     _, held = network.quotas.of(planned.registered)
     return {
         "registered": planned.registered,

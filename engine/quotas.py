@@ -122,4 +122,12 @@ class Quotas:
         derived, bound = self.network.net.queries[planned.number, [c.Q_DERIVED, c.Q_BOUND]].tolist()
         if reason is None and derived > bound:
             reason = f"derived more than {bound} triples at one instant: the rule feeds itself without end"
+        made, most = self._made(planned), int(self.network.net.at[c.MOST_MADE])
+        if reason is None and made > most:
+            reason = f"made more than {most:,} solutions at one instant: what its parts match there at once multiplies"
         return reason
+
+    def _made(self, planned: Planned) -> int:
+        """What a query has made at an instant, or what it shares with others."""
+        numbers = [planned.number, *(share.number for share in self.network.read_by(planned))]
+        return int(self.network.net.queries[numbers, c.Q_MADE].max())

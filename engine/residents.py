@@ -177,7 +177,7 @@ class Residents:
             net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
             net = place(net, fragment, at, number, self._used)
             self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
-            self.net.queries[number] = 0, after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
+            self.net.queries[number] = 0, after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
             rank(self, affected(self, planned))
         except BaseException:
             self._leave(planned)

@@ -365,7 +365,7 @@ class Engine(Registry):
     def own(self) -> Own:
         nets = [member.network.net for engine in self.engines() for member in engine.members]
         arrays = {id(array): array.nbytes for net in nets for array in net}
-        return Own(len(self.terms) - 1, sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()))
+        return Own(len(self.terms), sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()))
 
     # ------------------------------------------------------------ snapshots
     @property

@@ -150,7 +150,7 @@ class Sharing(Stores):
         stands = planned_from(-1 - number, planned.reads_after, "", planned.query, number, fragment, at, 0, UNRESTRICTED, NO_RATES)
         net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
         self._hold(place(net, fragment, at, number, self._used))
-        self.net.queries[number] = 1, planned.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER
+        self.net.queries[number] = 1, planned.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
         self._inquiries |= {at.ask + k: (inquiry, "") for k, inquiry in enumerate(fragment.inquiries)}
         self._with_scans(placed_alpha(fragment, at, number))
         share = self.shares[number] = Share(digest, stands, moment)

@@ -19,7 +19,8 @@ def warm() -> None:
     rows = pa.RecordBatch.from_pylist(events, schema=OCCURRENCES)
     engine = Engine()
     engine.terms.spare = 0  # terms out of use are looked for at once
-    engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 1)), rows[:3]))
+    begun = engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 1)), rows[:3]))
+    assert not begun.changes, begun.changes  # a query that failed would have compiled nothing
     engine.feed(Block((Events(3, "default", 1, 3),), rows[3:]))
     terms = Engine.restore(engine.snapshot()).terms
     numbers = terms.intern_all([f"<{k}>" for k in range(100)])

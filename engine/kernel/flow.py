@@ -34,6 +34,18 @@ def wait(net, node, side, row):
     n = net.at[WAITING]
     net.waiting[n, FRAME_NODE], net.waiting[n, FRAME_SIDE], net.waiting[n, FRAME_ROW] = node, side, row
     net.at[WAITING] = n + 1
+    count_made(net, net.nodes[node, QUERY])
+
+
+@inlined
+def count_made(net, query):
+    """A query that makes more at one instant than any may is marked as endless: solutions, what waits for the close, and each chunk of results on the way."""
+    queries = net.queries
+    if queries[query, Q_MADE_AT] != net.at[NOW]:
+        queries[query, Q_MADE_AT], queries[query, Q_MADE] = net.at[NOW], 0
+    queries[query, Q_MADE] += 1
+    if queries[query, Q_MADE] > net.at[MOST_MADE]:
+        net.at[ENDLESS], net.at[CREDIT] = query, 0
 
 
 @inlined
@@ -209,7 +221,9 @@ def write_union(net, node, x, y):
         is_new = True
     else:
         is_new = first_in_out(net, node, k)
-    net.at[FOUND] = k + is_new
+    if is_new:
+        net.at[FOUND] = k + 1
+        count_made(net, net.nodes[node, QUERY])
     return is_new
 
 

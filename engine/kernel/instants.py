@@ -3,7 +3,20 @@
 from engine.kernel.columns import *
 from engine.kernel.compile import entry_point, inlined, jit
 from engine.kernel.deferred import MOST_DEFERRED, report
-from engine.kernel.flow import arrive_collect, extend, fan_out, first, hand_on, move, new_occurrence, occur, open_query, remember_few, write
+from engine.kernel.flow import (
+    arrive_collect,
+    count_made,
+    extend,
+    fan_out,
+    first,
+    hand_on,
+    move,
+    new_occurrence,
+    occur,
+    open_query,
+    remember_few,
+    write,
+)
 from engine.kernel.goals import push, release
 from engine.kernel.joins import arrive_join, go_on_join, look_up
 from engine.kernel.lookups import forget_found
@@ -36,6 +49,7 @@ def holds_goal(side):
 @jit
 def go_on(net, node, side, x, goal):
     """Another step of a row that had more results than a chunk."""
+    count_made(net, net.nodes[node, QUERY])
     if net.nodes[node, KIND] == JOIN:
         stored = side >= GO_ON_STORED
         go_on_join(net, node, side - (GO_ON_STORED if stored else GO_ON), x, goal, stored)

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from engine.kernel import columns as c
 
+MOST_AT_ONCE = 10_000_000
+"""What a query may make at one instant before it fails: more would take gigabytes, and the instant's close forever."""
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -106,7 +109,7 @@ def new_net(width: int) -> Net:
     assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
-    at[c.MARGIN], at[c.FEW_FROM] = c.CHUNK, c.NONE
+    at[c.MARGIN], at[c.FEW_FROM], at[c.MOST_MADE] = c.CHUNK, c.NONE, MOST_AT_ONCE
     heads = np.full(FIRST_HEADS, c.NONE, np.int64)
     return Net(
         **empty_program(),

@@ -53,7 +53,7 @@ def test_goals_and_bytes(log: Log) -> None:
     assert log.engine.usage(totals).goals == 0
     assert log.engine.usage(totals).state_bytes > 0
     log.send("A(4)@4")
-    assert log.engine.own.terms > 4
+    assert log.engine.own.terms == len(log.engine.terms) > 4
     assert log.engine.own.reserved_bytes > log.engine.usage(pairs).state_bytes
 
 
@@ -187,3 +187,59 @@ def test_conditions_on_the_duration_bound_the_state(bound: str) -> None:
     found = [log.send(f"A({k})@{3 * k} B({k})@{3 * k + 2}") for k in range(1, 30)]
     assert log.engine.usage(query).goals <= 2
     assert {end - start for rows in found for _, _, start, end in rows} == ({5} if bound.count(" = ") == 1 and "&&" not in bound else {2, 5})
+
+
+# ---------------------------------------------------------------- at one instant
+MULTIPLIES = [
+    pytest.param("SELECT * WHERE { { ?s :A ?x } SEQ { ?t :B ?y } }", id="solutions"),
+    pytest.param("SELECT * WHERE { { ?s :A ?x } SEQ { ?t :B ?y } FILTER(?x + ?y > 9999) }", id="what a filter rejects"),
+    pytest.param("SELECT (COUNT(*) AS ?n) WHERE { { ?s :A ?x } SEQ { ?t :B ?y } }", id="what is counted"),
+    pytest.param("SELECT * WHERE { { { ?s :A ?x } SEQ { ?t :B ?y } } MINUS { ?s :C ?x } }", id="what waits for the close"),
+    pytest.param("CONSTRUCT { ?s :D ?x } WHERE { { ?s :A ?x } SEQ { ?t :B ?y } }", id="what a rule makes"),
+]
+
+
+def bounded(log: Log, most: int) -> None:
+    for member in log.engine.members:
+        member.network.net.at[c.MOST_MADE] = most
+
+
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("text", MULTIPLIES)
+def test_what_multiplies_at_one_instant_fails_alone(log: Log, text: str, restored: bool) -> None:
+    """400 before, and 40 at the instant: 16,000 pairs, each of which a chunk's step meets with 128. It comes in two parts; a snapshot between them keeps the count."""
+    log.register("much", text)
+    log.register("pairs", "SELECT ?x ?y WHERE { { ?s :A ?x FILTER(?x = 7) } SEQ { ?s :B ?y } }")
+    log.send(" ".join(f"A({k})@1" for k in range(400)))
+    bounded(log, 90)
+    if "FILTER(?x + ?y" in text:  # three chunks a B
+        assert len(log.send(" ".join(f"B({k})@2" for k in range(20)))) == 20
+        assert not log.failed
+    if restored:
+        log.engine = Engine.restore(log.engine.snapshot())
+        bounded(log, 90)
+    found = log.send(" ".join(f"B({k})@2" for k in range(20, 40)))
+    assert "made more than 90 solutions at one instant" in log.failed["much"]
+    assert sum(row[0] == "pairs" for row in found) == 20
+    assert [row[0] for row in log.send("B(1)@3")] == ["pairs"]
+
+
+def test_what_two_share_and_multiplies_fails_for_both(log: Log) -> None:
+    """The part that they have in common, of another length of chunks, is each one's."""
+    common = "{ { ?s :A ?x } SEQ { ?t :B ?y } FILTER(?x + ?y > 9999) }"
+    log.register("one", f"SELECT * WHERE {{ {common} SEQ {{ ?s :C ?z }} }}")
+    log.register("other", f"SELECT * WHERE {{ {common} SEQ {{ ?s :D ?z }} }}")
+    log.register("pairs", "SELECT ?x ?y WHERE { { ?s :A ?x FILTER(?x = 7) } SEQ { ?s :B ?y } }")
+    log.send(" ".join(f"A({k})@1" for k in range(400)))
+    bounded(log, 90)
+    assert len(log.send(" ".join(f"B({k})@2" for k in range(40)))) == 40
+    assert log.failed.keys() == {"one", "other"}
+    assert [row[0] for row in log.send("B(1)@3")] == ["pairs"]
+
+
+def test_each_instant_is_counted_by_itself(log: Log) -> None:
+    log.register("much", "SELECT * WHERE { { ?s :A ?x } SEQ { ?t :B ?y } }")
+    log.send("A(1)@1 A(2)@1")
+    bounded(log, 90)
+    assert sum(len(log.send(" ".join(f"B({k})@{at}" for k in range(40)))) for at in range(2, 12)) == 800
+    assert not log.failed

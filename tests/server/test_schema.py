@@ -19,6 +19,9 @@ from server.app import create_app, document
 from server.openapi import _never
 from tests.server.conftest import event, serving, until, values
 
+pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this process, and lift the limit while they read a query
+    "ignore:The recursion limit will not be reset:hypothesis.errors.HypothesisWarning"
+)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
 EXAMPLES = 25  # of each operation
 KNOWN = {"name": "0", "id": "0"}  # of what is there, so that not all that is asked for is unknown
