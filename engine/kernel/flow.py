@@ -34,16 +34,16 @@ def wait(net, node, side, row):
     n = net.at[WAITING]
     net.waiting[n, FRAME_NODE], net.waiting[n, FRAME_SIDE], net.waiting[n, FRAME_ROW] = node, side, row
     net.at[WAITING] = n + 1
-    count_made(net, net.nodes[node, QUERY])
+    count_made(net, node, 1)
 
 
-@inlined
-def count_made(net, query):
+@jit
+def count_made(net, node, n):
     """A query that makes more at one instant than any may is marked as endless: solutions, what waits for the close, and each chunk of results on the way."""
-    queries = net.queries
+    queries, query = net.queries, net.nodes[node, QUERY]
     if queries[query, Q_MADE_AT] != net.at[NOW]:
         queries[query, Q_MADE_AT], queries[query, Q_MADE] = net.at[NOW], 0
-    queries[query, Q_MADE] += 1
+    queries[query, Q_MADE] += n
     if queries[query, Q_MADE] > net.at[MOST_MADE]:
         net.at[ENDLESS], net.at[CREDIT] = query, 0
 
@@ -204,6 +204,7 @@ def write(net, node, z):
             release(net, z)
             return
         rows[z, START], rows[z, END] = net.at[NOW], net.at[NOW]
+    count_made(net, node, 1)
     if write_union(net, node, z, z) and nodes[node, TEMPLATE_N] > 0:
         derive(net, node, z)
     release(net, z)
@@ -221,9 +222,7 @@ def write_union(net, node, x, y):
         is_new = True
     else:
         is_new = first_in_out(net, node, k)
-    if is_new:
-        net.at[FOUND] = k + 1
-        count_made(net, net.nodes[node, QUERY])
+    net.at[FOUND] = k + is_new
     return is_new
 
 

@@ -49,7 +49,7 @@ def holds_goal(side):
 @jit
 def go_on(net, node, side, x, goal):
     """Another step of a row that had more results than a chunk."""
-    count_made(net, net.nodes[node, QUERY])
+    count_made(net, node, 1)
     if net.nodes[node, KIND] == JOIN:
         stored = side >= GO_ON_STORED
         go_on_join(net, node, side - (GO_ON_STORED if stored else GO_ON), x, goal, stored)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
-from engine.kernel.flow import copied, emit, plain_out, write_union
+from engine.kernel.flow import copied, count_made, emit, plain_out, write_union
 from engine.kernel.goals import (
     hash_of,
     in_store,
@@ -116,6 +116,7 @@ def look_up(net, node, side, x, place):
     while place != NONE:
         if made == CHUNK:
             push_below(net, depth, node, side, x, place)
+            count_made(net, node, 1)
             return
         made += 1
         z = with_triple(net, node, x, place)
@@ -147,6 +148,8 @@ def probe(net, node, side, x, goal, key, stored):
         if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
             if made == CHUNK:
                 push_below(net, depth, node, (GO_ON_STORED if stored else GO_ON) + side, x, goal)
+                if out != NONE:
+                    count_made(net, node, made)
                 return
             made += 1
             if out != NONE:
@@ -154,5 +157,7 @@ def probe(net, node, side, x, goal, key, stored):
             else:
                 emit(net, node, merged(net, left, right))
         goal = rows[goal, OLDER]
+    if made > 0 and out != NONE:
+        count_made(net, node, made)
     if not stored:
         release(net, x)

@@ -7,7 +7,7 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.deferred import defer
 from engine.kernel.filters import judge
-from engine.kernel.flow import copied, gather, hand_on, park, plain_out, wait, write_union
+from engine.kernel.flow import copied, count_made, gather, hand_on, park, plain_out, wait, write_union
 from engine.kernel.goals import (
     in_store,
     is_timeless,
@@ -430,6 +430,7 @@ def pair_without(net, node, side, x, goal, key):
             if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
                 if made == CHUNK:
                     push_below(net, depth, node, GO_ON + side, x, goal)
+                    count_made(net, node, made)
                     return
                 made += 1
                 if not by_right:
@@ -442,6 +443,8 @@ def pair_without(net, node, side, x, goal, key):
         if timeless or nodes[node, TIMELESS] == 0:
             break
         timeless, goal = True, opposite(net, node, side, x, True)
+    if made > 0:
+        count_made(net, node, made)
     if side == RIGHT and is_timeless(net, x):
         keep_side(net, node, side, x)
     else:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from engine.kernel import columns as c
 
-MOST_AT_ONCE = 10_000_000
+MOST_AT_ONCE = 2_000_000
 """What a query may make at one instant before it fails: more would take gigabytes, and the instant's close forever."""
 
 Ints = NDArray[np.int64]
