@@ -76,15 +76,21 @@ bench: $(RUN_STAMP)
 	done; done
 	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w && $(BIN)/epsparql bench growth --workload $$w || exit 1; done
 	$(BIN)/epsparql bench queries
+	$(BIN)/epsparql bench shapes
 	$(BIN)/epsparql bench goals
 	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k || exit 1; done
 	$(BIN)/epsparql bench threads
 	$(BIN)/epsparql bench windows
+	$(BIN)/epsparql bench reasoning
+	$(BIN)/epsparql bench lookup
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
+	$(BIN)/epsparql bench latency --runner spark --low-latency
 	$(BIN)/epsparql bench server
+	$(BIN)/epsparql bench bodies --n 50000
 	$(BIN)/epsparql bench spark --n 200000
 	$(BIN)/epsparql bench spark
+	$(BIN)/epsparql bench solve
 
 # Spark's processes killed with -9, as many times in each mode as CHAOS says: about ten seconds each.
 CHAOS ?= 50
