@@ -69,7 +69,7 @@ pictures: $(TEST_STAMP) chromium
 	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest -m slow tests/browser/test_access.py -k pictures
 
 # Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
-bench: $(RUN_STAMP)
+bench: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
 	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) || exit 1; \
