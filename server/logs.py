@@ -38,11 +38,19 @@ class TextLines(logging.Formatter):
         return f"{text} [request {request_id}]" if request_id else text
 
 
+def without_trace(record: logging.LogRecord) -> bool:
+    """A client's text that is no UTF-8 is its fault, and not worth the place in the code where it came out."""
+    if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+        record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
+    return True
+
+
 def log_to_stderr(log_format: str) -> None:
     """Each request has a line in JSON alone, which machines read."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(without_trace)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("epsparql.requests").setLevel(logging.INFO if log_format == "json" else logging.WARNING)

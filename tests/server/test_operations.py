@@ -4,11 +4,14 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from epsparql.client import Client, Solution, Unreachable, segment
 from server.audit import Audit
@@ -182,3 +185,17 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path, port: int, monkeypatch:
     requests = [line for line in lines if line["logger"] == "epsparql.requests"]
     assert {"PUT", "WEBSOCKET", "POST"} <= {line["method"] for line in requests}
     assert all(line["request_id"] and line["seconds"] >= 0 for line in requests)
+
+
+def test_a_text_that_is_no_utf_8_closes_its_socket_and_is_one_line_of_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "stderr"
+    with Child(tmp_path / "data", "inprocess", log) as child:
+        with connect(child.url.replace("http", "ws") + "/streams/default/feed", proxy=None) as socket:
+            socket.send(b"\xff{}", text=True)
+            with suppress(ConnectionClosed):
+                while True:
+                    socket.recv(DEADLINE_S)
+            assert socket.close_code == 1007
+        (line,) = [line for line in log.read_text().splitlines() if "UTF-8" in line]
+        assert "WARNING" in line
+        assert "Traceback" not in log.read_text()
