@@ -49,7 +49,7 @@ def network(dues: list[int]) -> Network:
     nodes, timers = np.zeros((len(dues), c.NODE_WIDTH), np.int64), np.zeros((len(dues), c.TIMER_WIDTH), np.int64)
     nodes[:, c.KIND] = c.COLLECT
     timers[:, c.T_NODE], timers[:, c.T_DUE] = range(len(dues)), dues
-    found._hold(found.net._replace(nodes=nodes, timers=timers))
+    found._hold(found.net._replace(nodes=nodes, timers=timers, queries=np.zeros((1, c.QUERY_WIDTH), np.int64)))
     found.net.at[c.TIMER_NODES] = len(dues)
     winds(found.address)
     return found
