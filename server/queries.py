@@ -46,8 +46,9 @@ class Wish:
     start: str | int = NOW
 
     def met_by(self, registration: Registration) -> bool:
-        own = self.text, self.policy, self.default_graph
-        return own == (registration.text, registration.policy, registration.default_graph) and self._starts_like(registration)
+        """White space around a text, which editors and files add, makes no other query of it."""
+        own = self.text.strip(), self.policy, self.default_graph
+        return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
 
     def _starts_like(self, registration: Registration) -> bool:
         """Whatever is the log's beginning today, it was one when the query was registered to read from there."""

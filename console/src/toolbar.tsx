@@ -11,11 +11,13 @@ import { change, link, type Tab, tab } from "./tabs";
 const asking = signal("");
 const asked = (now: Tab) => `${now.key} ${now.query}`;
 
-const differs = (now: Tab, query: QuerySummary) => query.query !== now.query || query.policy !== now.policy || query.default_graph !== now.default_graph;
+const differs = (now: Tab, query: QuerySummary) => query.query.trim() !== now.query.trim() || query.policy !== now.policy || query.default_graph !== now.default_graph;
 const isOver = (query: QuerySummary) => query.state === "completed" || query.state === "failed";
 
 /** Register the open tab's query; in place of one that has its name only when asked for twice. */
 export async function run(): Promise<void> {
+  const field = document.activeElement;
+  if (field instanceof HTMLInputElement) field.blur(); // a name is taken when its field is left
   const now = tab.peek();
   if (!now?.query.trim()) return;
   const found = checked.peek();

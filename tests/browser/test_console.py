@@ -30,8 +30,7 @@ def test_a_fault_is_underlined_and_mended_and_the_query_runs(page: Page, client:
     expect(fault).to_have_count(0)
     expect(page.locator(".verdict")).to_contain_text("no faults")
     page.get_by_role("textbox", name="Name").fill("strong wind")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Control+Enter")  # from within the field
     expect(page.get_by_role("button", name="Running")).to_be_visible()
     assert [query["name"] for query in client.queries()] == ["strong wind"]
     page.get_by_role("button", name="Examples").click()

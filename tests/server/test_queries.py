@@ -50,6 +50,13 @@ def test_the_same_again_is_no_second_registration(http: httpx.Client, name: str,
     assert (again.status_code, again.json()["registered"]) == (200, first.json()["registered"])
 
 
+def test_white_space_around_a_text_makes_no_other_query(http: httpx.Client, name: str, stream: str) -> None:
+    text = values(stream)
+    first = put(http, name, text).json()["registered"]
+    assert put(http, name, f"\n{text} \n").json()["registered"] == first
+    assert put(http, name, text.replace("{", "{ ", 1)).status_code == 409
+
+
 def test_what_cannot_replace_a_query_leaves_it(http: httpx.Client, name: str, stream: str) -> None:
     first = put(http, name, values(stream)).json()
     other = values(stream).replace("SELECT", "SELECT DISTINCT")
