@@ -135,17 +135,17 @@ def java_of(driver: int) -> tuple[int, ...]:
     return one([pid for pid, args in cases.below(driver).items() if "org.apache.spark.deploy.SparkSubmit" in args])
 
 
-def worker_of(driver: int, table: cases.Processes | None = None) -> tuple[int, ...]:
-    """The process that hosts the engine: what the daemon of Spark's tasks has forked."""
+def workers_of(driver: int, table: cases.Processes | None = None) -> tuple[int, ...]:
+    """The process that hosts the engine: what the daemon of Spark's tasks has forked. After a death there may be two for a while, of which either may have it."""
     table = table or cases.processes()
     family = cases.below(driver, table)
-    return one([pid for pid, args in family.items() if args.endswith("pyspark.daemon pyspark.worker") and table[table[pid][0]][1] == args])
+    return tuple(pid for pid, args in family.items() if args.endswith("pyspark.daemon pyspark.worker") and table[table[pid][0]][1] == args)
 
 
 def daemon_of(driver: int) -> tuple[int, ...]:
     """The process that forks Spark's Python workers: who loses it is nobody's."""
     table = cases.processes()
-    return tuple(table[worker][0] for worker in worker_of(driver, table))
+    return tuple({table[worker][0] for worker in workers_of(driver, table)})
 
 
 def killed(*victims: int) -> bool:
@@ -159,7 +159,7 @@ def killed(*victims: int) -> bool:
 
 
 VICTIMS: dict[str, Callable[[int], tuple[int, ...]]] = {
-    "worker": worker_of,
+    "worker": workers_of,
     "daemon": daemon_of,
     "driver": lambda driver: (driver,),
     "driver and JVM": lambda driver: (*java_of(driver), driver),
@@ -169,7 +169,7 @@ VICTIMS: dict[str, Callable[[int], tuple[int, ...]]] = {
 
 def found_below(runner: SparkRunner, victim: str) -> tuple[int, ...]:
     """Its processes, once there is a family: solutions may still come from one whose head is gone."""
-    cases.eventually(lambda: runner.pid is not None and len(worker_of(runner.pid)) == 1, 120, lambda: runner.state)
+    cases.eventually(lambda: runner.pid is not None and bool(workers_of(runner.pid)), 120, lambda: runner.state)
     assert runner.pid is not None
     return VICTIMS[victim](runner.pid)
 
