@@ -20,11 +20,11 @@ from engine.program import TABLES, Fragment, ranges_of
 from engine.quotas import Quotas
 from engine.ranking import rank
 from engine.residents import Collecting
-from engine.review import difference, goals_of, held_to
+from engine.review import difference, held_to
 from engine.sharing import Sharing
+from engine.straighten import straighten
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, ranges_around, with_predicate
-from engine.trees import Linear, Shape, straighter
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
@@ -86,7 +86,7 @@ class Network(Sharing):
         self.coming = None
         self.part_from_what_changes(known)
         for planned in [p for p in self.planned.values() if p.shape != self._planned_anew(p, known).shape]:
-            self._straighten(planned)
+            straighten(self, planned)
         self._know(known)
         fragments = self._replan(known)
         rank(self, list(self.planned.values()))
@@ -117,47 +117,15 @@ class Network(Sharing):
     def replay(self, rows: Ints, places: Ints) -> None:
         """Solutions of the past arrive at their nodes, instant by instant."""
         order = np.argsort(rows[:, c.END], kind="stable")
-        self._take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
+        self.take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
 
     def take_in(self, rows: Ints, places: Ints) -> None:
         """Timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
         self.net.at[c.NOW] += 1
-        self._take_over(rows, places)
+        self.take_over(rows, places)
         self.net.at[c.NOW] -= 1
 
-    def _straighten(self, planned: Planned) -> None:
-        """Plans a chain of SEQs as it is written, which had been joined in another order, step by step (`straighter`)."""
-        while planned.shape not in (None, Linear.WRITTEN):
-            planned = self._reshape(planned, straighter(planned.shape, max(last for _, last in planned.segments) + 1))
-
-    def _reshape(self, planned: Planned, shape: Shape) -> Planned:
-        """Plans a chain of SEQs in an order in which what its joins keep follows from what they kept, which goes over."""
-        order, before, at = list(self.planned), self.net.queries[planned.number].copy(), planned.at.node
-        stores, (quota, held) = goals_of(self, c.SIDES * at, c.SIDES * planned.after.node), self.quotas.of(planned.registered)
-        self._take_out(planned)
-        self.add(
-            planned.registered, planned.name, planned.query, self.known, planned.max_derivations, planned.policy, planned.rates, shape,
-            reads_after=planned.reads_after,
-        )  # fmt: skip
-        self.quotas.limit(planned.registered, quota, held)
-        new = self.planned[planned.registered]
-        self.planned = {registered: self.planned[registered] for registered in order}
-        tags = self.net.seen[: self.net.at[c.SEEN_N], c.SEEN_TAG]
-        tags[tags == planned.out] = new.out  # what it has said at this instant
-        for stream in set(planned.query.streams) if before[c.Q_OPEN] else ():
-            self.net.streams[self.streams[stream], c.S_PENDING] -= 1
-        for column in (c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0):
-            self.net.queries[new.number, column] = before[column]
-        self.free_dropped()
-        parts = {
-            segment: stores[store].timed for segment, (node, side) in planned.segments.items() if (store := c.SIDES * (at + node) + side) in stores
-        }
-        if parts:
-            places = [(new.at.node + node, side) for segment, rows in parts.items() for node, side in [new.segments[segment]] * len(rows)]
-            self._take_over(np.concatenate([*parts.values()]), np.array(places, np.int64))
-        return new
-
-    def _take_over(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
+    def take_over(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
         """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
         self.net.at[c.EVENT] = self.net.at[c.EVENTS] = 0
         self._hold(self._with_terms(self.net))
@@ -178,10 +146,11 @@ class Network(Sharing):
 
     def drop(self, registered: int) -> None:
         """Takes a query out between feeds, with its goals; no other is touched."""
-        self._take_out(self.planned[registered])
+        self.take_out(self.planned[registered])
         self.free_dropped()
 
-    def _take_out(self, planned: Planned) -> None:
+    def take_out(self, planned: Planned) -> None:
+        """With its goals; `free_dropped` is yet to come."""
         self._without_readers(planned)
         self.forget(planned)
         self._leave(planned)
@@ -312,7 +281,7 @@ class Network(Sharing):
     def fail(self, planned: Planned, reason: str) -> None:
         """Stops a query; no other is touched. `free_dropped` is yet to come."""
         self.failures.append(Failure(planned, int(self.net.at[c.ENTRY]), reason))
-        self._take_out(planned)
+        self.take_out(planned)
 
     def _collect(self) -> None:
         """Hands what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""
