@@ -430,7 +430,8 @@ def pair_without(net, node, side, x, goal, key):
             if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
                 if made == CHUNK:
                     push_below(net, depth, node, GO_ON + side, x, goal)
-                    count_made(net, node, made)
+                    if by_right and out != NONE:
+                        count_made(net, node, made)
                     return
                 made += 1
                 if not by_right:
@@ -443,7 +444,7 @@ def pair_without(net, node, side, x, goal, key):
         if timeless or nodes[node, TIMELESS] == 0:
             break
         timeless, goal = True, opposite(net, node, side, x, True)
-    if made > 0:
+    if made > 0 and by_right and out != NONE:
         count_made(net, node, made)
     if side == RIGHT and is_timeless(net, x):
         keep_side(net, node, side, x)
