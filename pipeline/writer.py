@@ -169,10 +169,7 @@ class LogWriter:
                 answers = self._commit(requests)
             except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting
                 self._broken = True
-                with suppress(
-                    Exception
-                ):  # before anyone is told: what is not in the log must not stand in the catalogue; else the next commit begins by it
-                    self._recover()
+                self._recover_if_it_can_be()  # before anyone is told: what is not in the log must not stand in the catalogue
                 for request in requests:
                     if not request.done.done():
                         request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))
@@ -265,6 +262,11 @@ class LogWriter:
         self._frames.close()
         self._open()
         self._broken = False
+
+    def _recover_if_it_can_be(self) -> None:
+        """Else the next commit begins by it."""
+        with suppress(Exception):
+            self._recover()
 
     def _save(self) -> None:
         self.catalogue.forget_before(self.oldest())

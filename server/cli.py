@@ -16,15 +16,9 @@ if TYPE_CHECKING:
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
-_OPTIONAL_STEPS = (
-    "constants",
-    "equalities",
-    "unused",
-    "filters",
-    "windows",
-    "order",
-)  # likewise: engine.rewrite.SIMPLIFICATIONS, engine.planning.CHOICES
-_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise
+_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order")
+"""As `engine.rewrite.SIMPLIFICATIONS` and `engine.planning.CHOICES` have them, which load pyarrow too."""
+_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise, engine.entries
 
 
 def main(argv: list[str] | None = None) -> int:
