@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -28,6 +28,9 @@ MASTER = "local[2,4]"
 MESSAGES_S = 50
 BUCKETS = 2
 HITS = 5  # tries to hit a victim that stands
+WORKER = "pyspark.daemon pyspark.worker"
+Family = Mapping[int, str]
+"""Processes by their numbers, and their command lines."""
 SNAPSHOT_WEIGHT = 500  # five entries: most lives write a snapshot
 MICRO_BATCHES, LOW_LATENCY = MODES = ("spark", "spark, low latency")
 CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
@@ -131,21 +134,23 @@ def one(found: Sequence[int]) -> tuple[int, ...]:
     return tuple(found) if len(found) == 1 else ()
 
 
-def java_of(driver: int) -> tuple[int, ...]:
+def java_of(driver: int, _: Family) -> tuple[int, ...]:
     return one([pid for pid, args in cases.below(driver).items() if "org.apache.spark.deploy.SparkSubmit" in args])
 
 
-def workers_of(driver: int, table: cases.Processes | None = None) -> tuple[int, ...]:
-    """The process that hosts the engine: what the daemon of Spark's tasks has forked. After a death there may be two for a while, of which either may have it."""
-    table = table or cases.processes()
-    family = cases.below(driver, table)
-    return tuple(pid for pid, args in family.items() if args.endswith("pyspark.daemon pyspark.worker") and table[table[pid][0]][1] == args)
-
-
-def daemon_of(driver: int) -> tuple[int, ...]:
-    """The process that forks Spark's Python workers: who loses it is nobody's."""
+def workers_of(driver: int, seen: Family) -> tuple[int, ...]:
+    """The processes that may host the engine: what a daemon of Spark's tasks has forked, below the driver or, `seen` there before, without that daemon."""
     table = cases.processes()
-    return tuple({table[worker][0] for worker in workers_of(driver, table)})
+    forked = [pid for pid, args in cases.below(driver, table).items() if args.endswith(WORKER) and table[table[pid][0]][1] == args]
+    orphans = [pid for pid, args in seen.items() if args.endswith(WORKER) and table.get(pid) == (1, args)]
+    return tuple({*forked, *orphans})
+
+
+def daemon_of(driver: int, seen: Family) -> tuple[int, ...]:
+    """The process that forks Spark's Python workers: who loses it is nobody's. Where they have lost it already, they themselves."""
+    table, workers = cases.processes(), workers_of(driver, seen)
+    daemons = {parent for parent, _ in (table[pid] for pid in workers if pid in table) if parent != 1}
+    return tuple(daemons) or workers
 
 
 def killed(*victims: int) -> bool:
@@ -158,20 +163,20 @@ def killed(*victims: int) -> bool:
     return there == len(victims)
 
 
-VICTIMS: dict[str, Callable[[int], tuple[int, ...]]] = {
+VICTIMS: dict[str, Callable[[int, Family], tuple[int, ...]]] = {
     "worker": workers_of,
     "daemon": daemon_of,
-    "driver": lambda driver: (driver,),
-    "driver and JVM": lambda driver: (*java_of(driver), driver),
+    "driver": lambda driver, _: (driver,),
+    "driver and JVM": lambda driver, seen: (*java_of(driver, seen), driver),
     "JVM": java_of,
 }
 
 
-def found_below(runner: SparkRunner, victim: str) -> tuple[int, ...]:
+def found_of(runner: SparkRunner, victim: str, seen: Family) -> tuple[int, ...]:
     """Its processes, once there is a family: solutions may still come from one whose head is gone."""
-    cases.eventually(lambda: runner.pid is not None and bool(workers_of(runner.pid)), 120, lambda: runner.state)
+    cases.eventually(lambda: runner.pid is not None and bool(workers_of(runner.pid, seen)), 120, lambda: runner.state)
     assert runner.pid is not None
-    return VICTIMS[victim](runner.pid)
+    return VICTIMS[victim](runner.pid, seen)
 
 
 TEN = {
@@ -245,7 +250,7 @@ def kills_on_spark(tmp_path: Path, mode: str, victims: Sequence[str], chance: Ra
             for number, victim in enumerate(victims):
                 moves_on(data, client, chance.randrange(5, 60), lambda: runner.state)
                 for _ in range(HITS):
-                    pids, table = found_below(runner, victim), cases.processes()
+                    pids, table = found_of(runner, victim, family), cases.processes()
                     family |= {pid: args for pid, (_, args) in table.items() if pid == runner.pid} | cases.below(runner.pid or 0, table)
                     if number % 3 == 2:
                         at_a_snapshot(data)
