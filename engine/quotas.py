@@ -121,7 +121,7 @@ class Quotas:
         reason = excess(planned.name, self._usage(planned, held), quota)
         derived, bound = self.network.net.queries[planned.number, [c.Q_DERIVED, c.Q_BOUND]].tolist()
         if reason is None and derived > bound:
-            reason = f"derived more than {bound} triples at one instant: the rule feeds itself without end"
+            reason = f"derived more than {bound} triples at one instant, each KiB of text counted as one: the rule feeds itself without end"
         made, most = self._made(planned), int(self.network.net.at[c.MOST_MADE])
         if reason is None and made > most:
             reason = f"made more than {most:,} solutions at one instant: what its parts match there at once multiplies"

@@ -31,11 +31,13 @@ from engine.schema import Schema
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, with_rows
 from engine.terms import Held, TermTable, numbers_in
+from engine.text.columns import CELL_WIDTH, LENGTH
 from engine.trees import Shape
 from epsparql import algebra as a
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
+assert (c.TERM_LENGTH, c.TERM_WIDTH) == (LENGTH, CELL_WIDTH), "the kernel reads what the term table writes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -420,12 +422,15 @@ class Residents:
         at[c.FREE] += n
 
     def _with_terms(self, net: Net) -> Net:
-        """What the kernel needs to know of terms: values and kinds if it has filters, kinds if it has rules."""
+        """What the kernel needs to know of terms: values and kinds if it has filters, kinds and lengths if it has rules."""
         filters = self._used["code"].end
         if filters and (numbers := self.terms.numbers) is not net.numbers:
             net = net._replace(numbers=numbers)
-        if (filters or self._used["templates"].end or self._tells_kinds) and (kinds := self.terms.kinds) is not net.kinds:
+        rules = self._used["templates"].end
+        if (filters or rules or self._tells_kinds) and (kinds := self.terms.kinds) is not net.kinds:
             net = net._replace(kinds=kinds)
+        if rules and (cells := self.terms.cells) is not net.terms:
+            net = net._replace(terms=cells)
         return net
 
     def hold(self, held: Held) -> None:

@@ -198,6 +198,11 @@ class TermTable:
         return self._kinds
 
     @property
+    def cells(self) -> Ints:
+        """By number of term, the columns of `engine.text.columns`, of which LENGTH is for others."""
+        return self._cells
+
+    @property
     def numbers(self) -> NDArray[np.float64]:
         """By number of term: a numeric literal's value and an error bound; (0, inf) for other terms, (0, nan) for 0. Made once it is asked for."""
         if not self._now[c.VALUED]:

@@ -132,7 +132,7 @@ class Settings:
     max_feeds: int = _setting(1_000, _count, "WebSockets that feed streams")
     max_lag: int = _setting(100_000, _count, "entries of the log that the runner may be behind before events are refused with 429; 0: no limit")
     max_lag_rows: int = _setting(10_000_000, _count, "rows of them likewise, of those that came since the start; 0: no limit")
-    max_derivations: int = _setting(100_000, _count, "triples that a rule may derive at one instant")
+    max_derivations: int = _setting(100_000, _count, "triples that a rule may derive at one instant; each KiB of their text counts as another")
     max_goals: int = _setting(10_000_000, _count, "partial solutions that a query may keep before it fails; 0: no limit")
     max_state_bytes: int = _setting(2 << 30, _count, "bytes of a query's state likewise; 0: no limit")
     header_s: float = _setting(10.0, _seconds, "for a request's head to come")

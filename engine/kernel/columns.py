@@ -140,5 +140,8 @@ FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
     LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, AND, OR, SAME, ELSE, OPERATIONS,
 ) = range(23)  # fmt: skip
 WITH_VAR, WITH_CONST = OPERATIONS, 2 * OPERATIONS  # added to what compares or calculates: its right operand is the number of a variable or constant
+# what the host keeps of a term beside its text: of the columns only the length, in bytes, is the kernel's concern
+TERM_LENGTH, TERM_WIDTH = 1, 4
+LONG = 1 << 10  # bytes of a derived triple that count as another
 # kinds of terms; a STRING is a literal without language and of no other datatype
 IRI_KIND, BLANK_KIND, LITERAL_KIND, STRING_KIND = 1, 2, 3, 4

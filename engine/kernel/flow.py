@@ -315,17 +315,18 @@ def derive(net, node, x):
         s, p, o = resolved(net, templates[t, T_S], x), resolved(net, templates[t, T_P], x), resolved(net, templates[t, T_O], x)
         stream, start, end = templates[t, T_STREAM], net.rows[x, START], net.rows[x, END]
         if new_occurrence(net, stream, s, p, o, UNBOUND, start, end, net.at[ENTRY]):
-            count_derived(net, net.nodes[node, QUERY])
+            count_derived(net, net.nodes[node, QUERY], s, p, o)
             occur(net, stream, s, p, o, UNBOUND, start, end, net.at[ENTRY])
 
 
 @inlined
-def count_derived(net, query):
-    """A rule that derives more at one instant than its bound allows is marked as endless."""
+def count_derived(net, query, s, p, o):
+    """A rule that derives more at one instant than its bound allows is marked as endless. Long texts count as several triples, so that the bound is one of bytes too."""
     queries = net.queries
     if queries[query, Q_INSTANT] != net.at[NOW]:
         queries[query, Q_INSTANT], queries[query, Q_DERIVED] = net.at[NOW], 0
-    queries[query, Q_DERIVED] += 1
+    size = net.terms[s, TERM_LENGTH] + net.terms[p, TERM_LENGTH] + net.terms[o, TERM_LENGTH]
+    queries[query, Q_DERIVED] += 1 + size // LONG
     if queries[query, Q_DERIVED] > queries[query, Q_BOUND]:
         net.at[ENDLESS], net.at[CREDIT] = query, 0
 

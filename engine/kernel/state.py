@@ -39,6 +39,7 @@ class Net(NamedTuple):
     # terms, by id
     numbers: Floats  # (value, slack): slack 0 exact, inf no number, nan unbound
     kinds: Ints
+    terms: Ints  # where each text stands, and how long it is, as the host has it
     # the input of one call
     feed: Ints  # FEED_HEIGHT x capacity
     # state
@@ -116,6 +117,7 @@ def new_net(width: int) -> Net:
         facts=np.zeros((0, c.F_VAR + width), np.int64),
         numbers=np.full((1, 2), np.nan),
         kinds=np.zeros(1, np.int64),
+        terms=np.zeros((1, c.TERM_WIDTH), np.int64),
         feed=np.zeros((c.FEED_HEIGHT, 1), np.int64),
         queries=np.zeros((0, c.QUERY_WIDTH), np.int64),
         streams=np.zeros((0, c.STREAM_WIDTH), np.int64),

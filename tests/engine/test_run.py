@@ -87,6 +87,17 @@ def test_a_rule_that_never_ends_fails_alone(log: Log) -> None:
     assert [row[0] for row in log.send("A@2 N(5)@2")] == ["count"], "it is gone, the other goes on"
 
 
+def test_long_texts_count_as_several_triples(log: Log) -> None:
+    """Else a rule that lengthens a text takes gigabytes before it has derived as many triples as it may."""
+    log.register("endless", f"CONSTRUCT {{ ?s :N ?m }} WHERE {{ ?s :N ?n BIND(CONCAT(STR(?n), '{'x' * 1024}') AS ?m) }}")
+    log.register("others", "CONSTRUCT { ?s :M ?n } WHERE { ?s :N ?n FILTER(STRLEN(STR(?n)) < 4) }")
+    found = log.send("N(0)@1")
+    assert "each KiB of text counted as one" in log.failed["endless"]
+    lengthened = sum(name == "endless" for name, *_ in found)
+    assert 40 < lengthened < 50, "1 + 2 + 3 + ... is beyond 1000"
+    assert ("others", 2, 1, 1) in found
+
+
 @pytest.mark.parametrize("n", [1, 16, 17, 40])
 def test_an_instant_that_comes_in_parts_gives_each_solution_once(log: Log, n: int) -> None:
     log.register("q", "SELECT * WHERE { { ?s :A ?x } UNION { ?s :B ?x } }")
