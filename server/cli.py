@@ -158,7 +158,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.low_latency,
         )
         with _progress() as tell:
-            summary = run(replay, arguments.format, sys.stdout, clock, tell)
+            summary = run(replay, arguments.format, sys.stdout, clock, tell, _doubt)
     except PolicyFault as fault:
         return _fail(f"--policy: {fault}")
     except SourceFault as fault:
@@ -168,6 +168,10 @@ def _replay(arguments: argparse.Namespace) -> int:
         return BROKEN
     _summarise(summary, time.monotonic() - began)
     return OK
+
+
+def _doubt(found: object) -> None:
+    print(f"epsparql: {found}", file=sys.stderr)
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """How far a query's time has come, as a subscriber may rely on it (semantics.md section 8)."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.entries import Micros
 from pipeline.catalogue import Catalogue, Registration, Stream
 from pipeline.times import iso
-from server.compiled import Shape, shape
+from server.compiled import shape
+from server.upstream import Written, fed_among, reached, unfed, written_by
 
 _SAMPLES = 64
 _APART_S = 0.05
@@ -69,37 +70,20 @@ class Timeline:
             return None
         for sample in reversed(self._samples):
             if max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
-                rules = [found for query in queries if query.stands and (found := shape(query.text)).into is not None]
-                return _progress(shape(registration.text).streams, rules, sample.streams)
+                written = written_by(shape(query.text) for query in queries if query.stands)
+                return _progress(shape(registration.text).streams, written, sample.streams)
         return None
 
 
-def reached(streams: Collection[str], rules: Sequence[Shape]) -> frozenset[str]:
-    """These streams, and those that the rules which write into them read."""
-    found = set(streams)
-    while True:
-        wider = found | {stream for rule in rules if rule.into in found for stream in rule.streams}
-        if wider == found:
-            return frozenset(found)
-        found = wider
-
-
-def _progress(reads: Collection[str], rules: Sequence[Shape], streams: Mapping[str, Stream]) -> Progress | None:
+def _progress(reads: Collection[str], written: Written, streams: Mapping[str, Stream]) -> Progress | None:
     """The least watermark of the fed streams that a reader of `reads` rests on; None while one that was never fed holds it back."""
-    names = reached(reads, rules)
-    fed = {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
-    if any(name not in fed and not _carried(name, rules, fed) for name in names):
+    known = fed_among(streams)
+    if unfed(reads, written, known):
         return None
-    resting = [fed[name] for name in names if name in fed]
+    resting = [known[name] for name in reached(reads, written) if name in known]
     open_ = [stream.watermark for stream in resting if not stream.finished]
     if open_:
-        known = [watermark for watermark in open_ if watermark is not None]
-        return Progress(min(known), finished=False) if len(known) == len(open_) else None
+        told = [watermark for watermark in open_ if watermark is not None]
+        return Progress(min(told), finished=False) if len(told) == len(open_) else None
     ends = [stream.latest for stream in resting if stream.latest is not None]
     return Progress(max(ends, default=0), finished=True) if resting else None
-
-
-def _carried(name: str, rules: Sequence[Shape], fed: Collection[str]) -> bool:
-    """Whether rules write a stream that nobody feeds, and have a clock of their own: another stream, fed or to be fed."""
-    derived = {rule.into for rule in rules}
-    return name in derived and any(other in fed or other not in derived for other in reached((name,), rules) - {name})

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -26,6 +26,7 @@ from server.names import Name, decoded, encoded
 from server.problems import Fault, Problem, bad_request, described, of_exception
 from server.service import Service
 from server.settings import Settings
+from server.upstream import Written, fed_among, reached, unfed, written_by
 from server.waiting import registration as registered_from
 
 router = APIRouter(tags=["queries"])
@@ -33,6 +34,7 @@ SPARQL = "application/sparql-query"
 NOW, BEGINNING = "now", "beginning"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
 DEFAULT_GRAPHS = ("all", "unnamed")
+_AT_WORK = ("running", "paused")
 _NO_QUERY = described(HTTPStatus.NOT_FOUND)
 
 
@@ -89,6 +91,7 @@ class QuerySummary(BaseModel):
     `registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id.
     `from` is the offset from which it reads, if that is earlier. `reads` is the offset up to which a query has read the log that is behind the others,
     since it reads the past or is paused, or because it rests on a rule, `waits_for`, of which that is so; null for all others.
+    `unfed` are the streams for whose first event it waits: it reads them, or rules do on which it rests, nothing was ever sent to them, and no rule writes them.
     `memory` is null for a query that does not run, and until the runner has told of it.
     """
 
@@ -102,6 +105,7 @@ class QuerySummary(BaseModel):
     from_: int | None = Field(alias="from")
     reads: int | None
     waits_for: str | None
+    unfed: list[str]
     solutions: int
     last: str | None
     lag: int
@@ -110,7 +114,7 @@ class QuerySummary(BaseModel):
 
 
 class QueryDocument(QuerySummary):
-    """A query with the warnings of its text; to find them it is planned anew."""
+    """A query with its warnings; for those of its text it is planned anew."""
 
     warnings: list[WarningDocument]
 
@@ -295,7 +299,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
     registration = service.query(name)
-    return await document(service, registration, (*warnings, *_unfed(service, registration)))
+    return await document(service, registration, warnings)
 
 
 def _append(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
@@ -332,19 +336,6 @@ def _bounds(settings: Settings) -> tuple[int, int, int]:
     return settings.max_derivations, settings.max_goals, settings.max_state_bytes
 
 
-def _unfed(service: Service, registration: Registration) -> list[Warning_]:
-    """Of several streams, those that hold the query back because nothing was ever sent to them, and no rule writes them."""
-    streams = shape(registration.text).streams if registration.state == "running" else ()
-    derived = {shape(query.text).into for query in service.queries() if query.stands}
-    known = service.log.catalogue.streams
-    unfed = [name for name in streams if name not in derived and (name not in known or (known[name].latest is None and not known[name].finished))]
-    return [
-        Warning_("unfed-stream", f"nothing was sent to the stream {name!r} yet, and until then this query waits for it")
-        for name in unfed
-        if len(streams) > 1
-    ]
-
-
 async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
     others = [query for query in service.queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: wish.policy}
@@ -358,13 +349,40 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
     return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
 
 
-def _leads(service: Service) -> dict[int, str]:
-    """The names of those for which others wait."""
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What all queries' documents take from: the runner's report, the names of those for which others wait, what rules write, which streams have been fed."""
+
+    report: Report | None
+    leads: Mapping[int, str]
+    written: Written
+    fed: Collection[str]
+
+
+def _around(service: Service, report: Report | None) -> _Around:
     catalogue = service.log.catalogue
-    return {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
+    leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
+    written = written_by(shape(query.text) for query in service.queries() if query.stands)
+    return _Around(report, leads, written, fed_among(dict(catalogue.streams)))
 
 
-def _summary(service: Service, registration: Registration, report: Report | None, leads: Mapping[int, str]) -> QuerySummary:
+def _unfed(registration: Registration, around: _Around) -> list[str]:
+    if registration.state not in _AT_WORK:
+        return []
+    return unfed(shape(registration.text).streams, around.written, around.fed)
+
+
+def _held_back(registration: Registration, around: _Around) -> list[Warning_]:
+    """What a query has of other streams waits too. That it waits for the only one goes without a warning."""
+    sources = reached(shape(registration.text).streams, around.written) - around.written.keys()
+    return [
+        Warning_("unfed-stream", f"nothing was sent to the stream {name!r} yet, and until then this query waits for it")
+        for name in _unfed(registration, around)
+        if sources - {name}
+    ]
+
+
+def _summary(service: Service, registration: Registration, around: _Around) -> QuerySummary:
     path, head = f"/queries/{encoded(registration.name)}", service.log.head()
     tally = service.solutions.tally(registration.registered)
     return QuerySummary(
@@ -376,11 +394,12 @@ def _summary(service: Service, registration: Registration, report: Report | None
         reason=registration.reason or None,
         registered=registration.registered,
         reads=registration.reads,
-        waits_for=leads.get(registration.lead) if registration.lead not in (None, registration.registered) else None,
+        waits_for=around.leads.get(registration.lead) if registration.lead not in (None, registration.registered) else None,
+        unfed=_unfed(registration, around),
         solutions=tally.count,
         last=tally.last,
         lag=max(head - (service.solutions.position if registration.reads is None else registration.reads), 0),
-        memory=_memory(report, registration),
+        memory=_memory(around.report, registration),
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )
@@ -388,7 +407,7 @@ def _summary(service: Service, registration: Registration, report: Report | None
 
 def _standing(report: Report | None, registration: Registration) -> Standing | None:
     """What the runner told of a query, if it still runs: its report may be from before the end."""
-    return report.queries.get(registration.registered) if report is not None and registration.state in ("running", "paused") else None
+    return report.queries.get(registration.registered) if report is not None and registration.state in _AT_WORK else None
 
 
 def _memory(report: Report | None, registration: Registration) -> Memory | None:
@@ -399,10 +418,11 @@ def _memory(report: Report | None, registration: Registration) -> Memory | None:
 
 
 async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+    """With the warnings of its text, and of the streams for which it waits."""
     told = registration.registered < service.solutions.position  # else there is nothing of it in the report, which is of all queries, and long
-    report = await asyncio.to_thread(service.report) if told else None
-    shown = [_warning(warning, registration.text) for warning in warnings]
-    return QueryDocument(**_summary(service, registration, report, _leads(service)).model_dump(by_alias=True), warnings=shown)
+    around = _around(service, await asyncio.to_thread(service.report) if told else None)
+    shown = [_warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around))]
+    return QueryDocument(**_summary(service, registration, around).model_dump(by_alias=True), warnings=shown)
 
 
 def _warning(warning: Warning_, text: str) -> WarningDocument:
@@ -417,9 +437,9 @@ async def list_queries(service: Shared) -> QueryList:
 
 
 def _listed(service: Service) -> QueryList:
-    report, leads = service.report(), _leads(service)
-    own = None if report is None else EngineMemory(**asdict(report.own), offset=report.position)
-    return QueryList(queries=[_summary(service, registration, report, leads) for registration in service.queries()], engine=own)
+    report = service.report()
+    own, around = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _around(service, report)
+    return QueryList(queries=[_summary(service, registration, around) for registration in service.queries()], engine=own)
 
 
 @router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
@@ -446,7 +466,7 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
     warnings: tuple[Warning_, ...] = ()
     if registration.state == "running":
         warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
-    return await document(service, registration, (*warnings, *_unfed(service, registration)))
+    return await document(service, registration, warnings)
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)

@@ -1,6 +1,7 @@
 """Replaying files as finished streams: the same log, engine and solution log as the server's, in a directory that goes afterwards."""
 
 import json
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -22,10 +23,12 @@ from server.compiled import Shape, check, shape
 from server.service import Runner
 from server.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
 from server.sources import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
+from server.upstream import unfed, written_by
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
 _LOOK_S = 0.2
+_NAMED = 5  # of the queries that read a stream, in a message
 
 
 class PolicyFault(Exception):
@@ -66,11 +69,28 @@ class Summary:
     solutions: dict[str, int]
 
 
-def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None]) -> Summary:
+@dataclass(frozen=True, slots=True)
+class Unfed:
+    """A stream for which queries wait in vain. `unread`, the first file whose stream no query reads, may have been meant for it."""
+
+    stream: str
+    readers: tuple[str, ...]
+    unread: Path | None
+
+    def __str__(self) -> str:
+        option = shlex.quote(f"{self.stream}={self.unread or 'FILE'}")
+        return (
+            f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream {option}"
+        )
+
+
+def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None], doubt: Callable[[Unfed], None]) -> Summary:
     """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     _check_format(fmt, replay.queries, shapes)
+    for each in unfed_streams(replay.streams, shapes):
+        doubt(each)
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
         fed = write_log(log, replay, shapes)
         with _solved(log, Path(directory), replay, tell) as solutions:
@@ -126,10 +146,29 @@ def _fits(fmt: str, found: Shape) -> bool:
     return isinstance(found.form, Triples) == (fmt == "turtle")
 
 
+def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> list[Unfed]:
+    """Those on which the queries rest, in order of their names."""
+    given = {_stream_of(file) for file in files}
+    read = {stream for found in shapes.values() for stream in found.streams}
+    unread = next((file.path for file in files if _stream_of(file) not in read), None)
+    empty = unfed(read, written_by(shapes.values()), given)
+    return [Unfed(stream, tuple(name for name, found in shapes.items() if stream in found.streams), unread) for stream in empty]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """With their verb."""
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"{shown} {'reads' if len(names) == 1 else 'read'}"
+
+
+def _stream_of(file: NamedFile) -> str:
+    return file.name or _DEFAULT_STREAM
+
+
 def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
     streams: dict[str, list[object]] = {}
     for file in files:
-        streams.setdefault(file.name or _DEFAULT_STREAM, []).append(occurrences_of(file.path))
+        streams.setdefault(_stream_of(file), []).append(occurrences_of(file.path))
     return list(streams.items())
 
 

@@ -9,8 +9,8 @@ from pipeline.catalogue import Registration
 from pipeline.sharing import recorded
 from server.compiled import Shape, shape
 from server.problems import Fault, Problem, bad_request
-from server.progress import reached
 from server.service import Service
+from server.upstream import Written, reached, written_by
 
 
 def switch(service: Service, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
@@ -32,7 +32,8 @@ def registration(service: Service, offset: int, wish: Register, start: str | int
     standing = [query for query in _standing(service) if query.name != wish.name]
     if reads_from is not None:
         _in_one_bucket(service, wish.name)
-    ahead = [query for query in standing if query.lead is not None and shape(query.text).into in reached(own.streams, _rules(standing))]
+    feeding = reached(own.streams, _written(standing))
+    ahead = [query for query in standing if query.lead is not None and shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
     if not leads:
         held = () if reads_from is None else _held_back(service, own, standing, wish.name, "read from the past")
@@ -80,8 +81,8 @@ def _standing(service: Service) -> list[Registration]:
     return [query for query in service.queries() if query.stands]
 
 
-def _rules(queries: Iterable[Registration]) -> list[Shape]:
-    return [found for query in queries if (found := shape(query.text)).into is not None]
+def _written(queries: Iterable[Registration]) -> Written:
+    return written_by(shape(query.text) for query in queries)
 
 
 def _held(service: Service, known: Registration, how: str) -> tuple[int, ...]:
@@ -93,13 +94,13 @@ def _held_back(service: Service, own: Shape, standing: Sequence[Registration], n
     """Those that rest on what a rule writes. Raises: Fault 409 where one of them is behind itself, or, unless it may, the rule is among them."""
     if own.into is None:
         return ()
-    rules = _rules(standing)
-    held = [query for query in standing if own.into in reached(shape(query.text).streams, rules)]
+    written = _written(standing)
+    held = [query for query in standing if own.into in reached(shape(query.text).streams, written)]
     behind = [query for query in held if query.lead is not None]
     if behind:
         detail = f"{name!r} cannot be {how}: {behind[0].name!r} rests on it and is behind the others; resume or drop that one first"
         raise conflict("query-waits", detail, name)
-    feeding = reached(own.streams, rules)
+    feeding = reached(own.streams, written)
     if not circles and any(shape(query.text).into in feeding for query in held):
         raise conflict("rules-circle", f"{name!r} cannot {how}: rules that run already feed it with what it derives; register it from 'now'", name)
     return tuple(query.registered for query in held)

@@ -164,5 +164,5 @@ def test_every_timeline_is_what_comes_out(example: Example, tmp_path: Path) -> N
     for line in lines:
         if not line.label.startswith("=>"):
             files.add(line)
-    run(files.replay(files.query(example.query)), "ndjson", out, lambda: SECOND_0, lambda _: None)
+    run(files.replay(files.query(example.query)), "ndjson", out, lambda: SECOND_0, lambda _: None, lambda _: None)
     assert Counter(map(told, out.getvalue().splitlines())) == Counter(expected(line) for line in lines if line.label.startswith("=>"))

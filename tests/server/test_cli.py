@@ -27,6 +27,11 @@ def write(directory: Path, name: str, text: str) -> Path:
     return path
 
 
+def copies(read: str, into: str) -> str:
+    """A rule."""
+    return f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <{into}> FROM STREAM <{read}> WHERE {{ ?s :value ?v }}"
+
+
 def test_help_is_quick(tmp_path: Path) -> None:
     """Nothing heavy is imported for it."""
     code = "import sys; sys.argv = ['epsparql', '--help']\ntry:\n  import server.cli; server.cli.main()\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
@@ -46,7 +51,7 @@ class TestReplay:
         assert [set(each) for each in found] == [{"query", "id", "start", "end", "binding"}] * 3
 
     def test_rules_and_queries_together(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        rule = write(tmp_path, "rule.rq", f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <d> FROM STREAM <i> WHERE {{ ?s :value ?v }}")
+        rule = write(tmp_path, "rule.rq", copies("i", "d"))
         query = write(tmp_path, "query.rq", values("d"))
         stream = write(tmp_path, "s.ndjson", event(1))
         arguments = ["replay", "--query", str(query), "--query", str(rule), "--stream", f"<i>={stream}"]
@@ -95,6 +100,41 @@ class TestReplay:
     def test_nothing_at_all(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["replay", "--query", str(q)]) == OK
         assert capsys.readouterr().out == ""
+
+    @pytest.mark.parametrize(
+        ("reads", "rules", "streams", "told"),
+        [
+            pytest.param(["freezers"], [], ["s.ndjson"], ["q0 reads the stream <freezers>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream freezers=s.ndjson"], id="the file is the default stream's"),
+            pytest.param(["freezers"], [], ["freezer=s.ndjson"], ["--stream freezers=s.ndjson"], id="another name"),
+            pytest.param(["a", "a"], [], [], ["q0, q1 read the stream <a>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream a=FILE"], id="no file"),
+            pytest.param(["a", "b"], [], ["a=s.ndjson"], ["q1 reads the stream <b>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream b=FILE"], id="one of two"),
+            pytest.param(["default"], [], ["other=s.ndjson"], ["--stream default=s.ndjson"], id="the default stream"),
+            pytest.param([f"{EX}x&y"], [], ["s.ndjson"], [f"--stream '{EX}x&y=s.ndjson'"], id="as a shell takes it"),
+            pytest.param(["d"], [("i", "d")], ["i=s.ndjson"], [], id="a rule writes it"),
+            pytest.param(["d"], [("i", "d")], ["s.ndjson"], ["r0 reads the stream <i>"], id="a rule writes it that is not fed"),
+            pytest.param(["d"], [("d", "d")], [], ["q0, r0 read the stream <d>"], id="a rule that feeds itself alone"),
+            pytest.param(["a"] * 7, [], [], ["q0, q1, q2, q3, q4 and 2 more read the stream <a>"], id="many queries"),
+        ],
+    )  # fmt: skip
+    def test_streams_that_nothing_feeds_are_told(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        reads: list[str],
+        rules: list[tuple[str, str]],
+        streams: list[str],
+        told: list[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        write(tmp_path, "s.ndjson", event(1))
+        queries = [write(tmp_path, f"q{k}.rq", values(stream)) for k, stream in enumerate(reads)]
+        queries += [write(tmp_path, f"r{k}.rq", copies(read, into)) for k, (read, into) in enumerate(rules)]
+        fed = ["--stream", *streams] if streams else []
+        assert main(["replay", *(part for query in queries for part in ("--query", query.name)), *fed]) == OK
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == len(told)
+        assert all(line.startswith("epsparql: ") and expected in line for line, expected in zip(lines, told, strict=True)), lines
 
     @pytest.mark.parametrize(
         ("name", "text", "fault"),
@@ -172,12 +212,13 @@ class TestReplay:
 
     @pytest.mark.slow
     def test_on_spark(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        stream = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2))
+        stream, idle = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2)), write(tmp_path, "idle.rq", values("freezers"))
         outputs = []
         for runner in ("spark", "inprocess"):
-            assert main(["replay", "--query", str(q), "--stream", str(stream), "--runner", runner]) == OK
-            outputs.append(capsys.readouterr().out)
-        assert outputs[0] == outputs[1] != ""
+            assert main(["replay", "--query", str(q), "--query", str(idle), "--stream", str(stream), "--runner", runner]) == OK
+            outputs.append(capsys.readouterr())
+        assert outputs[0].out == outputs[1].out != ""
+        assert all("idle reads the stream <freezers>" in each.err for each in outputs)
 
 
 class TestCheck:

@@ -188,6 +188,38 @@ def test_warnings_tell_of_streams_that_are_waited_for(http: httpx.Client, client
     assert warned(client.query(name)) == []
 
 
+def rule(into: str, *reads: str) -> str:
+    return f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <{into}> {''.join(f'FROM STREAM <{each}> ' for each in reads)} WHERE {{ ?s :value ?v }}"
+
+
+def test_a_query_tells_for_which_streams_it_waits(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    """By way of rules too; all queries are listed with it."""
+    derived, other = f"{stream}d", f"{stream}o"
+    assert put(http, name, values(derived)).json()["unfed"] == [derived]
+    put(http, f"{name} rule", rule(derived, stream))
+    listed = {query["name"]: query["unfed"] for query in client.queries()}
+    assert (listed[name], listed[f"{name} rule"], client.query(name)["warnings"]) == ([stream], [stream], [])
+    put(http, f"{name} second", rule(derived, other))
+    assert client.query(name)["unfed"] == sorted([stream, other])
+    assert [warning["code"] for warning in client.query(name)["warnings"]] == ["unfed-stream"] * 2, "either rule holds the other's back"
+    client.send(stream, event(1))
+    client.create_stream(other)
+    assert client.query(name)["unfed"] == [other]
+    client.finish(other)
+    assert client.query(name)["unfed"] == []
+    client.drop(f"{name} rule")
+    client.drop(f"{name} second")
+    assert client.query(name)["unfed"] == [derived]
+
+
+def test_a_query_that_has_ended_waits_for_no_stream(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    put(http, name, f"ASK FROM STREAM <{stream}> WHERE {{ ?s ?p ?o }}")
+    client.send(stream, event(1) + "\n" + event(2))
+    until(lambda: client.query(name)["state"] == "completed", "the query has answered")
+    assert http.delete(f"/streams/{segment(stream)}").status_code == 204
+    assert client.query(name)["unfed"] == []
+
+
 def test_the_plan(http: httpx.Client, name: str, stream: str) -> None:
     put(http, name, values(stream))
     path = f"/queries/{segment(name)}/plan"

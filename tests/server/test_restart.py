@@ -97,7 +97,7 @@ def undisturbed(frames: Sequence[Instant], tmp_path: Path) -> dict[str, list[str
     file.write_text("".join(frame.frame + "\n" for frame in frames))
     out = io.StringIO()
     queries = [QueryFile(Path(f"{name}.rq"), text) for name, text in QUERIES.items()]
-    run(Replay(queries, [NamedFile("", file)], []), "ndjson", out, clock, lambda _step: None)
+    run(Replay(queries, [NamedFile("", file)], []), "ndjson", out, clock, lambda _step: None, lambda _unfed: None)
     found: dict[str, list[str]] = {name: [] for name in QUERIES}
     for line in out.getvalue().splitlines():
         solution = json.loads(line)
