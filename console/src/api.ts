@@ -31,6 +31,8 @@ export interface QuerySummary {
   state: "running" | "paused" | "completed" | "failed";
   reason: string | null;
   registered: number;
+  /** The streams for whose first event it waits, by way of rules too. */
+  unfed: string[];
   solutions: number;
   last: string | null;
   lag: number;

@@ -6,7 +6,7 @@ import { checked } from "./checks";
 import { bytes, count, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
 import { amount } from "./solutions";
-import { registered } from "./state";
+import { different, registered } from "./state";
 import { tab } from "./tabs";
 
 const EVERY_MS = 1000;
@@ -17,7 +17,7 @@ const MARGIN = 28;
 
 export function Plan() {
   const query = registered.value;
-  const running = query !== null && query.query === tab.value?.query;
+  const running = query !== null && !different.value.length;
   const [known, setKnown] = useState<{ registered: number; plan: PlanDocument } | null>(null);
   const goals = useGoals(running ? query.name : null);
   useEffect(() => {

@@ -1,21 +1,19 @@
 /** What the open query has found, and how it works. */
 
-import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { token } from "./api";
 import { checked } from "./checks";
 import { Download } from "./download";
 import { bytes, count, rate } from "./format";
 import { Plan } from "./plan";
 import { selected } from "./selection";
 import { amount, rows, standing, watch } from "./solutions";
-import { queries, rateOf, registered, streams, trouble } from "./state";
+import { different, queries, rateOf, registered, trouble } from "./state";
 import { Table } from "./table";
-import { tab } from "./tabs";
+import { change, choose, pane, showQuery, tab, unused } from "./tabs";
 import { Timeline } from "./timeline";
 import { streamsOf } from "./watermark";
 import { Why } from "./why";
-
-export const pane = signal<"solutions" | "plan">("solutions");
 
 export function Results() {
   const query = registered.value;
@@ -27,21 +25,40 @@ export function Results() {
     <section class="results" aria-label="Results">
       <div class="bar top">
         <div class="switch" role="tablist" aria-label="Results">
-          <button type="button" role="tab" aria-selected={pane.value === "solutions"} onClick={() => (pane.value = "solutions")}>
+          <button type="button" role="tab" aria-selected={pane.value === "solutions"} onClick={() => choose("solutions")}>
             Solutions
           </button>
-          <button type="button" role="tab" aria-selected={pane.value === "plan"} onClick={() => (pane.value = "plan")}>
+          <button type="button" role="tab" aria-selected={pane.value === "plan"} onClick={() => choose("plan")}>
             Plan
           </button>
         </div>
         <span class="grow" />
         {query && <Counts />}
       </div>
+      {different.value.length > 0 && <Another />}
       <div class="pane">
         {pane.value === "plan" ? <Plan /> : rows.value.length ? <Found /> : <Nothing />}
         {selected.value && pane.value === "solutions" && <Why />}
       </div>
     </section>
+  );
+}
+
+/** The name is that of a registered query, which is not the one written above. */
+function Another() {
+  const query = registered.value!;
+  const apart = unused(query.name, queries.value.map((each) => each.name));
+  const look = () => {
+    change({ name: apart });
+    showQuery(query);
+  };
+  return (
+    <p class="doubt" role="status">
+      <b>{query.name}</b> is {query.state} with another {different.value.join(" and ")}, and what is counted and found is of that one.{" "}
+      <button type="button" class="plain link" title={`Opens what is registered as ${query.name}; this one stays, as ${apart}`} onClick={look}>
+        Look at it
+      </button>
+    </p>
   );
 }
 
@@ -141,22 +158,28 @@ function Nothing() {
       </p>
     );
   if (trouble.value?.code === "not-ready") return <p class="empty">{query.name} goes on as soon as the server has started.</p>;
-  const read = streamsOf(text);
-  const unfed = read.filter((name) => !streams.value.some((stream) => stream.name === name && stream.accepted > 0));
-  if (unfed.length)
+  if (query.unfed.length)
     return (
       <div class="empty">
         <p>
-          {query.name} waits for events on {unfed.map((name) => `<${name}>`).join(", ")}. Send one, or play an example:
+          {query.name} waits for the first event on {query.unfed.map((name) => `<${name}>`).join(", ")}. Send one, or play an example:
         </p>
-        <pre>{`curl -X POST ${location.origin}/streams/${encodeURIComponent(unfed[0]!)}/events -H 'Content-Type: application/x-ndjson' -d '{"s":"<http://example.org/s>", …}'`}</pre>
+        <pre>{sending(query.unfed[0]!)}</pre>
       </div>
     );
   const rules = queries.value.some((each) => /\bCONSTRUCT\b/i.test(each.query) && each.name !== query.name);
   return (
     <p class="empty">
-      {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${read.map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
+      {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${streamsOf(query.query).map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
       {rules ? "" : "A query sees what comes after it was registered, unless it reads from the beginning. "}The plan shows how far its partial solutions are.
     </p>
   );
+}
+
+/** A command that sends an event to the stream, as a shell takes it. */
+function sending(stream: string): string {
+  const event = { s: "<http://example.org/s>", p: "<http://example.org/p>", o: '"1"', at: `${new Date().toISOString().slice(0, 19)}Z` };
+  const secret = token.get() ? " -H 'Authorization: Bearer TOKEN'" : "";
+  const path = `streams/${encodeURIComponent(stream).replaceAll("'", "%27")}/events`;
+  return `curl -X POST '${location.origin}/${path}'${secret} -H 'Content-Type: application/x-ndjson' -d '${JSON.stringify(event)}'`;
 }

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { api, Refused, token, type Ontology, type QuerySummary, type StreamDocument } from "./api";
-import { tab } from "./tabs";
+import { differences, tab } from "./tabs";
 
 const EVERY_MS = 1000;
 const SAMPLES = 60;
@@ -21,6 +21,8 @@ export const overlay = signal<"" | "token" | "keys" | "rail">("");
 
 /** The registration behind the open tab. */
 export const registered = computed(() => queries.value.find((query) => query.name === tab.value?.name) ?? null);
+/** In what it is another query than the one written there. */
+export const different = computed(() => (registered.value && tab.value ? differences(tab.value, registered.value) : []));
 
 // ---------------------------------------------------------------- rates
 interface Counter {

@@ -7,18 +7,25 @@ import { read, write } from "./kept";
 const KEPT = "epsparql.tabs";
 const LONGEST_LINK = 60_000;
 
+export type Pane = "solutions" | "plan";
+
 export interface Tab extends Wish {
   /** Distinguishes tabs; never shown. */
   key: number;
   /** The name that the query is registered under. */
   name: string;
   from?: From;
+  pane?: Pane;
 }
 
 const kept = read<{ tabs: Tab[]; open: number }>(localStorage, KEPT, { tabs: [], open: 0 });
 export const tabs = signal<readonly Tab[]>(kept.tabs);
 export const open = signal(kept.open);
 export const tab = computed(() => tabs.value.find((each) => each.key === open.value) ?? tabs.value[0] ?? null);
+
+/** What is shown below the text of the open tab: of each tab what was chosen there. */
+export const pane = computed<Pane>(() => tab.value?.pane ?? "solutions");
+export const choose = (pane: Pane) => change({ pane });
 
 effect(() => write(localStorage, KEPT, { tabs: tabs.value, open: open.value }));
 
@@ -51,6 +58,12 @@ export const showQuery = (query: QuerySummary) => show(query.name, { query: quer
 export function unused(stem: string, taken: Iterable<string>): string {
   const names = new Set([...taken, ...tabs.value.map((each) => each.name)]);
   for (let n = 1; ; n++) if (!names.has(n === 1 ? stem : `${stem}-${n}`)) return n === 1 ? stem : `${stem}-${n}`;
+}
+
+/** In what a query that is registered under the tab's name is another one; white space around a text makes none. */
+export function differences(of: Tab, query: QuerySummary): string[] {
+  const same = { text: of.query.trim() === query.query.trim(), policy: of.policy === query.policy, "default graph": of.default_graph === query.default_graph };
+  return Object.entries(same).flatMap(([what, is]) => (is ? [] : [what]));
 }
 
 // ---------------------------------------------------------------- links

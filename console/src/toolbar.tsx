@@ -3,15 +3,14 @@
 import { signal } from "@preact/signals";
 import { api, type From, type QuerySummary } from "./api";
 import { checked } from "./checks";
-import { attempt, registered, say } from "./state";
+import { attempt, different, queries, registered, say } from "./state";
 import { Sure } from "./sure";
-import { change, link, type Tab, tab } from "./tabs";
+import { change, link, type Tab, tab, tabs, unused } from "./tabs";
 
 /** The tab and the text by which, as the button asks, the registered query is to be replaced. */
 const asking = signal("");
 const asked = (now: Tab) => `${now.key} ${now.query}`;
 
-const differs = (now: Tab, query: QuerySummary) => query.query.trim() !== now.query.trim() || query.policy !== now.policy || query.default_graph !== now.default_graph;
 const isOver = (query: QuerySummary) => query.state === "completed" || query.state === "failed";
 
 /** Register the open tab's query; in place of one that has its name only when asked for twice. */
@@ -23,20 +22,29 @@ export async function run(): Promise<void> {
   const found = checked.peek();
   if (found?.text === now.query && found.errors.length) return say("fault", "Mend the fault first: it is underlined.");
   const query = registered.peek();
-  if (query && !differs(now, query) && !isOver(query)) return;
+  const differs = different.peek().length > 0;
+  if (query && !differs && !isOver(query)) return;
   if (query && asking.peek() !== asked(now)) return void (asking.value = asked(now));
   asking.value = "";
   const wish = { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" };
   await attempt(async () => {
-    if (query && !differs(now, query)) await api.drop(now.name); // to register the same once more changes nothing
+    if (query && !differs) await api.drop(now.name); // to register the same once more changes nothing
     await api.register(now.name, wish, query !== null);
   });
+}
+
+/** Each tab has a name of its own: one that another has already is counted on. */
+function rename(now: Tab, wanted: string): void {
+  const taken = tabs.value.some((each) => each.name === wanted && each.key !== now.key);
+  const name = taken ? unused(wanted, queries.value.map((query) => query.name)) : wanted;
+  change({ name });
+  if (taken) say("done", `There is a tab ${wanted} already, so this one is ${name}.`);
 }
 
 export function Toolbar() {
   const now = tab.value!;
   const query = registered.value;
-  const anew = query !== null && (differs(now, query) || isOver(query));
+  const anew = query !== null && (different.value.length > 0 || isOver(query));
   const share = async () => {
     const address = link(now);
     if (!address) return say("fault", "This query is too long for a link.");
@@ -55,7 +63,7 @@ export function Toolbar() {
         aria-label="Name"
         title="The name that the query is registered under"
         value={now.name}
-        onChange={(event) => change({ name: event.currentTarget.value.trim() || now.name })}
+        onChange={(event) => rename(now, event.currentTarget.value.trim() || now.name)}
       />
       <select aria-label="Policy" title="Which partial matches a new event may complete" value={now.policy} onChange={(event) => change({ policy: event.currentTarget.value })}>
         {["unrestricted", "recent", "chronological"].map((each) => (

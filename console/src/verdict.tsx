@@ -2,7 +2,7 @@
 
 import { checked, range, unchecked } from "./checks";
 import type { EditorHost } from "./editor";
-import { registered } from "./state";
+import { different, registered } from "./state";
 import { tab } from "./tabs";
 
 export function Verdict() {
@@ -11,17 +11,20 @@ export function Verdict() {
   const query = registered.value;
   const [fault] = found?.errors ?? [];
   const [doubt] = found?.warnings ?? [];
-  if (query?.state === "failed" || (query?.state === "completed" && query.reason))
+  const runs = query !== null && !different.value.length;
+  if (runs && (query.state === "failed" || (query.state === "completed" && query.reason)))
     return (
       <p class={`verdict ${query.state === "failed" ? "bad" : ""}`} role="status">
         <b>{query.state}</b> {query.reason}
       </p>
     );
+  const waits = runs && query.unfed.length > 0 && <span class="quiet"> · nothing was sent to {query.unfed.map((name) => `<${name}>`).join(", ")} yet</span>;
   const mark = fault ?? doubt;
   if (!found || !mark)
     return (
       <p class="verdict" role="status">
         {found && found.text === now.query ? <span class="good">✓ no faults</span> : <span class="quiet">{meanwhile(now.query)}</span>}
+        {waits}
       </p>
     );
   const show = () => {
@@ -39,6 +42,7 @@ export function Verdict() {
       {mark.message}
       {mark.expected && <span class="quiet">; expected {mark.expected}</span>}
       {!fault && found.warnings.length > 1 && <span class="quiet"> · and {found.warnings.length - 1} more</span>}
+      {waits}
     </p>
   );
 }
