@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http import HTTPStatus
 from importlib.metadata import version
@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.middleware.cors import CORSMiddleware
 
 from server import (
     checking,
@@ -52,8 +53,13 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 )  # named in routes, used by none as a parameter
 
 
-def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> FastAPI:
-    """`start` is entered when the app starts, and left when it stops."""
+_ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
+_TOLD = ("Link", "Location", "Retry-After", "X-Request-Id")
+"""Headers of requests and answers that browsers keep from pages of other origins unless they are named."""
+
+
+def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origins: Sequence[str] = ()) -> FastAPI:
+    """`start` is entered when the app starts, and left when it stops. Pages of these `origins` may read the answers."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -79,6 +85,10 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]]) -> Fas
     problems.install(app)
     app.add_middleware(RawPath)
     app.add_middleware(LastResort)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=("GET", "POST", "PUT", "DELETE"), allow_headers=_ASKED, expose_headers=_TOLD
+        )
     app.state.requests = Requests()
     app.add_middleware(Attended, requests=app.state.requests)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document

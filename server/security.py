@@ -1,5 +1,6 @@
 """Who may do what: bearer tokens with scopes, and the origins that a browser may come from."""
 
+import base64
 import hashlib
 import hmac
 import re
@@ -15,6 +16,7 @@ from server.problems import Fault, Problem
 from server.settings import SettingsError, is_loopback
 
 ADMIN, METRICS = "admin", "metrics"
+TOKEN_PROTOCOL = "epsparql.bearer."
 NOBODY = "anybody on this machine"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
@@ -72,10 +74,10 @@ class Gate:
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
 
     def _grant(self, headers: Headers) -> Grant | None:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
+        token = _token_of(headers)
+        if token is None:
             return None
-        digest = hashlib.sha256(token.strip().encode()).digest()
+        digest = hashlib.sha256(token.encode()).digest()
         found = None
         for grant in self._grants or ():  # all of them, so that time tells nothing
             if hmac.compare_digest(grant.digest, digest):
@@ -88,6 +90,21 @@ class Gate:
         if origin is None or origin in self._origins:
             return True
         return _authority_of(origin) == headers.get("host")
+
+
+def _token_of(headers: Headers) -> str | None:
+    """As `Authorization`, or, for pages, which cannot choose the headers of their WebSockets, as a subprotocol, in base64url."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    offered = (each.strip() for each in headers.get("sec-websocket-protocol", "").split(","))
+    coded = next((each.removeprefix(TOKEN_PROTOCOL) for each in offered if each.startswith(TOKEN_PROTOCOL)), None)
+    if coded is None:
+        return None
+    try:
+        return base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
+    except ValueError:  # no base64, or no text
+        return None
 
 
 def _authority_of(origin: str) -> str:

@@ -49,7 +49,7 @@ class Server(uvicorn.Server):
     ) -> None:
         """`begun` is called once the runner has started."""
         gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
-        self._app = create_app(lambda: running(settings, clock, gate, log, holds, begun))
+        self._app = create_app(lambda: running(settings, clock, gate, log, holds, begun), settings.origins)
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         super().__init__(_config(self._app, settings))

@@ -5,9 +5,10 @@ import json
 from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
 from pipeline.catalogue import Registration
 from pipeline.errors import Gone, Overloaded, PipelineError
@@ -18,7 +19,7 @@ from server.crowds import Member
 from server.names import decoded
 from server.outlets import outlet_of
 from server.paces import Pace
-from server.problems import Fault, bad_request, of_exception, too_large
+from server.problems import Fault, Problem, bad_request, of_exception, too_large
 from server.seats import SOCKET
 from server.service import Service
 from server.subscribers import BAD_REQUEST, UNKNOWN, Subscriber
@@ -64,6 +65,16 @@ async def _first(*work: Awaitable[Any]) -> None:
     for outcome in outcomes:
         if isinstance(outcome, Exception) and not isinstance(outcome, WebSocketDisconnect):
             raise outcome
+
+
+@router.get("/streams/{name}/feed", include_in_schema=False)
+@router.get("/queries/{name}/feed", include_in_schema=False)
+async def no_socket(request: Request) -> None:
+    """Asked for by plain HTTP."""
+    path = request.url.path.removesuffix("/feed")
+    instead = "POST to" if path.startswith("/streams/") else "GET"
+    detail = f"this is a WebSocket ({SUBPROTOCOL}); without one {instead} {path}/events"
+    raise Fault(Problem(HTTPStatus.UPGRADE_REQUIRED, "upgrade-required", detail, headers={"Upgrade": "websocket"}))
 
 
 # ---------------------------------------------------------------- feeding a stream

@@ -1,21 +1,27 @@
 """Tokens, scopes, origins, and addresses that others can reach."""
 
+import base64
 import hashlib
+import json
 from pathlib import Path
 
 import httpx
 import pytest
 
 from epsparql.client import ApiError, Client, Closed
-from server.security import load_grants
+from server.security import TOKEN_PROTOCOL, load_grants
 from server.settings import Settings, SettingsError, settings_from
 from tests.server.conftest import DEADLINE_S, event, serving, values
-from tests.server.test_sockets import closing, dial
+from tests.server.test_sockets import SUBPROTOCOL, closing, dial
 from tests.server.test_streams import assert_problem
 
 
 def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def coded(token: str) -> str:
+    return TOKEN_PROTOCOL + base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
 
 
 @pytest.fixture
@@ -63,6 +69,31 @@ def test_scopes(tmp_path: Path, tokens: Path) -> None:
         assert closed.value.code == 4003
 
 
+@pytest.mark.parametrize(
+    ("protocols", "code"),
+    [
+        pytest.param([coded("screen ü")], None, id="a token"),
+        pytest.param([coded("nobody")], 4001, id="an unknown one"),
+        pytest.param([TOKEN_PROTOCOL + "a"], 4001, id="no base64"),
+        pytest.param([TOKEN_PROTOCOL + "_w"], 4001, id="no text"),
+        pytest.param([TOKEN_PROTOCOL], 4001, id="nothing"),
+        pytest.param([coded("sensor")], 4003, id="without the scope"),
+    ],
+)
+def test_a_websocket_may_bring_its_token_as_a_subprotocol(tmp_path: Path, protocols: list[str], code: int | None) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{digest('root')} admin\n{digest('screen ü')} read:q\n{digest('sensor')} ingest:a\n")
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        Client(url, "root").register("q", values("a"))
+        Client(url, "root").send("a", event(1))
+        with dial(url, "/queries/q/feed", *protocols) as connection:
+            assert connection.subprotocol == SUBPROTOCOL
+            if code is None:
+                assert "solution" in json.loads(connection.recv(DEADLINE_S))
+            else:
+                assert closing(connection)[0] == code
+
+
 def feed_one(client: Client) -> None:
     with client.feed("a") as feed:
         feed.send(event(2))
@@ -81,6 +112,18 @@ def test_origins(tmp_path: Path) -> None:
                     assert closing(connection)[0] == 4003
             answer = httpx.post(f"{url}/streams/default/events", content=event(1), headers={"Origin": origin, "Content-Type": "application/x-ndjson"})
             assert answer.status_code == (202 if allowed else 403)
+
+
+def test_pages_of_allowed_origins_may_read_the_answers(tmp_path: Path, tokens: Path) -> None:
+    """Faults too; before anything but a plain GET a browser asks whether it may."""
+    with serving(tmp_path / "data", token_file=tokens, origins=("https://friend.example",)) as url, httpx.Client(base_url=url) as http:
+        wish = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "authorization,content-type,idempotency-key"}
+        for origin, allowed in (("https://friend.example", "https://friend.example"), ("https://evil.example", None)):
+            asked = http.options("/queries/q", headers=wish | {"Origin": origin})
+            assert (asked.status_code == 200, asked.headers.get("access-control-allow-origin")) == (allowed is not None, allowed)
+            for token, status in (("root", 200 if allowed else 403), ("nobody", 401 if allowed else 403)):
+                answer = http.get("/queries", headers={"Origin": origin, "Authorization": f"Bearer {token}"})
+                assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (status, allowed)
 
 
 def test_without_tokens_only_names_of_this_machine_will_do(tmp_path: Path) -> None:

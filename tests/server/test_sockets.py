@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
@@ -15,14 +16,15 @@ from websockets.typing import Subprotocol
 from epsparql.client import ApiError, Client, Closed, Progress, Solution, segment
 from tests.pipeline.made import stream_of
 from tests.server.conftest import DEADLINE_S, event, moment, serving, until, values
+from tests.server.test_streams import assert_problem
 
 SUBPROTOCOL = "epsparql.v1+json"
 
 
-def dial(url: str, path: str, **options: Any) -> AbstractContextManager[ClientConnection]:
-    found: AbstractContextManager[ClientConnection] = connect(
-        url.replace("http", "ws") + path, subprotocols=[Subprotocol(SUBPROTOCOL)], proxy=None, **options
-    )
+def dial(url: str, path: str, *protocols: str, **options: Any) -> AbstractContextManager[ClientConnection]:
+    """`protocols` are offered beside the one that is spoken."""
+    offered = [Subprotocol(each) for each in (SUBPROTOCOL, *protocols)]
+    found: AbstractContextManager[ClientConnection] = connect(url.replace("http", "ws") + path, subprotocols=offered, proxy=None, **options)
     return found
 
 
@@ -41,6 +43,13 @@ def closing(connection: ClientConnection) -> tuple[int, str]:
     drain(connection)
     assert connection.close_code is not None
     return connection.close_code, connection.close_reason or ""
+
+
+@pytest.mark.parametrize(("kind", "instead"), [("streams", "POST to /streams/a%2Fb/events"), ("queries", "GET /queries/a%2Fb/events")])
+def test_plain_http_is_told_the_way(url: str, kind: str, instead: str) -> None:
+    answer = httpx.get(f"{url}/{kind}/a%2Fb/feed")
+    assert instead in str(assert_problem(answer, 426, "upgrade-required")["detail"])
+    assert answer.headers["upgrade"] == "websocket"
 
 
 class TestFeed:
