@@ -73,20 +73,19 @@ def _fail(message: object) -> int:
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    from server.settings import CONFIG, ENTAILMENTS, RUNNERS, Settings
+    from server.settings import CONFIG, Settings
 
     about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file; docs/configuration.md has their defaults."
     parser = _command(commands, "serve", _serve, about)
     parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="settings in TOML; flags and variables go before")
     for setting in fields(Settings):
-        choices = {"runner": RUNNERS, "entailment": ENTAILMENTS}.get(setting.name)
         flag, about = f"--{setting.name.replace('_', '-')}", setting.metadata["about"].replace("%", "%%")
         if isinstance(setting.default, bool):
             parser.add_argument(flag, action="store_true", default=None, help=about)
         elif setting.name == "background":
             parser.add_argument(flag, action="extend", nargs="+", metavar="[GRAPH=]FILE", help=about.partition(": ")[2])
         else:
-            parser.add_argument(flag, type=setting.metadata["read"], choices=choices, help=about)
+            parser.add_argument(flag, help=about)  # read with the variables and the file, so that faults are told alike
 
 
 def _add_entailment(parser: argparse.ArgumentParser) -> None:

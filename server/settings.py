@@ -55,22 +55,32 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("must be a whole number") from None
+
+
 def _count(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 0:
         raise ValueError("must not be negative")
     return number
 
 
 def _buckets(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if not 1 <= number <= MOST_BUCKETS:
         raise ValueError(f"must be a number from 1 to {MOST_BUCKETS}")
     return number
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
     if not 0 <= number < 1e9:  # not true of NaN either
         raise ValueError("must be a number of seconds that is not negative")
     return number
@@ -115,16 +125,16 @@ class Settings:
         (), _words, "hosts, addresses or networks that webhooks may go to although they are loopback, private or otherwise not public"
     )
     log_format: str = _setting("text", _one_of(*LOG_FORMATS), "lines of the server's log on stderr: text or json")
-    max_body: int = _setting(64 << 20, _count, "bytes of a body of events")
-    max_frame: int = _setting(16 << 20, _count, "bytes of a WebSocket frame")
-    max_query: int = _setting(256 << 10, _count, "bytes of a query, or of a JSON body")
-    max_ontology: int = _setting(256 << 20, _count, "bytes of a body that loads background")
+    max_body: int = _setting(64 << 20, size, "bytes of a body of events")
+    max_frame: int = _setting(16 << 20, size, "bytes of a WebSocket frame")
+    max_query: int = _setting(256 << 10, size, "bytes of a query, or of a JSON body")
+    max_ontology: int = _setting(256 << 20, size, "bytes of a body that loads background")
     entailment: str = _setting("rdfs", _one_of(*ENTAILMENTS), "what the background's schema entails: rdfs or owl-rl")
     background: tuple[str, ...] = _setting((), _words, "[GRAPH=]FILE: graphs of the background, which are what their files say at each start")
     askers: int = _setting(4, _count, "queries of /sparql that run at a time")
     asking_s: float = _setting(30.0, _seconds, "time that one of them may take")
-    max_asking: int = _setting(2 << 30, _count, "bytes of memory that one of them may take")
-    max_answer: int = _setting(64 << 20, _count, "bytes of its answer")
+    max_asking: int = _setting(2 << 30, size, "bytes of memory that one of them may take")
+    max_answer: int = _setting(64 << 20, size, "bytes of its answer")
     max_queries: int = _setting(10_000, _count, "registered queries")
     max_observers: int = _setting(1_000, _count, "webhooks, of all queries together")
     max_subscribers: int = _setting(10_000, _count, "WebSocket and event-stream subscribers of all queries together")
@@ -134,7 +144,7 @@ class Settings:
     max_lag_rows: int = _setting(10_000_000, _count, "rows of them likewise, of those that came since the start; 0: no limit")
     max_derivations: int = _setting(100_000, _count, "triples that a rule may derive at one instant; each KiB of their text counts as another")
     max_goals: int = _setting(10_000_000, _count, "partial solutions that a query may keep before it fails; 0: no limit")
-    max_state_bytes: int = _setting(2 << 30, _count, "bytes of a query's state likewise; 0: no limit")
+    max_state_bytes: int = _setting(2 << 30, size, "bytes of a query's state likewise; 0: no limit")
     header_s: float = _setting(10.0, _seconds, "for a request's head to come")
     body_s: float = _setting(30.0, _seconds, "without a byte of a body that is not complete")
     body_total_s: float = _setting(300.0, _seconds, "for a whole body to come")
@@ -148,7 +158,7 @@ class Settings:
     webhook_first_s: float = _setting(1.0, _seconds, "pause after a delivery's first failure; it doubles with each further one")
     webhook_longest_s: float = _setting(3600.0, _seconds, "the longest such pause")
     webhook_timeout_s: float = _setting(15.0, _seconds, "for a receiver to answer")
-    audit_bytes: int = _setting(16 << 20, _count, "of the audit log before it is begun anew; one older file is kept")
+    audit_bytes: int = _setting(16 << 20, size, "of the audit log before it is begun anew; one older file is kept")
 
     @property
     def loopback(self) -> bool:
@@ -176,8 +186,7 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> S
     for setting in fields(Settings):
         variable, read = ENVIRONMENT_PREFIX + setting.name.upper(), setting.metadata["read"]
         if flags.get(setting.name) is not None:
-            given = flags[setting.name]
-            chosen[setting.name] = tuple(given) if isinstance(given, list) else given
+            chosen[setting.name] = _given(f"--{setting.name.replace('_', '-')}", flags[setting.name], read)
         elif variable in environment:
             chosen[setting.name] = _read(variable, environment[variable], read)
         elif setting.name in written:
@@ -191,6 +200,16 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> S
             "or bind to 127.0.0.1"
         )
     return settings
+
+
+def _given(flag: str, value: Any, read: Callable[[str], Any]) -> Any:
+    match value:
+        case str():
+            return _read(flag, value, read)
+        case list():
+            return tuple(value)
+        case _:  # a switch
+            return value
 
 
 def _read(place: str, text: str, read: Callable[[str], Any]) -> Any:

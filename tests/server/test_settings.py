@@ -1,5 +1,6 @@
 """Settings by flag, variable and file, and the one table of them."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -46,6 +47,28 @@ def test_files_that_cannot_be(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(SettingsError, match=reason) as refused:
         settings_from({"config": file}, {})
     assert str(file) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        pytest.param(["--port", "eight"], "--port='eight': must be a whole number", id="no number"),
+        pytest.param(["--port", "-1"], "--port='-1': must not be negative", id="negative"),
+        pytest.param(["--max-body", "10MB"], "--max-body='10MB': '10MB' is no size such as 500k, 20M or 50G", id="no size"),
+        pytest.param(["--retain-age", "3weeks"], "--retain-age='3weeks': '3weeks' is no time such as 90s", id="no time"),
+        pytest.param(["--runner", "sparc"], "--runner='sparc': must be one of spark, inprocess", id="no runner"),
+        pytest.param(["--body-s", "soon"], "--body-s='soon': must be a number of seconds", id="no seconds"),
+        pytest.param(["--buckets", "two"], "--buckets='two': must be a whole number", id="no buckets"),
+    ],
+)
+def test_faults_of_flags_are_told_as_those_of_variables_are(flags: list[str], told: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        settings_from(vars(parser().parse_args(["serve", *flags])), {})
+
+
+def test_sizes_have_units() -> None:
+    found = settings_from(vars(parser().parse_args(["serve", "--max-body", "10M", "--max-query", "300000"])), {"EPSPARQL_MAX_STATE_BYTES": "1G"})
+    assert (found.max_body, found.max_query, found.max_state_bytes) == (10_000_000, 300_000, 1_000_000_000)
 
 
 def test_low_latency_is_of_spark() -> None:
