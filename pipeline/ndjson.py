@@ -42,6 +42,8 @@ class FrameLine(Line, forbid_unknown_fields=True, gc=False):
     id: str | UnsetType = UNSET
 
 
+_EACH_LINE = "one JSON object per line"
+_WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
 _LINE = msgspec.json.Decoder(Line)
 _FRAME_LINE = msgspec.json.Decoder(FrameLine)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
@@ -100,7 +102,7 @@ def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgs
         if "trailing characters" in str(fault):  # the one message that counts from 1
             before = before[:-1]
         reason = str(fault).replace(at[0], "") if at else str(fault)
-        raise FormatError("json", reason, number, len(before.decode("utf-8", "replace")) + 1, "one JSON object per line") from None
+        raise FormatError("json", reason, number, len(before.decode("utf-8", "replace")) + 1, _EACH_LINE) from None
 
 
 def _invalid(message: str, text: bytes, number: int) -> FormatError:
@@ -111,8 +113,10 @@ def _invalid(message: str, text: bytes, number: int) -> FormatError:
     if unknown:
         fields = ", ".join(Line.__struct_fields__)
         return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
-    column = _Place(text, number).value(field)[0] if field else 1
-    return FormatError("json", f"{field}: {reason}" if field else reason, number, column)
+    if not field:
+        return FormatError("json", reason, number, 1, _EACH_LINE)
+    expected = _WRITTEN if field in ("s", "p", "o", "g") else ""
+    return FormatError("json", f"{field}: {reason}", number, _Place(text, number).value(field)[0], expected)
 
 
 class _Place:

@@ -24,9 +24,10 @@ class Shape:
     streams: tuple[str, ...]
     into: str | None
 
-    def touches(self, stream: str) -> bool:
-        """Whether the query reads the stream, or writes it."""
-        return stream in self.streams or stream == self.into
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The streams that the query reads, and the one that it writes."""
+        return self.streams if self.into is None else (*self.streams, self.into)
 
 
 _shapes: dict[str, Shape] = {}  # by text; a server asks for those of all its queries again and again, however many they are

@@ -64,7 +64,13 @@ class Gate:
                 Problem(HTTPStatus.UNAUTHORIZED, "no-token", "a known bearer token is needed: 'Authorization: Bearer <token>'", headers=challenge)
             )
         if not grant.allows(scope):
-            raise Fault(Problem(HTTPStatus.FORBIDDEN, "not-allowed", f"the token lacks the scope {scope!r}"))
+            raise Fault(
+                Problem(
+                    HTTPStatus.FORBIDDEN,
+                    "not-allowed",
+                    f"the token lacks the scope {scope!r}; the operator may add it to the token file, which is read at the start",
+                )
+            )
         return f"token {grant.digest.hex()[:12]}"
 
     def _check_host(self, host: str) -> None:

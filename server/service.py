@@ -167,10 +167,22 @@ class Service:
     # ------------------------------------------------------------ what there is
     def stream(self, name: str) -> Stream:
         """Raises: Fault 404."""
-        streams = self.log.catalogue.streams
+        known = self.log.catalogue.streams.get(name)
+        if known is not None:
+            return known
+        streams = self.streams()
         if name not in streams:
-            raise unknown("stream", name, dict(streams))
+            raise unknown("stream", name, streams)
         return streams[name]
+
+    def streams(self) -> dict[str, Stream]:
+        """Those that were fed or set up, and after them those that queries read or write, as feeding them would begin them."""
+        found = dict(self.log.catalogue.streams)
+        for query in self.queries():
+            if query.state in ("running", "paused"):
+                for name in shape(query.text).touched:
+                    found.setdefault(name, Stream(name, query.registered))
+        return found
 
     def query(self, name: str) -> Registration:
         """With the state that the runner reported. Raises: Fault 404."""

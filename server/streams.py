@@ -132,7 +132,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
 
 @router.get("/streams", dependencies=[ADMIN], summary="All streams")
 async def list_streams(service: Shared) -> StreamList:
-    return StreamList(streams=[_document(stream) for stream in list(service.log.catalogue.streams.values())])
+    return StreamList(streams=[_document(stream) for stream in service.streams().values()])
 
 
 @router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)
@@ -150,7 +150,7 @@ async def get_stream(name: Name, service: Shared) -> StreamDocument:
 async def delete_stream(name: Name, service: Shared) -> None:
     async with service.control:
         service.stream(name)
-        users = [query.name for query in service.queries() if query.state in ("running", "paused") and shape(query.text).touches(name)]
+        users = [query.name for query in service.queries() if query.state in ("running", "paused") and name in shape(query.text).touched]
         if users:
             raise _in_use(name, users)
         await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))

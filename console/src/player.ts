@@ -37,7 +37,10 @@ export async function start(example: Example): Promise<void> {
   const instants = await load(example);
   const known = (await api.streams()).streams.find((stream) => stream.name === example.stream);
   const days = known?.latest ? Math.max(0, Math.floor((Date.parse(known.latest) - Date.parse(instants[0]!.at)) / DAY_MS) + 1) : 0;
-  if (!known) await api.putStream(example.stream, { description: example.source });
+  if (!known?.description) {
+    const { max_delay, idle_timeout, max_ahead } = known ?? {};
+    await api.putStream(example.stream, { max_delay, idle_timeout, max_ahead, description: example.source });
+  }
   const id = `${example.id}-${Date.now().toString(36)}`;
   set({ example: example.id, id, at: 0, days, pace: PACES[0], playing: true });
   void run(example, instants);

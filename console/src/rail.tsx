@@ -133,7 +133,7 @@ function Streams({ only }: { only: string }) {
       <h2>
         Streams <Amount shown={all.length} of={streams.value.length} />
       </h2>
-      {asked.value && !streams.value.length && <p class="hint">A stream begins with its first event.</p>}
+      {asked.value && !streams.value.length && <p class="hint">A stream begins with its first event, or with a query that reads it.</p>}
       <ul>
         {all.map((stream) => (
           <li key={stream.name}>

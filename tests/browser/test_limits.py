@@ -140,6 +140,22 @@ def test_a_stream_is_set_up_and_forgotten(page: Page, client: Client) -> None:
     expect(page.get_by_role("button", name="hall")).to_have_count(0)
 
 
+def test_an_example_describes_its_stream_and_keeps_how_it_was_set_up(page: Page, client: Client) -> None:
+    client.create_stream("winter", max_delay="PT5S")
+    work.run_example(page, "Rising wind")
+    expect(page.get_by_role("region", name="Data being played")).to_be_visible()
+    found = client.stream("winter")
+    assert (found["max_delay"], "New York" in found["description"]) == ("PT5S", True)
+
+
+def test_a_stream_that_is_only_read_takes_events_from_its_page(page: Page, client: Client) -> None:
+    client.register("alert", SECONDS)
+    page.get_by_role("region", name="Streams").get_by_role("button", name="seconds").click()
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
+    assert client.query("alert")["unfed"] == []
+
+
 def test_a_wide_plan_fits(page: Page) -> None:
     work.run_example(page, "Tsunami")
     page.get_by_role("tab", name="Plan").click()

@@ -160,6 +160,16 @@ def test_a_fault_of_ndjson_is_placed(marked: str, code: str, message: str) -> No
     assert (caught.value.code, caught.value.line, caught.value.column) == (code, number, column), str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [('[{"s":"<a>"}]', "one JSON object per line"), ('{"s":"<urn:a>","p":"<urn:p>","o":1}', "as a string, such as"), ('{"at":1}', "")],
+)
+def test_what_ndjson_wants_instead_is_told(body: str, expected: str) -> None:
+    with pytest.raises(FormatError) as fault:
+        parse(body, NDJSON)
+    assert expected in fault.value.expected if expected else fault.value.expected == ""
+
+
 def test_bytes_that_are_no_text_are_placed() -> None:
     with pytest.raises(FormatError, match="not UTF-8") as caught:
         parse(GOOD.encode() + b'\n{"s":"\xc3\xa9\xff"}')

@@ -106,6 +106,21 @@ class TestSettings:
             client.drop(name)
             assert http.delete(path).status_code == 204
 
+    def test_a_stream_that_a_query_reads_or_writes_is_there(self, http: httpx.Client, client: Client, name: str, stream: str) -> None:
+        derived = f"{stream}/derived"
+        assert_problem(http.post(f"/streams/{segment(stream)}/finish"), 404, "unknown-stream")
+        client.register(name, f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <{derived}> FROM STREAM <{stream}> WHERE {{ ?s :value ?v }}")
+        listed = {each["name"]: each for each in http.get("/streams").json()["streams"]}
+        for each in (stream, derived):
+            found = client.stream(each)
+            assert (found, found["accepted"], found["latest"]) == (listed[each], 0, None)
+            assert_problem(http.delete(f"/streams/{segment(each)}"), 409, "stream-in-use")
+        assert client.finish(stream)["finished"] is True
+        assert_problem(post(http, stream, event(1)), 409, "stream-finished")
+        client.drop(name)
+        assert client.stream(stream)["finished"] is True, "that is in the log"
+        assert_problem(http.get(f"/streams/{segment(derived)}"), 404, "unknown-stream")
+
     def test_a_name_that_is_none(self, http: httpx.Client) -> None:
         assert_problem(http.get("/streams/%FF"), 400, "bad-name")
         assert_problem(http.get("/streams/%0A"), 400, "bad-name")
