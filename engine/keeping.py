@@ -81,8 +81,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
     place_of[numbers] = np.arange(len(numbers))
     waiting, seen = net.waiting[: net.at[c.WAITING]], net.seen[: net.at[c.SEEN_N]]
     waiting = waiting[places.query[waiting[:, c.FRAME_NODE]] != c.NONE]
-    tags = seen[:, c.SEEN_TAG]
-    seen = seen[(tags < 0) | ((tags < c.BIG) & (places.query[np.maximum(tags, 0) % RIGHT_TAG] != c.NONE))]
+    seen = seen[places.stand(seen[:, c.SEEN_TAG])]
     facts = [net.facts[first : first + n] for first, n in (net.queries[p.number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist() for p in queries)]
     arrays = {
         "observed": network.observed(),
@@ -183,6 +182,13 @@ class Places:
         """By run of goals of one store: its place and their number."""
         found, counts = np.unique(stores, return_counts=True)
         return np.column_stack([self.of_nodes(found // c.SIDES, found % c.SIDES), counts])
+
+    def stand(self, tags: Ints) -> NDArray[np.bool_]:
+        """Which tags are of a stream, or of a query here. A network whose queries had all failed when it was restored has no nodes at all."""
+        found: NDArray[np.bool_] = tags < 0
+        if len(self.query):
+            found |= (tags < c.BIG) & (self.query[np.maximum(tags, 0) % RIGHT_TAG] != c.NONE)
+        return found
 
     def of_tags(self, tags: Ints) -> Ints:
         """What was met for the first time: a solution at a side of a node, or, as query c.NONE, an occurrence of a stream, which stands for the node."""

@@ -205,6 +205,7 @@ def test_where_all_queries_have_failed_the_instant_that_has_begun_is_kept() -> N
         ("send", "DBAC", 0),
         ("send", "B", 2),
         ("restore", None, None),
+        ("restore", None, None),  # into a network that never had a query
         ("send", "A", 1),
     ]
     for act in acts:
