@@ -9,7 +9,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from server.problems import MEDIA_TYPE, Problem
+from server.problems import MEDIA_TYPE, Problem, phrase
 from server.requests import SECURE
 
 
@@ -59,7 +59,7 @@ class Timely(H11Protocol):
         if not self.transport.is_closing():
             body = problem.response().body
             fields = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), "Connection": "close"} | SECURE
-            head = f"HTTP/1.1 {int(problem.status)} {problem.status.phrase}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+            head = f"HTTP/1.1 {int(problem.status)} {phrase(problem.status)}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
             self.transport.write(head.encode() + b"\r\n" + bytes(body))
             self.transport.close()
 

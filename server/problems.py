@@ -21,6 +21,8 @@ from pipeline import errors as pipeline_errors
 
 MEDIA_TYPE = "application/problem+json"
 _COMPARED = 200  # names, and characters of one
+_NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
+"""Of RFC 9110, where Python's depend on its version."""
 _log = logging.getLogger("epsparql.server")
 
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
@@ -52,7 +54,7 @@ class Problem:
         places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query}
         return {
             "type": f"urn:epsparql:problem:{self.code}",
-            "title": self.status.phrase,
+            "title": phrase(self.status),
             "status": int(self.status),
             "detail": self.detail,
             "code": self.code,
@@ -83,6 +85,11 @@ class ProblemDocument(BaseModel):
     column: int | None = None
     expected: str | None = None
     query: str | None = None
+
+
+def phrase(status: HTTPStatus) -> str:
+    """What a status is called."""
+    return _NAMES.get(status, status.phrase)
 
 
 def bad_request(code: str, detail: str, *, expected: str | None = None, query: str | None = None) -> Fault:
@@ -141,8 +148,9 @@ def of_exception(error: Exception, *, query: str | None = None) -> Problem:
 
 def _of_http(error: HTTPException) -> Problem:
     status = HTTPStatus(error.status_code)
-    detail = error.detail if error.detail != status.phrase else f"{status.phrase.lower()}; see /openapi.json for what is served"
-    return Problem(status, status.phrase.lower().replace(" ", "-"), detail, headers=error.headers or {})
+    name = phrase(status).lower()
+    detail = error.detail if error.detail != status.phrase else f"{name}; see /openapi.json for what is served"
+    return Problem(status, name.replace(" ", "-"), detail, headers=error.headers or {})
 
 
 def _of_validation(error: RequestValidationError) -> Problem:
@@ -154,7 +162,7 @@ def _of_validation(error: RequestValidationError) -> Problem:
 def described(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
     """OpenAPI's description of the problems that a route may answer with, and of its successes where its return type does not tell."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
-    return {**(success or {})} | {int(status): {"description": status.phrase, "content": content} for status in statuses}
+    return {**(success or {})} | {int(status): {"description": phrase(status), "content": content} for status in statuses}
 
 
 class LastResort:
