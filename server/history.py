@@ -31,7 +31,9 @@ async def _switched(service: Service, name: str, state: Literal["paused", "runni
     async with service.control:
         known = service.query(name)
         if known.state not in ("paused", "running"):
-            raise conflict("query-ended", f"the query {name!r} is {known.state}: it reads nothing any more", name)
+            raise conflict(
+                "query-ended", f"the query {name!r} is {known.state}: it reads nothing any more; to begin anew, drop it and register it again", name
+            )
         if known.state != state:
             await asyncio.to_thread(service.log.append, lambda offset: switch(service, offset, name, state))
     service.notify()

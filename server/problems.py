@@ -23,6 +23,7 @@ MEDIA_TYPE = "application/problem+json"
 _COMPARED = 200  # names, and characters of one
 _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
 """Of RFC 9110, where Python's depend on its version."""
+_NAMED = ("/streams/", "/queries/", "/ontologies/")
 _log = logging.getLogger("epsparql.server")
 
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
@@ -146,10 +147,12 @@ def of_exception(error: Exception, *, query: str | None = None) -> Problem:
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "an internal error; the server's log has the details", query=query)
 
 
-def _of_http(error: HTTPException) -> Problem:
+def _of_http(error: HTTPException, path: str) -> Problem:
     status = HTTPStatus(error.status_code)
     name = phrase(status).lower()
     detail = error.detail if error.detail != status.phrase else f"{name}; see /openapi.json for what is served"
+    if status == HTTPStatus.NOT_FOUND and path.startswith(_NAMED) and path.count("/") > 2:
+        detail += "; a name is one segment of the path, so a slash in it is written %2F"
     return Problem(status, name.replace(" ", "-"), detail, headers=error.headers or {})
 
 
@@ -196,9 +199,9 @@ class LastResort:
 def install(app: FastAPI) -> None:
     """Answer every fault of the routes with a problem document."""
 
-    async def on_http(_request: Request, error: Exception) -> Response:
+    async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _of_http(error).response()
+        return _of_http(error, request.url.path).response()
 
     async def on_validation(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)

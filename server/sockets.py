@@ -50,7 +50,8 @@ async def _close(websocket: WebSocket, code: int, reason: str) -> None:
 
 async def _refuse(websocket: WebSocket, fault: Fault) -> None:
     problem = fault.problem
-    await _close(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail)
+    expected = f"; expected {problem.expected}" if problem.status == HTTPStatus.BAD_REQUEST and problem.expected else ""
+    await _close(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail + expected)
 
 
 async def _first(*work: Awaitable[Any]) -> None:

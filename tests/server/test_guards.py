@@ -230,7 +230,7 @@ def test_there_are_limits(tmp_path: Path) -> None:
 def test_an_unknown_policy(url: str, client: Client, name: str, stream: str) -> None:
     client.register("policies", values(stream))
     with dial(url, "/queries/policies/feed?policy=x") as connection:
-        assert closing(connection) == (1008, "policy cannot be 'x'")
+        assert closing(connection) == (1008, "policy cannot be 'x'; expected disconnect or drop-oldest")
 
 
 async def _fed_without_a_runner(data: Path, log: LogWriter, **limits: Any) -> list[httpx.Response]:

@@ -244,7 +244,9 @@ def test_late_events_are_in_the_late_feed(http: httpx.Client, stream: str) -> No
 
 
 def test_unknown_paths_and_methods(http: httpx.Client) -> None:
-    assert_problem(http.get("/nothing"), 404)
+    assert "%2F" not in str(assert_problem(http.get("/nothing"), 404)["detail"])
+    for path in ("/streams/http://e/a/events", "/queries/http://e/a", "/ontologies/http://e/a"):
+        assert "a slash in it is written %2F" in str(assert_problem(http.get(path), 404)["detail"])
     problem = http.patch("/streams")
     assert_problem(problem, 405)
     assert "GET" in problem.headers["allow"]
