@@ -73,7 +73,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
     app = FastAPI(
         title="epsparql",
         version=version("epsparql"),
-        description="Continuous EP-SPARQL queries over streams of time-stamped RDF.",
+        description="Continuous EP-SPARQL queries over streams of time-stamped RDF. The WebSockets, /streams/{name}/feed and /queries/{name}/feed, are described in asyncapi.yaml.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -95,6 +95,10 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
     return app
 
 
+_SCOPES = (
+    "A token has scopes: read:<query> for what a query is and gives, ingest:<stream> for a stream's events, read:* and ingest:* for all of them, metrics, "
+    "and admin for everything. Without a token file, on loopback alone, no token is needed."
+)
 _PUBLIC = ("/livez", "/readyz")
 """Asked for without a token."""
 
@@ -128,7 +132,7 @@ def document(app: FastAPI) -> dict[str, Any]:
                 _complete(operation, public=path in _PUBLIC)
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": _SCOPES}}
         made["security"] = [{"token": []}, {}]
         app.openapi_schema = made
     return app.openapi_schema
