@@ -182,7 +182,7 @@ def _progress() -> "Iterator[Callable[[Step], None]]":
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=Console(stderr=True, soft_wrap=True), transient=True) as bar:  # lines that come meanwhile stay whole
         task = bar.add_task("replay", total=None)
         yield lambda step: bar.update(task, completed=step.done, total=step.of)
 

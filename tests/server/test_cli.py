@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,22 @@ class TestReplay:
         stream = write(tmp_path, "s=t.ndjson", event(1))
         assert main(["replay", "--query", str(query), "--stream", f"http://example.org/?a=b={stream}"]) == OK
         assert len(capsys.readouterr().out.splitlines()) == 1
+
+    def test_on_a_terminal_a_line_stays_whole_beside_the_bar(self, tmp_path: Path) -> None:
+        """So that the option in it can be copied, however narrow the terminal is."""
+        query, stream = write(tmp_path, "q.rq", values("freezers")), write(tmp_path, f"{'long' * 30}.ndjson", event(1))
+        ours, theirs = os.openpty()
+        command = [sys.executable, "-m", "server.cli", "replay", "--query", str(query), "--stream", str(stream)]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, cwd=Path(__file__).parents[2], env=os.environ | {"TERM": "xterm"})
+        os.close(theirs)
+        told = b""
+        with suppress(OSError):  # at its end, as Linux has it
+            while more := os.read(ours, 1 << 16):
+                told += more
+        os.close(ours)
+        assert run.wait() == OK
+        assert f"--stream freezers={stream}".encode() in told
+        assert b"100%" in told
 
     @pytest.mark.slow
     def test_on_spark(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
