@@ -176,9 +176,9 @@ function Nothing() {
   );
 }
 
-/** A command that sends an event to the stream, as a shell takes it. */
+/** A command that sends an event to the stream, as a shell takes it. Its time is long ago, so that it makes no other event late. */
 function sending(stream: string): string {
-  const event = { s: "<http://example.org/s>", p: "<http://example.org/p>", o: '"1"', at: `${new Date().toISOString().slice(0, 19)}Z` };
+  const event = { s: "<http://example.org/s>", p: "<http://example.org/p>", o: '"1"', at: "2000-01-01T00:00:00Z" };
   const secret = token.get() ? " -H 'Authorization: Bearer TOKEN'" : "";
   const path = `streams/${encodeURIComponent(stream).replaceAll("'", "%27")}/events`;
   return `curl -X POST '${location.origin}/${path}'${secret} -H 'Content-Type: application/x-ndjson' -d '${JSON.stringify(event)}'`;

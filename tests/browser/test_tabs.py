@@ -107,3 +107,6 @@ def test_a_query_says_for_which_stream_it_waits(page: Page, client: Client) -> N
     assert '"accepted":1' in done.stdout
     expect(page.locator(".verdict")).not_to_contain_text("nothing was sent")
     expect(page.locator(".empty")).to_contain_text("alert reads <derived> and has found nothing yet")
+    send(client, 1)
+    expect(page.locator("tr[data-id]")).to_have_count(1)
+    assert client.stream("seconds")["late"] == 0
