@@ -67,16 +67,16 @@ class LogFailed(PipelineError):
 
 
 class Locked(PipelineError):
-    """Another process works on the data directory."""
+    """Another process works on the data directory, or exports into the directory."""
 
     code = "locked"
 
-    def __init__(self, path: Path, holder: str) -> None:
-        super().__init__(path, holder)
-        self.path, self.holder = path, holder
+    def __init__(self, path: Path, holder: str, option: str = "--data") -> None:
+        super().__init__(path, holder, option)
+        self.path, self.holder, self.option = path, holder, option
 
     def __str__(self) -> str:
-        return f"{self.path.parent} is in use by {self.holder}; stop it, or choose another directory with --data"
+        return f"{self.path.parent} is in use by {self.holder}; stop it, or choose another directory with {self.option}"
 
 
 class Corrupt(PipelineError):
@@ -123,16 +123,35 @@ class SolveFailed(PipelineError):
 
 
 class NotOfThisLog(PipelineError):
-    """An export directory whose position this log has not reached."""
+    """A place that another log is exported to, or that this log cannot go on with."""
 
     code = "not-of-this-log"
 
-    def __init__(self, directory: Path, position: int, head: int) -> None:
-        super().__init__(directory, position, head)
-        self.directory, self.position, self.head = directory, position, head
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
 
     def __str__(self) -> str:
-        return f"{self.directory} has solutions up to log position {self.position}, and this log ends at {self.head}: they are of another log; choose an empty directory with --export"
+        return f"{self.place} {self.reason}; choose an empty directory, or prefix of a store, with --export"
+
+
+class Overtaken(PipelineError):
+    """Another server has begun to export to the same place, which has no lock."""
+
+    code = "overtaken"
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.place = place
+
+    def __str__(self) -> str:
+        return f"another server exports to {self.place} since; give each its own with --export, and start this one again"
+
+
+class StoreFailed(PipelineError):
+    """A store that an export goes to cannot be reached, or refuses."""
+
+    code = "store-failed"
 
 
 class Gone(PipelineError):

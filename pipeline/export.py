@@ -4,11 +4,11 @@ What is exported next is noted before it is written, as a range of log positions
 """
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import quote
 
 import msgspec
@@ -19,11 +19,13 @@ import pyarrow.parquet as pq
 import epsparql
 from engine.entries import Register, int64s
 from epsparql.algebra import Query
-from pipeline.errors import NotOfThisLog, PipelineError
-from pipeline.frames import oldest, sync_directory
-from pipeline.lock import DirectoryLock
+from pipeline.errors import Gone, NotOfThisLog, Overtaken, PipelineError
+from pipeline.frames import oldest
 from pipeline.log import LogReader
+from pipeline.marks import Marks
 from pipeline.ordinals import solution_id
+from pipeline.patience import waiting
+from pipeline.places import Place
 from pipeline.solutions import SolutionReader
 from pipeline.solving import SOLVED, solved
 from pipeline.times import iso
@@ -34,52 +36,72 @@ EXPORTED = pa.schema([("id", pa.utf8()), ("registered", pa.int64()), ("entry", p
 """As of `solve`, with the solution's id and the log positions of its registration and of the entry that brought it; `query` and `date` are in the path."""
 _DAY_US = 86_400_000_000
 _PAUSE_S = 5.0
+_NOTE = "_epsparql.json"  # what begins with _ is no data, to those who read
 _log = logging.getLogger("epsparql.export")
 
 
 class State(msgspec.Struct, frozen=True):
-    """What is exported for good; and, beyond that, what is being written. `texts` are the queries that have been met, by registration."""
+    """What is exported for good; and, beyond that, what is being written. `texts` are the queries that have been met, by registration.
+
+    `log` is the log's mark where this ends (`pipeline.marks`), empty in notes of before; `writer` the exporter's own name for itself.
+    """
 
     position: int = 0
     until: int = 0
     texts: dict[str, str] = {}  # msgspec copies a default
+    log: str = ""
+    writer: str = ""
+
+    @property
+    def reached(self) -> int:
+        return max(self.position, self.until)
 
 
 class Exporter:
-    """Follows the solution log of a data directory into `directory`. `text_of` gives the text of a registration that stands, None otherwise."""
+    """Follows the solution log of a data directory into `place`, which it closes. `text_of` gives the text of a registration that stands, None otherwise."""
 
-    def __init__(self, data_dir: Path | str, directory: Path, text_of: Callable[[int], str | None], every_s: float = 60.0) -> None:
-        """Raises: Locked; NotOfThisLog; OSError."""
-        self._data, self._directory, self._text_of, self._every_s = Path(data_dir), directory, text_of, every_s
-        self._lock = DirectoryLock(directory / "_epsparql.lock")  # what begins with _ is no data, to those who read
-        try:
-            self._state = self._read()
-            with closing(LogReader(self._data)) as log:
-                if log.head() < max(self._state.position, self._state.until):
-                    raise NotOfThisLog(directory, self._state.position, log.head())
-        except BaseException:
-            self._lock.close()
-            raise
+    def __init__(self, data_dir: Path | str, place: Place, text_of: Callable[[int], str | None], every_s: float = 60.0) -> None:
+        """Raises: NotOfThisLog; OSError, StoreFailed."""
+        self._data, self._place, self._text_of, self._every_s = Path(data_dir), place, text_of, every_s
+        self._marks, self._writer = Marks(self._data), token_hex(8)
         self._parsed: dict[int, Query] = {}
+        try:
+            self._state = self._found()
+            self._texts = dict(self._state.texts)
+            self._put(self._state)
+        except BaseException:
+            self._close()
+            raise
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="export", daemon=True)
+        self._thread = waiting(self._run)
         self.failure = ""
-        """Why the last round did not end; the next one tries again."""
+        """Why the last round did not end; the next one tries again, unless another server has taken the place."""
 
     @property
     def position(self) -> int:
         """The log position up to which solutions are exported."""
         return self._state.position
 
+    @property
+    def marked(self) -> int:
+        """The position from which on the input log must be kept: the note's mark is of a frame that is not before it."""
+        return self._state.reached - 1
+
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Export what there is, and end."""
+        """Export what there is, and end. A store that does not answer is left to the next start, which does again what is noted."""
         self._stopping.set()
         if self._thread.ident is not None:
-            self._thread.join()
-        self._lock.close()
+            self._thread.join(self._place.patience_s)
+            if self._thread.is_alive():
+                _log.warning(
+                    "the export to %s at position %d did not end within %g s: the next start goes on there",
+                    self._place, self.position, self._place.patience_s,
+                )  # fmt: skip
+                return
+        self._close()
 
     def round(self) -> None:
         """Bring the files up to the solutions' present position. Raises: OSError, PipelineError."""
@@ -87,14 +109,17 @@ class Exporter:
             if self._state.until > self._state.position:
                 if solutions.position < self._state.until:
                     return  # the machine fell: the solutions are still being found again
-                self._write(solutions, self._state.until)
+                self._write(self._files(solutions, self._state.until), self._state.until)
             while (head := solutions.position) > self._state.position:
                 until = _piece(solutions, self._state.position, head)
-                self._note(State(self._state.position, until, self._state.texts))
-                self._write(solutions, until)
-        standing = {number: text for number, text in self._state.texts.items() if self._text_of(int(number)) is not None}
-        if len(standing) < len(self._state.texts):
+                files = self._files(solutions, until)
+                if files:
+                    self._note(State(self._state.position, until, dict(self._texts)))
+                self._write(files, until)
+        standing = {number: text for number, text in self._texts.items() if self._text_of(int(number)) is not None}
+        if len(standing) < len(self._texts):
             self._note(State(self._state.position, self._state.until, standing))
+            self._texts = standing
 
     def _run(self) -> None:
         stopped = False
@@ -103,26 +128,40 @@ class Exporter:
             try:
                 self.round()
                 self.failure = ""
+            except Overtaken as fault:
+                self.failure = str(fault)
+                _log.error("the export has ended at position %d: %s", self.position, fault)
+                return
             except (OSError, PipelineError, pa.ArrowException) as fault:
                 self.failure = f"{type(fault).__name__}: {fault}"
-                _log.warning("the export at position %d tries again in %g s: %s", self.position, _PAUSE_S, self.failure)
+                _log.warning("the export to %s at position %d tries again in %g s: %s", self._place, self.position, _PAUSE_S, self.failure)
+
+    def _close(self) -> None:
+        self._marks.close()
+        self._place.close()
 
     # ------------------------------------------------------------ files
-    def _write(self, solutions: SolutionReader, until: int) -> None:
-        """The files of the noted range, and then the note that they are there."""
-        by_place: dict[tuple[str, int], list[pa.Table]] = {}
+    def _files(self, solutions: SolutionReader, until: int) -> dict[str, pa.Table]:
+        """What the range from the present position on gives, by name."""
+        by_folder: dict[str, list[pa.Table]] = {}
         for batch in solutions.emitted(self._state.position):
             entries = batch.column("entry").to_numpy()
             if entries[0] >= until:
                 break
-            for name, day, table in self._tables(batch.filter(pa.array(entries < until))):
-                by_place.setdefault((name, day), []).append(table)
-        for (name, day), tables in by_place.items():
-            place = self._directory / f"query={quote(name, safe='')}" / f"date={iso(day * _DAY_US).partition('T')[0]}"
-            _put(place / f"{self._state.position:020d}-{until:020d}.parquet", pa.concat_tables(tables))
-        self._note(State(until, until, self._state.texts))
+            for folder, table in self._tables(batch.filter(pa.array(entries < until))):
+                by_folder.setdefault(folder, []).append(table)
+        return {f"{folder}/{self._state.position:020d}-{until:020d}.parquet": pa.concat_tables(tables) for folder, tables in by_folder.items()}
 
-    def _tables(self, batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.Table]]:
+    def _write(self, files: dict[str, pa.Table], until: int) -> None:
+        """The files of the noted range, and then the note that they are there."""
+        self._still_ours()
+        for name, table in files.items():
+            data = pa.BufferOutputStream()
+            pq.write_table(table, data, compression="zstd")
+            self._place.put(name, data.getvalue())
+        self._note(State(until, until, dict(self._texts)))
+
+    def _tables(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
         """EXPORTED by query name and day."""
         registered = batch.column("registered").to_numpy()
         for number in np.unique(registered).tolist():
@@ -134,14 +173,14 @@ class Exporter:
             table = pa.Table.from_arrays([ids, mine.column("registered"), mine.column("entry"), *found.columns[1:]], schema=EXPORTED)
             days = ends // _DAY_US
             for day in np.unique(days).tolist():
-                yield name, day, table.filter(pa.array(days == day))
+                yield f"query={quote(name, safe='')}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
 
     # ------------------------------------------------------------ queries
     def _query(self, registered: int) -> Query:
         if registered not in self._parsed:
-            text = self._state.texts.get(str(registered)) or self._text_of(registered) or self._logged(registered)
+            text = self._texts.get(str(registered)) or self._text_of(registered) or self._logged(registered)
             self._parsed[registered] = epsparql.parse(text).query
-            self._note(State(self._state.position, self._state.until, self._state.texts | {str(registered): text}))
+            self._texts[str(registered)] = text
         return self._parsed[registered]
 
     def _logged(self, registered: int) -> str:
@@ -152,12 +191,47 @@ class Exporter:
         return entry.text
 
     # ------------------------------------------------------------ state
-    def _read(self) -> State:
-        path = self._directory / "_epsparql.json"
-        return msgspec.json.decode(path.read_bytes(), type=State) if path.exists() else State(oldest(self._data / "solutions"))
+    def _found(self) -> State:
+        """The state that this log can go on from. Raises: NotOfThisLog."""
+        begins, known = oldest(self._data / "solutions"), self._read()
+        if known is None:
+            return State(begins)
+        with closing(LogReader(self._data)) as log:
+            head = log.head()
+        if head < known.reached:
+            raise NotOfThisLog(
+                str(self._place), f"has solutions up to log position {known.reached}, and this log ends at {head}: they are of another log"
+            )
+        try:
+            if known.log and not self._marks.holds(known.log):
+                raise NotOfThisLog(str(self._place), f"has solutions of another log, up to its position {known.reached}")
+            if known.position < begins:
+                raise Gone
+        except Gone:
+            reason = f"has solutions up to log position {known.position}, and what is needed to go on from there is no longer kept"
+            raise NotOfThisLog(str(self._place), reason) from None
+        return known
+
+    def _read(self) -> State | None:
+        note = self._place.read(_NOTE)
+        try:
+            return None if note is None else msgspec.json.decode(note, type=State)
+        except msgspec.MsgspecError as fault:
+            raise NotOfThisLog(str(self._place), f"has a note, {_NOTE}, that is damaged ({fault})") from None
+
+    def _still_ours(self) -> None:
+        """There may be no lock. Raises: Overtaken."""
+        found = self._read()
+        if found is not None and found.writer != self._writer:
+            raise Overtaken(str(self._place))
 
     def _note(self, state: State) -> None:
-        _replace(self._directory / "_epsparql.json", lambda path: path.write_bytes(msgspec.json.encode(state)))
+        self._still_ours()
+        self._put(state)
+
+    def _put(self, state: State) -> None:
+        marked = msgspec.structs.replace(state, log=self._marks.at(state.reached), writer=self._writer)
+        self._place.put(_NOTE, msgspec.json.encode(marked))
         self._state = state
 
 
@@ -169,18 +243,3 @@ def _piece(solutions: SolutionReader, position: int, head: int) -> int:
         if rows >= ROWS:
             return min(int(batch.column("entry").to_numpy().max()) + 1, head)
     return head
-
-
-def _put(path: Path, table: pa.Table) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """A file that is there whole or not at all, also after the machine's fall. What begins with `.` is not read by those who read Parquet."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    write(temporary)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)

@@ -97,14 +97,18 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     leave_out_pandas()
     from pipeline.errors import PipelineError
+    from pipeline.patience import leave
     from server.serve import serve
     from server.settings import SettingsError, settings_from
     from server.sources import SourceFault
 
     try:
-        return serve(settings_from(vars(arguments), os.environ))
+        code = serve(settings_from(vars(arguments), os.environ))
     except (SettingsError, SourceFault, PipelineError) as error:
-        return _fail(error)
+        code = _fail(error)
+    except KeyboardInterrupt:
+        code = 130
+    return leave(code)
 
 
 # ---------------------------------------------------------------- replay

@@ -61,6 +61,9 @@ class Standing:
         yield _gauge("runner_position_entries", "Entries whose solutions are published", position)
         yield _gauge("runner_lag_entries", "Entries that the runner is behind", max(head - position, 0))
         yield _gauge("runner_ready", "1 if the runner is up", float(service.runner.ready))
+        if service.export is not None:
+            yield _gauge("export_lag_entries", "Entries whose solutions are published and not exported", max(position - service.export.position, 0))
+            yield _gauge("export_failing", "1 if the last try to export failed", float(service.export.failure != ""))
         batch = service.batch()
         if batch is not None:
             yield _gauge("batch_seconds", "What the last batch on Spark took", batch.seconds)

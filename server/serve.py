@@ -7,15 +7,18 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from engine.entries import Micros
+from pipeline.errors import StoreFailed
 from pipeline.export import Exporter
 from pipeline.log import LogWriter
+from pipeline.patience import within
+from pipeline.places import named, place_at
 from server.app import create_app
 from server.connections import prepare, timely
 from server.lean import set_aside
@@ -27,6 +30,8 @@ from server.service import Service, running
 from server.settings import Settings, SettingsError
 
 _GRACE_S = 20
+_ANSWERS_S = 30.0
+"""For a place to export to, at the start."""
 _TURN_S = 0.001  # after which a thread of Python gives way to another: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
@@ -44,12 +49,12 @@ class Server(uvicorn.Server):
         settings: Settings,
         log: LogWriter,
         listener: socket.socket,
-        holds: Sequence[Callable[[], int]] = (),
+        export: Exporter | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
         """`begun` is called once the runner has started."""
         gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
-        self._app = create_app(lambda: running(settings, clock, gate, log, holds, begun), settings.origins)
+        self._app = create_app(lambda: running(settings, clock, gate, log, export, begun), settings.origins)
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         super().__init__(_config(self._app, settings))
@@ -76,15 +81,16 @@ class Server(uvicorn.Server):
 def serve(settings: Settings) -> int:
     """Exit code 0 after an orderly stop.
 
-    Raises: SettingsError for an address that cannot be had or a background that cannot be; SourceFault for one that cannot be read; Locked and Corrupt.
+    Raises: SettingsError for an address that cannot be had, a place to export to or a background that cannot be; SourceFault for one that cannot be read;
+    Locked, Corrupt and NotOfThisLog.
     """
     log_to_stderr(settings.log_format)
     sys.setswitchinterval(_TURN_S)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener, _opened(settings) as log, _exported(settings, log) as holds:
+    with listen(settings) as listener, _opened(settings) as log, _exported(settings, log) as export:
         load(settings, log)
-        server = Server(settings, log, listener, holds, set_aside)
+        server = Server(settings, log, listener, export, set_aside)
         server.run(sockets=[listener])
     return 0 if server.started else 1
 
@@ -99,22 +105,28 @@ def _opened(settings: Settings) -> LogWriter:
 
 
 @contextmanager
-def _exported(settings: Settings, log: LogWriter) -> Iterator[list[Callable[[], int]]]:
-    """Solutions go to Parquet files meanwhile, if that is asked for, the last of them after the runner has stopped; gives who needs which solutions yet."""
-    if settings.export is None:
-        yield []
+def _exported(settings: Settings, log: LogWriter) -> Iterator[Exporter | None]:
+    """Solutions go to Parquet files meanwhile, if that is asked for, the last of them after the runner has stopped."""
+    place = settings.export
+    if place is None:
+        yield None
         return
 
     def text_of(registered: int) -> str | None:
         return next((query.text for query in list(log.catalogue.queries.values()) if query.registered == registered), None)
 
     try:
-        exporter = Exporter(settings.data, settings.export, text_of, settings.export_every_s)
+        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place_at(place), text_of, settings.export_every_s))
     except OSError as error:
-        raise SettingsError(f"--export {settings.export} cannot be used: {error}; make it a directory that can be written to") from None
+        raise SettingsError(f"--export {named(place)} cannot be used: {error}; make it a directory that can be written to") from None
+    except StoreFailed as error:
+        raise SettingsError(
+            f"--export {named(place)} cannot be used: {error}; see to it that the store can be reached, that what it names is there, "
+            "and that the credentials are of one who may read and write there"
+        ) from None
     exporter.start()
     try:
-        yield [lambda: exporter.position]
+        yield exporter
     finally:
         exporter.stop()
 

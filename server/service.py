@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,6 +15,7 @@ from engine.warm import warm
 from pipeline.batches import Batch, read_batch
 from pipeline.catalogue import Registration, Stream
 from pipeline.catching import Catching
+from pipeline.export import Exporter
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.report import Report, read_report
@@ -72,8 +73,8 @@ class _Bell:
 class Service:
     """One per app; lives on its event loop."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter) -> None:
-        self.settings, self.clock, self.gate, self.log = settings, clock, gate, log
+    def __init__(self, settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter, export: Exporter | None = None) -> None:
+        self.settings, self.clock, self.gate, self.log, self.export = settings, clock, gate, log, export
         self.late_reader: LogReader = log.reader()
         self.late_lock = asyncio.Lock()  # a LogReader serves one thread at a time
         self.knowledge = Knowledge(log)
@@ -81,7 +82,7 @@ class Service:
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
         self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
-        self.retention = _retention(settings, log, self.solutions)
+        self.retention = _retention(settings, log, self.solutions, export)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
         self.expecting = False  # whether the runner's thread has called for `committed`
@@ -296,10 +297,13 @@ def _page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page
     return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
 
 
-def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader) -> Retention:
+def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None) -> Retention:
     age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
     retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved)
     retention.log_holds.append(lambda: log.catalogue.needed_from(secured(settings.data)))
+    if export is not None:
+        retention.solution_holds.append(lambda: export.position)
+        retention.log_holds.append(lambda: export.marked)
     return retention
 
 
@@ -331,15 +335,11 @@ async def running(
     clock: Callable[[], Micros],
     gate: Gate,
     log: LogWriter,
-    holds: Sequence[Callable[[], int]] = (),
+    export: Exporter | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Service]:
-    """A service over an open log, with its runner, until the block is left. `holds` give positions from which on solutions must be kept.
-
-    `begun` is called, in a thread of its own, once the runner has started.
-    """
-    service = Service(settings, clock, gate, log)
-    service.retention.solution_holds += holds
+    """A service over an open log, with its runner, until the block is left. `begun` is called, in a thread of its own, once the runner has started."""
+    service = Service(settings, clock, gate, log, export)
     loop = asyncio.get_running_loop()
     loop.set_default_executor(Threads(thread_name_prefix="server"))
 

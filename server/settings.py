@@ -92,8 +92,9 @@ def _yes(text: str) -> bool:
     return text == "true"
 
 
-def _setting(default: Any, read: Callable[[str], Any], about: str) -> Any:
-    return field(default=default, metadata={"read": read, "about": about})
+def _setting(default: Any, read: Callable[[str], Any], about: str, *, told: bool = True) -> Any:
+    """`told`: it holds no secrets."""
+    return field(default=default, repr=told, metadata={"read": read, "about": about})
 
 
 # ruff: noqa: RUF009 - `_setting` is dataclasses.field with the reader of the variable's text, and what the setting is
@@ -113,7 +114,12 @@ class Settings:
         "engines that share the events, on threads of their own: as before on this data, else 1; with several, queries cannot be paused nor read the past",
     )
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
-    export: Path | None = _setting(None, Path, "directory that solutions are written to as Parquet files too, by query and date")
+    export: str | None = _setting(
+        None,
+        str,
+        "where solutions are written to as Parquet files too, by query and date: a directory, or s3://bucket/prefix and the like",
+        told=False,
+    )
     export_every_s: float = _setting(60.0, _seconds, "between such writes, while there are new solutions")
     retain_age: float | None = _setting(
         None, age, "what is older may go from both logs, from the log of events with one bucket only: 90s, 15m, 12h, 30d; else all is kept"

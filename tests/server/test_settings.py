@@ -87,3 +87,7 @@ def test_a_switch() -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="missing"):
         settings_from({"config": tmp_path / "missing"}, {})
+
+
+def test_a_uri_with_credentials_is_not_shown() -> None:
+    assert "secret" not in repr(settings_from({"export": "s3://key:secret@bucket"}, {}))
