@@ -383,7 +383,7 @@ def _held_back(registration: Registration, around: _Around) -> list[Warning_]:
 
 
 def _summary(service: Service, registration: Registration, around: _Around) -> QuerySummary:
-    path, head = f"/queries/{encoded(registration.name)}", service.log.head()
+    path = f"/queries/{encoded(registration.name)}"
     tally = service.solutions.tally(registration.registered)
     return QuerySummary(
         name=registration.name,
@@ -398,11 +398,17 @@ def _summary(service: Service, registration: Registration, around: _Around) -> Q
         unfed=_unfed(registration, around),
         solutions=tally.count,
         last=tally.last,
-        lag=max(head - (service.solutions.position if registration.reads is None else registration.reads), 0),
+        lag=lag(registration, service.log.head(), service.solutions.position),
         memory=_memory(around.report, registration),
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )
+
+
+def lag(registration: Registration, head: int, position: int) -> int:
+    """How many entries are not applied to it yet, of those that are known of. The log's head may not count the one yet that let it join the others."""
+    known = max(head, registration.registered + 1, registration.since + 1)
+    return max(known - (position if registration.reads is None else registration.reads), 0)
 
 
 def _standing(report: Report | None, registration: Registration) -> Standing | None:

@@ -8,7 +8,9 @@ import httpx
 import pytest
 
 from epsparql.client import Client, segment
+from pipeline.catalogue import Registration
 from server.plans import PlanDocument
+from server.queries import lag
 from tests.server.conftest import EX, event, moment, serving, until, values
 from tests.server.test_streams import assert_problem
 
@@ -210,6 +212,22 @@ def test_a_query_tells_for_which_streams_it_waits(http: httpx.Client, client: Cl
     client.drop(f"{name} rule")
     client.drop(f"{name} second")
     assert client.query(name)["unfed"] == [derived]
+
+
+@pytest.mark.parametrize(
+    ("registration", "head", "position", "behind"),
+    [
+        pytest.param({}, 9, 9, 0, id="all is applied"),
+        pytest.param({}, 9, 6, 3, id="three entries are not"),
+        pytest.param({"registered": 9}, 9, 9, 1, id="its own entry is not counted yet"),
+        pytest.param({"reads": 4}, 9, 9, 5, id="it is behind the others"),
+        pytest.param({"since": 9}, 9, 9, 1, id="the entry by which it joined them is not counted yet"),
+        pytest.param({"since": 8}, 9, 9, 0, id="that one is applied"),
+    ],
+)
+def test_a_query_has_all_only_when_its_last_entry_is_applied(registration: dict[str, int], head: int, position: int, behind: int) -> None:
+    found = Registration(**{"registered": 0, "name": "q", "text": values("s")} | registration)  # type: ignore[arg-type]
+    assert lag(found, head, position) == behind
 
 
 def test_a_query_that_has_ended_waits_for_no_stream(http: httpx.Client, client: Client, name: str, stream: str) -> None:
