@@ -8,7 +8,7 @@ from engine.entries import Micros
 from pipeline.catalogue import Catalogue, Registration, Stream
 from pipeline.times import iso
 from server.compiled import shape
-from server.upstream import Written, fed_among, reached, unfed, written_by
+from server.upstream import Written, alive, fed_among, reached, unfed, written_by
 
 _SAMPLES = 64
 _APART_S = 0.05
@@ -78,7 +78,7 @@ class Timeline:
 def _progress(reads: Collection[str], written: Written, streams: Mapping[str, Stream]) -> Progress | None:
     """The least watermark of the fed streams that a reader of `reads` rests on; None while one that was never fed holds it back."""
     known = fed_among(streams)
-    if unfed(reads, written, known):
+    if unfed(reads, written, alive(written, known)):
         return None
     resting = [known[name] for name in reached(reads, written) if name in known]
     open_ = [stream.watermark for stream in resting if not stream.finished]

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -26,7 +26,7 @@ from server.names import Name, decoded, encoded
 from server.problems import Fault, Problem, bad_request, described, of_exception
 from server.service import Service
 from server.settings import Settings
-from server.upstream import Written, fed_among, reached, unfed, written_by
+from server.upstream import Written, alive, fed_among, reached, unfed, written_by
 from server.waiting import registration as registered_from
 
 router = APIRouter(tags=["queries"])
@@ -351,25 +351,25 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What all queries' documents take from: the runner's report, the names of those for which others wait, what rules write, which streams have been fed."""
+    """What all queries' documents take from: the runner's report, the names of those for which others wait, what rules write, which streams need not be waited for."""
 
     report: Report | None
     leads: Mapping[int, str]
     written: Written
-    fed: Collection[str]
+    alive: frozenset[str]
 
 
 def _around(service: Service, report: Report | None) -> _Around:
     catalogue = service.log.catalogue
     leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
     written = written_by(shape(query.text) for query in service.queries() if query.stands)
-    return _Around(report, leads, written, fed_among(dict(catalogue.streams)))
+    return _Around(report, leads, written, alive(written, fed_among(dict(catalogue.streams))))
 
 
 def _unfed(registration: Registration, around: _Around) -> list[str]:
     if registration.state not in _AT_WORK:
         return []
-    return unfed(shape(registration.text).streams, around.written, around.fed)
+    return unfed(shape(registration.text).streams, around.written, around.alive)
 
 
 def _held_back(registration: Registration, around: _Around) -> list[Warning_]:

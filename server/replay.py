@@ -23,7 +23,7 @@ from server.compiled import Shape, check, shape
 from server.service import Runner
 from server.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
 from server.sources import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
-from server.upstream import unfed, written_by
+from server.upstream import alive, unfed, written_by
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
@@ -151,7 +151,8 @@ def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> li
     given = {_stream_of(file) for file in files}
     read = {stream for found in shapes.values() for stream in found.streams}
     unread = next((file.path for file in files if _stream_of(file) not in read), None)
-    empty = unfed(read, written_by(shapes.values()), given)
+    written = written_by(shapes.values())
+    empty = unfed(read, written, alive(written, given))
     return [Unfed(stream, tuple(name for name, found in shapes.items() if stream in found.streams), unread) for stream in empty]
 
 

@@ -34,11 +34,20 @@ def fed_among(streams: Mapping[str, Stream]) -> dict[str, Stream]:
     return {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
 
 
-def unfed(reads: Collection[str], written: Written, fed: Collection[str]) -> list[str]:
-    """The streams for whose first event a reader of `reads` waits, since nobody has fed them and no rules carry them."""
-    return sorted(name for name in reached(reads, written) if name not in fed and not _carried(name, written, fed))
+def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
+    """The streams that are fed, and those that rules write out of others which are fed, or to be fed: their time comes with that of the others."""
+    made_of: dict[str, list[str]] = {}
+    for into, sources in written.items():
+        for source in sources:
+            made_of.setdefault(source, []).append(into)
+    found, ahead = set(fed), [source for source in made_of if source in fed or source not in written]
+    while ahead:
+        wider = [into for into in made_of.get(ahead.pop(), ()) if into not in found]
+        found.update(wider)
+        ahead += wider
+    return frozenset(found)
 
 
-def _carried(name: str, written: Written, fed: Collection[str]) -> bool:
-    """Whether rules write a stream that nobody feeds, and have a clock of their own: another stream, fed or to be fed."""
-    return name in written and any(other in fed or other not in written for other in reached((name,), written) - {name})
+def unfed(reads: Collection[str], written: Written, alive: frozenset[str]) -> list[str]:
+    """The streams for whose first event a reader of `reads` waits."""
+    return sorted(reached(reads, written) - alive)
