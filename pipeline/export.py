@@ -5,7 +5,7 @@ What is exported next is noted before it is written, as a range of log positions
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
@@ -58,13 +58,14 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Exporter:
-    """Follows the solution log of a data directory into `place`, which it closes. `text_of` gives the text of a registration that stands, None otherwise."""
+    """Follows the solution log of a data directory into `place`, which it closes. `standing` gives the texts of the registrations that stand."""
 
-    def __init__(self, data_dir: Path | str, place: Place, text_of: Callable[[int], str | None], every_s: float = 60.0) -> None:
+    def __init__(self, data_dir: Path | str, place: Place, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
         """Raises: NotOfThisLog; OSError, StoreFailed."""
-        self._data, self._place, self._text_of, self._every_s = Path(data_dir), place, text_of, every_s
+        self._data, self._place, self._standing, self._every_s = Path(data_dir), place, standing, every_s
+        self._stood = standing()  # at the last round: who goes between two may have registered where the log is no longer kept
         self._marks, self._writer = Marks(self._data), token_hex(8)
-        self._parsed: dict[int, Query] = {}
+        self._parsed: dict[int, Query | None] = {}
         try:
             self._state = self._found()
             self._texts = dict(self._state.texts)
@@ -105,6 +106,8 @@ class Exporter:
 
     def round(self) -> None:
         """Bring the files up to the solutions' present position. Raises: OSError, PipelineError."""
+        stand = self._standing()
+        self._stood = {**self._stood, **stand}
         with closing(SolutionReader(self._data)) as solutions:
             if self._state.until > self._state.position:
                 if solutions.position < self._state.until:
@@ -116,10 +119,11 @@ class Exporter:
                 if files:
                     self._note(State(self._state.position, until, dict(self._texts)))
                 self._write(files, until)
-        standing = {number: text for number, text in self._texts.items() if self._text_of(int(number)) is not None}
-        if len(standing) < len(self._texts):
-            self._note(State(self._state.position, self._state.until, standing))
-            self._texts = standing
+        self._stood = stand
+        wanted = {number: text for number, text in self._texts.items() if int(number) in stand}
+        if len(wanted) < len(self._texts):
+            self._note(State(self._state.position, self._state.until, wanted))
+            self._texts = wanted
 
     def _run(self) -> None:
         stopped = False
@@ -167,7 +171,10 @@ class Exporter:
         for number in np.unique(registered).tolist():
             mine = batch.filter(pa.array(registered == number))
             name = mine.column("query")[0].as_py()
-            (found,) = solved(mine, {name: self._query(number)})
+            query = self._query(number, name)
+            if query is None:
+                continue
+            (found,) = solved(mine, {name: query})
             ends = int64s(mine.column("end"))
             ids = pa.array(map(solution_id, ends.tolist(), mine.column("ordinal").to_pylist()), pa.utf8())
             table = pa.Table.from_arrays([ids, mine.column("registered"), mine.column("entry"), *found.columns[1:]], schema=EXPORTED)
@@ -176,17 +183,24 @@ class Exporter:
                 yield f"query={quote(name, safe='')}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
 
     # ------------------------------------------------------------ queries
-    def _query(self, registered: int) -> Query:
+    def _query(self, registered: int, name: str) -> Query | None:
         if registered not in self._parsed:
-            text = self._texts.get(str(registered)) or self._text_of(registered) or self._logged(registered)
-            self._parsed[registered] = epsparql.parse(text).query
-            self._texts[str(registered)] = text
+            text = self._texts.get(str(registered)) or self._stood.get(registered) or self._logged(registered)
+            if text is None:
+                _log.error("solutions of %s are not exported: it is gone, and so is its text, of log position %d", name, registered)
+                self._parsed[registered] = None
+            else:
+                self._parsed[registered] = epsparql.parse(text).query
+                self._texts[str(registered)] = text
         return self._parsed[registered]
 
-    def _logged(self, registered: int) -> str:
-        """Of a query that is gone."""
-        with closing(LogReader(self._data)) as log:
-            (entry,) = (entry for block in log.blocks(registered, 1, registered + 1) for entry in block.entries)
+    def _logged(self, registered: int) -> str | None:
+        """Of a query that is gone. What was registered after the last round is still kept."""
+        try:
+            with closing(LogReader(self._data)) as log:
+                (entry,) = (entry for block in log.blocks(registered, 1, registered + 1) for entry in block.entries)
+        except Gone:
+            return None
         assert isinstance(entry, Register), entry
         return entry.text
 

@@ -112,11 +112,11 @@ def _exported(settings: Settings, log: LogWriter) -> Iterator[Exporter | None]:
         yield None
         return
 
-    def text_of(registered: int) -> str | None:
-        return next((query.text for query in list(log.catalogue.queries.values()) if query.registered == registered), None)
+    def standing() -> dict[int, str]:
+        return {query.registered: query.text for query in list(log.catalogue.queries.values())}
 
     try:
-        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place_at(place), text_of, settings.export_every_s))
+        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place_at(place), standing, settings.export_every_s))
     except OSError as error:
         raise SettingsError(f"--export {named(place)} cannot be used: {error}; make it a directory that can be written to") from None
     except StoreFailed as error:

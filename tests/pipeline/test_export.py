@@ -95,7 +95,7 @@ def counted(*arguments, put=place.put):
     put(*arguments)
 type(place).put = lambda self, *arguments: counted(*arguments)
 export.ROWS = 20
-export.Exporter(Path(sys.argv[1]), place, lambda _: None).round()
+export.Exporter(Path(sys.argv[1]), place, dict).round()
 """
 """Ends with no chance to clean up before the n-th file or note."""
 
@@ -210,7 +210,7 @@ def test_a_copy_goes_on_until_it_has_parted(tmp_path: Path, out: Target) -> None
 
 def standing(data: Path, out: Target) -> Exporter:
     """As of a server whose query stands."""
-    return Exporter(data, out.place(), {0: cases.PAIRS}.get)
+    return Exporter(data, out.place(), lambda: {0: cases.PAIRS})
 
 
 def test_what_the_log_no_longer_keeps_cannot_be_gone_on_from(tmp_path: Path, out: Target) -> None:
@@ -235,6 +235,31 @@ def test_what_the_log_no_longer_keeps_cannot_be_gone_on_from(tmp_path: Path, out
         swept.sweep(cases.START)
     with pytest.raises(NotOfThisLog, match="no longer kept; choose an empty directory"):
         exporter(data, out)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_who_goes_between_two_rounds_is_read_by_the_text_that_it_had(tmp_path: Path, restarted: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Although the log no longer has it; where that was forgotten too, what cannot be read holds nothing up."""
+    data, out = tmp_path / "data", Target("directory", str(tmp_path / "out"))
+    texts = {0: cases.PAIRS}
+    fill(data, range(100), begin=True)
+    with closing_export(Exporter(data, out.place(), lambda: texts)) as export:
+        with LogWriter(data, cases.frozen_clock) as log:
+            log.append(lambda offset: Drop(offset, 0, "pairs"))
+            later = cases.register(log, "later", cases.HIGH)
+        texts = {later: cases.HIGH}
+        fill(data, range(100, 500))
+        with retention(data) as (swept, _):
+            swept.solution_holds.append(lambda: 0)
+            swept.sweep(cases.START)
+        assert oldest(data / "log") > 0
+        if not restarted:
+            export.round()
+    with closing_export(Exporter(data, out.place(), lambda: texts)) as export:
+        export.round()
+    assert ("solutions of pairs are not exported" in caplog.text) == restarted
+    assert {row[1] for row in logged(data)} == {0, later}
+    assert values(out.rows()) == Counter({row: n for row, n in logged(data).items() if not restarted or row[1] == later})
 
 
 def test_a_place_is_begun_where_the_logs_begin(tmp_path: Path, out: Target) -> None:
@@ -279,7 +304,7 @@ def test_of_two_exporters_the_one_that_came_first_ends(tmp_path: Path, s3: Bucke
     cases.write("sequences", data)
     run(data)
     shutil.copytree(data, tmp_path / "copy")
-    first = Exporter(data, out.place(), lambda _: None, every_s=0.01)
+    first = Exporter(data, out.place(), dict, every_s=0.01)
     with closing_export(exporter(tmp_path / "copy", out)) as second:
         with pytest.raises(Overtaken, match=r"another server exports to s3://.*give each its own with --export"):
             first.round()
