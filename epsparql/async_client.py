@@ -36,11 +36,20 @@ class AsyncClient:
     async def send(self, name: str, body: bytes | str, media_type: str = "application/x-ndjson", *, key: str | None = None, **query: str) -> Accepted:
         return await asyncio.to_thread(self.sync.send, name, body, media_type, key=key, **query)
 
-    async def register(self, name: str, query: str, *, replace: bool = False, **options: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.register, name, query, replace=replace, **options)
+    async def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.register, name, query, replace=replace, start=start, **options)
 
     async def query(self, name: str) -> dict[str, Any]:
         return await asyncio.to_thread(self.sync.query, name)
+
+    async def queries(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.sync.queries)
+
+    async def pause(self, name: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.pause, name)
+
+    async def resume(self, name: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.resume, name)
 
     async def drop(self, name: str) -> None:
         await asyncio.to_thread(self.sync.drop, name)

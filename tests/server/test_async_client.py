@@ -1,12 +1,13 @@
 """The client for asyncio: what it sends and follows is there once, across a restart of the server."""
 
 import asyncio
+import inspect
 from pathlib import Path
 
 import pytest
 
 from epsparql.async_client import AsyncClient
-from epsparql.client import ApiError, Closed, Solution
+from epsparql.client import ApiError, Client, Closed, Solution
 from server.child import Child
 from tests.server.conftest import COMPILING_S, event, values
 from tests.server.test_restart import port
@@ -44,6 +45,27 @@ def test_all_that_a_client_does(url: str, name: str, stream: str) -> None:
         return found
 
     assert len(asyncio.run(use())) == 29
+
+
+def test_what_the_other_client_can_this_one_can() -> None:
+    """By the same names and parameters; how it asks is the other's own."""
+    inner = {"request", "retry", "socket", "socket_url", "socket_options"}
+    public = {name: found for name, found in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_") and name not in inner}
+    for name, found in public.items():
+        assert list(inspect.signature(getattr(AsyncClient, name)).parameters.items()) == list(inspect.signature(found).parameters.items()), name
+
+
+def test_a_query_is_held(url: str, name: str, stream: str) -> None:
+    async def use() -> int:
+        client = AsyncClient(url)
+        await client.send(stream, event(1))
+        await client.register(name, values(stream), start=0)
+        assert (await client.pause(name))["state"] == "paused"
+        assert name in {query["name"] for query in await client.queries() if query["state"] == "paused"}
+        assert (await client.resume(name))["state"] == "running"
+        return len(await client.solutions(name, wait_s=30))
+
+    assert asyncio.run(use()) == 1
 
 
 def test_a_restart_in_between(tmp_path: Path, port: int) -> None:
