@@ -15,7 +15,7 @@ from pyspark.sql.functions import expr
 
 from bench.line import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
-from engine.entries import Register
+from engine.entries import Drop, Register
 from pipeline.driver import working
 from pipeline.log import LogWriter
 from pipeline.resident import ResidentJob
@@ -49,14 +49,14 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
-        _write(root / "warm", workload, drawn(_WARM_ROWS, k))
-        _write(root / "log", workload, events)
-        batch = min(MOST_ROWS, n // BATCHES) + 1  # the registration counts as a row of the first
+        batch = min(MOST_ROWS, n)
+        first = _write(root / "warm", workload, drawn(_WARM_ROWS, k), k, _WARM_ROWS)
+        query = _write(root / "log", workload, events, k, batch)
         rates = {}
         for buckets in (1, 2):
-            _solved(spark, root / "warm", buckets, _WARM_ROWS // BATCHES)
+            _solved(spark, root / "warm", first, buckets, _WARM_ROWS)
         for buckets in (1, 2):
-            rates[buckets], matches = _solved(spark, root / "log", buckets, batch)
+            rates[buckets], matches = _solved(spark, root / "log", query, buckets, batch)
             check(workload, n, k, matches)
             figures = {"events_per_s": round(rates[buckets]), "matches": matches, "ratio": round(rates[buckets] / rates[1], 3)}
             yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, batch=batch, **figures)
@@ -73,15 +73,23 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- from a backlog
-def _write(data: Path, workload: str, events: Drawn) -> None:
+def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
+    """A query and its events, after so many events for a query of the same text, which stand for the past of a running job. Gives the registration's offset."""
+    piece = min(BATCH, len(events) // BATCHES)
+    text = PREFIXES + WORKLOADS[workload]
     with LogWriter(data, lambda: BEGIN) as log:
-        log.append(lambda offset: Register(offset, "q", PREFIXES + WORKLOADS[workload]))
-        for block in blocks(events, min(BATCH, len(events) // BATCHES)):
+        past = log.append(lambda offset: Register(offset, "past", text))
+        for block in blocks(drawn(ahead, k), piece):
             log.append_events("default", block.rows)
+        log.append(lambda offset: Drop(offset, past, "past"))
+        query = log.append(lambda offset: Register(offset, "q", text.replace("WHERE", "FROM STREAM <now> WHERE", 1)))
+        for block in blocks(events, piece):
+            log.append_events("now", block.rows)
+    return query
 
 
-def _solved(spark: SparkSession, log: Path, buckets: int, batch: int) -> tuple[float, int]:
-    """Events a second in steady state, and the solutions found."""
+def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int) -> tuple[float, int]:
+    """Events a second in steady state, and the solutions found. Registrations count as rows."""
     commits = Commits()
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
         data, spill = Path(place) / "data", Path(place) / "spill"
@@ -89,10 +97,10 @@ def _solved(spark: SparkSession, log: Path, buckets: int, batch: int) -> tuple[f
         spill.mkdir()
         with closing(SolutionWriter(data)) as writer:
             sink = SolutionSink(writer, spill, commits)
-            start_job(spark, data, sink, 0, buckets=buckets, max_rows=batch, to_end=True).awaitTermination()
+            start_job(spark, data, sink, 0, buckets=buckets, max_rows=batch + 3, to_end=True).awaitTermination()
             sink.close()
         with closing(SolutionReader(data)) as reader:
-            matches = reader.tally(0).count
+            matches = reader.tally(query).count
         rows = _rows_after(data, commits.at[0][1])
     return commits.rate(rows), matches
 
