@@ -23,7 +23,7 @@ from pipeline.solutions import SolutionReader, SolutionWriter
 from pipeline.spark import SolutionSink, session, start_job
 
 MASTER = "local[2,4]"
-BATCHES = 4
+PIECES = 4  # that events come to the log in, at the least
 MOST_ROWS = 250_000
 JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
 EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
@@ -75,7 +75,7 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 # ---------------------------------------------------------------- from a backlog
 def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
     """A query and its events, after so many events for a query of the same text, which stand for the past of a running job. Gives the registration's offset."""
-    piece = min(BATCH, len(events) // BATCHES)
+    piece = min(BATCH, len(events) // PIECES)
     text = PREFIXES + WORKLOADS[workload]
     with LogWriter(data, lambda: BEGIN) as log:
         past = log.append(lambda offset: Register(offset, "past", text))
