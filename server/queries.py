@@ -208,7 +208,7 @@ async def put_query(
     policy: str = UNRESTRICTED,
     default_graph: str = DEFAULT_GRAPHS[0],
     from_: Annotated[str, Query(alias="from")] = "now",
-    replace: Annotated[bool, Query(description="Drop a different query of this name and start a new solution log")] = False,
+    replace: Annotated[bool, Query(description="Drop a different query of this name, or one that has failed, and start a new solution log")] = False,
 ) -> QueryDocument:
     wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
     if named is not None and named != name:
@@ -285,7 +285,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     async with service.control:
         warnings = await _checked(service, name, wish)
         known = service.log.catalogue.queries.get(name)
-        same = known is not None and wish.met_by(known)
+        same = known is not None and wish.met_by(known) and not (replace and not service.with_state(known).stands)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
             raise Fault(_too_many(service.settings.max_queries))
         if known is not None and not same and not replace:

@@ -318,3 +318,7 @@ def test_a_query_beyond_its_quota_fails_with_a_remedy(tmp_path: Path, name: str,
         assert http.get(f"/queries/{segment(name)}/goals").json()["operators"] == []
         until(lambda: http.get("/queries/other").json()["solutions"] == 3, "the other's solutions")
         assert http.get("/queries/other").json()["state"] == "running"
+        assert (put(http, name, pairs(stream)).status_code, put(http, "other", values(stream), "?replace=true").status_code) == (200, 200)
+        anew = put(http, name, pairs(stream), "?replace=true")
+        assert (anew.status_code, anew.json()["state"]) == (201, "running")
+        assert anew.json()["registered"] > failed["registered"]
