@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
+STORES := $(wildcard tests/*/test_export.py tests/*/test_store.py tests/*/test_keeper.py)
 
-.PHONY: demo serve test check fast slow bounds bench chaos warm lint format clean chromium console pictures
+.PHONY: demo serve test check fast slow kills stores beside bounds bench chaos warm lint format clean chromium console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -44,12 +45,20 @@ fast: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal
 
-# Everything: also real Spark, kills with -9, and the kernel once with its bounds checked, while the kills wait for what they kill.
+# Everything: also real Spark, kills with -9, and, while the kills wait for what they kill, the kernel once with its bounds checked and what waits for stores.
 test: check
-	$(MAKE) --no-print-directory --output-sync=target -j 2 slow bounds
+	$(MAKE) --no-print-directory --output-sync=target -j 2 kills beside
 
-slow: $(TEST_STAMP) chromium
-	$(BIN)/python -m pytest -m slow --durations=15
+slow: kills stores
+
+kills: $(TEST_STAMP) chromium
+	$(BIN)/python -m pytest -m slow --durations=15 $(STORES:%=--ignore=%)
+
+stores: $(TEST_STAMP)
+	$(BIN)/python -m pytest -m slow --durations=15 $(STORES)
+
+beside: bounds
+	$(MAKE) --no-print-directory stores
 
 bounds: $(TEST_STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm

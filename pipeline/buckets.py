@@ -1,11 +1,13 @@
 """All buckets of a data directory in one process: an engine each, on threads of their own, since the kernel holds no lock of the interpreter's."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
+from engine.entries import StateChange
 from engine.routing import Share
 from pipeline.ahead import PIECES, Course
 from pipeline.hosting import MAX_ROWS, Advance, EngineHost
@@ -32,9 +34,12 @@ class Host(Protocol):
 class Buckets:
     """As an `EngineHost`, of several."""
 
-    def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
-        with closing(SolutionReader(data_dir)) as solutions:
-            self._merger = Merger(solutions.changes)
+    def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT, ended: Iterable[StateChange] | None = None) -> None:
+        """`ended`: changes of state that are known; None for those of the solution log."""
+        if ended is None:
+            with closing(SolutionReader(data_dir)) as solutions:
+                ended = solutions.changes
+        self._merger = Merger(ended)
         self._reader = SharedReader(data_dir, number, PIECES)
         self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
         self._courses = [Course(host) for host in self._hosts]
@@ -106,24 +111,49 @@ class Buckets:
 
 
 def host_for(
-    data_dir: Path | str, buckets: int = 1, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT
+    data_dir: Path | str,
+    buckets: int = 1,
+    *,
+    reader: LogReader | None = None,
+    snapshot_weight: int = SNAPSHOT_WEIGHT,
+    ended: Iterable[StateChange] | None = None,
 ) -> EngineHost | Buckets:
-    """A host of that many buckets."""
+    """A host of that many buckets. `ended`: as of `Buckets`."""
     if buckets == 1:
         return EngineHost(data_dir, reader=reader, snapshot_weight=snapshot_weight)
-    return Buckets(data_dir, buckets, snapshot_weight)
+    return Buckets(data_dir, buckets, snapshot_weight, ended)
 
 
-_hosts: dict[
-    tuple[Path, int, int], EngineHost | Buckets
-] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
+_hosts: dict[tuple[Path | str, int, int], Host] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
 _hosts_lock = Lock()
 
 
-def host_of(data_dir: Path | str, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> EngineHost | Buckets:
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A data directory that is on another machine, and kept in a store that this one reaches.
+
+    `near` is where this machine may keep a copy of the log; `ended` are the changes of state that are known.
+    """
+
+    store: str
+    near: Path
+    ended: tuple[StateChange, ...] = ()
+
+
+def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Host:
     """The process's host of a data directory: for runners whose tasks come and go."""
-    key = (Path(data_dir).resolve(), buckets, snapshot_weight)
+    key = (data_dir.store if isinstance(data_dir, Elsewhere) else Path(data_dir).resolve(), buckets, snapshot_weight)
     with _hosts_lock:
         if key not in _hosts:
-            _hosts[key] = host_for(data_dir, buckets, snapshot_weight=snapshot_weight)
+            _hosts[key] = (
+                _remote(data_dir, buckets, snapshot_weight)
+                if isinstance(data_dir, Elsewhere)
+                else host_for(data_dir, buckets, snapshot_weight=snapshot_weight)
+            )
         return _hosts[key]
+
+
+def _remote(data: Elsewhere, buckets: int, snapshot_weight: int) -> Host:
+    from pipeline.remote import Remote  # only in tasks
+
+    return Remote(data, buckets, snapshot_weight)

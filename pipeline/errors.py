@@ -149,9 +149,35 @@ class Overtaken(PipelineError):
 
 
 class StoreFailed(PipelineError):
-    """A store that an export goes to cannot be reached, or refuses."""
+    """A store cannot be reached, refuses, or does not hold what it should."""
 
     code = "store-failed"
+
+
+class StoreTaken(PipelineError):
+    """Another server writes to the store, which is one server's at a time."""
+
+    code = "store-taken"
+
+    def __init__(self, place: str, what: str) -> None:
+        super().__init__(place, what)
+        self.place, self.what = place, what
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.place}; give each server a store of its own with --store, and start this one again if it is to have this one"
+
+
+class NotOfThisStore(PipelineError):
+    """A data directory that is not the one which the store goes on from."""
+
+    code = "not-of-this-store"
+
+    def __init__(self, data: Path, place: str, reason: str) -> None:
+        super().__init__(data, place, reason)
+        self.data, self.place, self.reason = data, place, reason
+
+    def __str__(self) -> str:
+        return f"{self.data} {self.reason} {self.place}; give an empty directory with --data, into which the store is copied, or an empty store with --store"
 
 
 class Gone(PipelineError):

@@ -7,7 +7,7 @@ is named by its first position. `head` says how far readers may look: one small 
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -214,13 +214,13 @@ class FrameWriter:
     """The one writer of a log directory. Not thread-safe.
 
     `durable`: frames are on disk before they are published, so a published byte that is gone is damage. Otherwise (a log that can be computed
-    again) whatever of the last segment does not hold is cut off.
+    again) whatever of the last segment does not hold is cut off. `keep` is told, before they are published, up to which byte of which segment they are on disk.
     Raises: Locked, Corrupt.
     """
 
-    def __init__(self, directory: Path, *, durable: bool, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, directory: Path, *, durable: bool, segment_bytes: int = SEGMENT_BYTES, keep: Callable[[int, int], None] | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self.directory, self._durable, self._segment_bytes = directory, durable, segment_bytes
+        self.directory, self._durable, self._segment_bytes, self._keep = directory, durable, segment_bytes, keep
         self._lock = DirectoryLock(directory / "lock")
         self._fd = self._head_fd = -1
         try:
@@ -254,6 +254,8 @@ class FrameWriter:
 
     def sync(self) -> None:
         os.fdatasync(self._fd)
+        if self._keep is not None:
+            self._keep(self._segment, self._size)
 
     def publish(self) -> None:
         """Let readers see what was appended."""
@@ -299,18 +301,24 @@ class FrameWriter:
 
     def _sound(self, file: SegmentFile, published: Head) -> tuple[int, int]:
         """Bytes and position up to which the segment's frames hold. Raises: Corrupt where more than a torn tail is wrong."""
-        byte, position, limit = 0, file.first, file.size()
-        while byte < limit:
-            frame = file.frame_at(byte, limit)
-            if frame is None or frame.first != position or file.payload(frame, limit) is None:
-                break
-            byte, position = frame.end, frame.after
+        byte, position, limit = *sound(file), file.size()
         if self._durable:
             if published.segment > file.first or (published.segment == file.first and published.size > byte):
                 raise Corrupt(file.path, byte, "a frame that was written whole does not hold")
             if _frame_follows(file, byte, limit):
                 raise Corrupt(file.path, byte, "sound frames follow one that does not hold")
         return byte, position
+
+
+def sound(file: SegmentFile) -> tuple[int, int]:
+    """Bytes and position up to which the segment's frames hold."""
+    byte, position, limit = 0, file.first, file.size()
+    while byte < limit:
+        frame = file.frame_at(byte, limit)
+        if frame is None or frame.first != position or file.payload(frame, limit) is None:
+            break
+        byte, position = frame.end, frame.after
+    return byte, position
 
 
 def _frame_follows(file: SegmentFile, byte: int, limit: int) -> bool:

@@ -5,12 +5,13 @@ import struct
 import zlib
 from pathlib import Path
 
+NOTES = "notes"
 _HEAD = struct.Struct("<II")  # bytes of the note, their checksum
 _TRIES = 3  # a read may meet a write half-way
 
 
 def note_path(data_dir: Path | str, name: str) -> Path:
-    return Path(data_dir) / "notes" / name
+    return Path(data_dir) / NOTES / name
 
 
 def write_note(path: Path, text: bytes) -> None:

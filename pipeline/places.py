@@ -16,13 +16,16 @@ from pipeline.errors import Locked, StoreFailed
 from pipeline.frames import sync_directory
 from pipeline.lock import DirectoryLock
 
+STORE = "EPSPARQL_STORE"
+"""The variable that names the store in which a data directory is kept."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _WHOLE = ("s3", "gcs")
 """An object appears there when its upload ends, and replaces what was there. Elsewhere an open file is seen, and a finished one is moved."""
 _NO_SECRETS = (
     "region", "scheme", "endpoint_override", "retry_limit_seconds", "project_id",
-    "blob_storage_authority", "dfs_storage_authority", "enable_tls", "credential_kind",
+    "allow_delayed_open", "blob_storage_authority", "dfs_storage_authority", "enable_tls", "credential_kind",
 )  # fmt: skip
+_DELAYED = "allow_delayed_open"
 _HIDDEN = "***"
 _SHORTEST = 4
 """Letters of a secret that is looked for in messages: shorter ones are words."""
@@ -37,17 +40,37 @@ class Place(Protocol):
 
     def read(self, name: str) -> bytes | None: ...
     def put(self, name: str, data: pa.Buffer | bytes) -> None: ...
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder, without it and in order; what is a folder itself ends in `/`."""
+
+    def remove(self, name: str) -> None:
+        """If it is there."""
+
     def close(self) -> None: ...
 
 
-def place_at(given: str) -> Place:
-    """Of a path or a URI. Raises: Locked, OSError, StoreFailed."""
+def place_at(given: str, *, locked: bool = True) -> Place:
+    """Of a path or a URI. `locked`: a directory is for one process at a time. Raises: Locked, OSError, StoreFailed."""
     if not _URI.match(given):
-        return Directory(Path(given))
+        return Directory(Path(given), locked=locked)
     uri = Uri(given)
     with uri.telling():
-        files, path = fs.FileSystem.from_uri(given)
-    return Directory(Path(path)) if isinstance(files, fs.LocalFileSystem) else Store(files, path, uri)
+        files, path = fs.FileSystem.from_uri(_in_one_request(given))
+    return Directory(Path(path), locked=locked) if isinstance(files, fs.LocalFileSystem) else Store(files, path, uri)
+
+
+def _in_one_request(given: str) -> str:
+    """S3 takes a small object so, where Arrow would begin, send and complete an upload in parts."""
+    if not given.startswith("s3:") or _DELAYED in given:
+        return given
+    return f"{given}{'&' if '?' in given else '?'}{_DELAYED}=true"
+
+
+def reached(given: str) -> Place:
+    """A place that answers, for all who share it. Raises: OSError, StoreFailed."""
+    place = place_at(given, locked=False)
+    place.names("claims")
+    return place
 
 
 def named(given: str) -> str:
@@ -56,14 +79,15 @@ def named(given: str) -> str:
 
 
 class Directory:
-    """Of this machine, for one exporter at a time. What is put there outlives the machine's fall."""
+    """Of a file system that this machine has. What is put there outlives the machine's fall."""
 
     patience_s: float | None = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, locked: bool = True) -> None:
+        """`locked`: for one exporter at a time."""
         self._path = path
         try:
-            self._lock = DirectoryLock(path / "_epsparql.lock")  # what begins with _ is no data, to those who read
+            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # what begins with _ is no data, to those who read
         except Locked as taken:
             raise Locked(taken.path, taken.holder, "--export") from None
 
@@ -85,8 +109,17 @@ class Directory:
         temporary.replace(path)
         sync_directory(path.parent)
 
+    def names(self, folder: str) -> list[str]:
+        path = self._path / folder
+        found = path.iterdir() if path.is_dir() else ()
+        return sorted(f"{each.name}/" if each.is_dir() else each.name for each in found if not each.name.startswith("."))
+
+    def remove(self, name: str) -> None:
+        (self._path / name).unlink(missing_ok=True)
+
     def close(self) -> None:
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
 
 class Store:
@@ -119,6 +152,21 @@ class Store:
                 self._files.create_dir(dirname(path), recursive=True)
                 self._write(temporary, data)
                 self._files.move(temporary, path)
+
+    def names(self, folder: str) -> list[str]:
+        with self._uri.telling():
+            found = self._files.get_file_info(fs.FileSelector(join(self._path, folder), allow_not_found=True))
+        listed = [f"{each.base_name}/" if each.type == fs.FileType.Directory else each.base_name for each in found]
+        return sorted(name for name in listed if not name.startswith("."))
+
+    def remove(self, name: str) -> None:
+        path = join(self._path, name)
+        with self._uri.telling():
+            try:
+                self._files.delete_file(path)
+            except OSError:  # not there; or it is gone, and the store does not take the empty object by which Arrow keeps the folder
+                if self._files.get_file_info(path).type != fs.FileType.NotFound:
+                    raise
 
     def close(self) -> None:
         pass
@@ -179,4 +227,4 @@ class Uri:
         return " ".join(message.split())  # some have lines
 
 
-__all__ = ["Directory", "Place", "Store", "Uri", "named", "place_at"]
+__all__ = ["STORE", "Directory", "Place", "Store", "Uri", "named", "place_at", "reached"]

@@ -5,7 +5,7 @@ A log is cut by whole segments, from its beginning.
 
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +34,12 @@ class Removed:
 class Retention:
     """Sweeps the logs of a data directory in the process that writes the input log and serves `solutions`.
 
-    `saved` is the position from which a start reads the log for its catalogue. `log_holds` and `solution_holds` give positions from which on others still need the
+    `saved` is the position from which a start reads the log for its catalogue, `secured` the one from which engines need it. `log_holds` and `solution_holds` give positions from which on others still need the
     input log and the solutions: paused queries, exports, observers.
     """
 
-    def __init__(self, data_dir: Path | str, limits: Limits, solutions: SolutionReader, saved: Callable[[], int]) -> None:
-        self._data, self._limits, self._solutions, self._saved = Path(data_dir), limits, solutions, saved
+    def __init__(self, data_dir: Path | str, limits: Limits, solutions: SolutionReader, saved: Callable[[], int], secured: Callable[[], int]) -> None:
+        self._data, self._limits, self._solutions, self._saved, self._secured = Path(data_dir), limits, solutions, saved, secured
         self.log_holds: list[Callable[[], int]] = []
         self.solution_holds: list[Callable[[], int]] = []
 
@@ -48,7 +48,7 @@ class Retention:
         if self._limits == Limits():
             return Removed(0, 0)  # what is needed costs reading a snapshot, and syncing all
         log, solutions = self._data / "log", self._data / "solutions"
-        needed = min([self._saved(), secured(self._data), *(hold() for hold in self.log_holds)])
+        needed = min([self._saved(), self._secured(), *(hold() for hold in self.log_holds)])
         freed = _remove(log, _cut(log, self._limits, now, needed))
         cut = _cut(solutions, self._limits, now, min([self._solutions.position, *(hold() for hold in self.solution_holds)]))
         if cut is not None:
@@ -91,7 +91,8 @@ def secured(data_dir: Path) -> int:
     """
     directory = data_dir / "snapshots"
     found = _snapshots(directory)
-    if (recorded(data_dir) or 1) > 1 or found.keys() != {name_of(0, 1)}:
+    position = needed_by({bucket: min(positions) for bucket, positions in found.items()}, data_dir)
+    if position is None:
         return 0
     for positions in found.values():
         path = positions[min(positions)]
@@ -103,7 +104,12 @@ def secured(data_dir: Path) -> int:
         _sync(pieces.iterdir())
         sync_directory(pieces)
     sync_directory(directory)
-    return min(min(positions) for positions in found.values())
+    return position
+
+
+def needed_by(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
+    """The position from which on engines need the log, where these are the oldest snapshots of buckets; None for all of it."""
+    return snapshots[name_of(0, 1)] if (recorded(data_dir) or 1) == 1 and snapshots.keys() == {name_of(0, 1)} else None
 
 
 def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:

@@ -11,25 +11,31 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from engine.entries import INSTANT
+from engine.entries import INSTANT, StateChange
 from pipeline.log import LogReader
+from pipeline.places import STORE, Place, reached
 from pipeline.sharing import SNAPSHOT_WEIGHT, recorded
+from pipeline.solutions import SolutionReader
 
 if TYPE_CHECKING:
+    from pipeline.buckets import Elsewhere
     from pipeline.hosting import Advance
 
 FORMAT = "epsparql"
+SPILL = "spill"
 MAX_ROWS = 50_000  # of the input log that the engines take in at once, with a row of the sink's for each
 BATCH_ROWS = 250_000  # in one micro-batch, whose cost beside the engines' is a tenth of a second: bounds its memory and its time
 SPILL_BYTES = 1_000_000
@@ -61,7 +67,10 @@ _PIECE = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Range(InputPartition):
-    """What one task does: the entries [lo, hi) of a data directory's log, for all its buckets. The next one's end at `then`, if that is known."""
+    """What one task does: the entries [lo, hi) of a data directory's log, for all its buckets. The next one's end at `then`, if that is known.
+
+    Where the directory is kept in a `store` the task reads it there. `ended`: what is known then of queries that have ended.
+    """
 
     data: str
     buckets: int
@@ -69,6 +78,8 @@ class Range(InputPartition):
     lo: int
     hi: int
     then: int | None
+    store: str | None = None
+    ended: tuple[StateChange, ...] = ()
 
 
 class SolutionSource(DataSource):
@@ -76,7 +87,8 @@ class SolutionSource(DataSource):
     `maxRows` (rows of the log in one micro-batch), `buckets` (their number; default that of the data directory) and `form`: `solutions`
     (default) gives a row per solution; `pieces` a row per range with its solutions as one Arrow stream, which is what the server's sink
     takes: rows that pass through the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead.
-    `snapshotWeight` is what lies between two snapshots: rows, and an entry as a hundred.
+    `snapshotWeight` is what lies between two snapshots: rows, and an entry as a hundred. With `stored` tasks read the store that the planner's environment
+    names as EPSPARQL_STORE, in which the directory is kept, and need not see the directory.
     """
 
     @classmethod
@@ -104,6 +116,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.snapshot_weight = int(options.get("snapshotweight", options.get("snapshotWeight", str(SNAPSHOT_WEIGHT))))
         self.pieces = options.get("form") == "pieces"
         self.spill = options.get("spill", "")
+        self.store = os.environ[STORE] if options.get("stored") == "true" else None  # no option, for those are shown, and it may hold credentials
         self.last: int | None = None  # with trigger availableNow: where to end
         self.log: LogReader | None = None
         self.idle_polls = 0
@@ -148,7 +161,15 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One task: Spark gives a batch's tasks to any idle workers, and an engine is worth its worker's memory of it."""
-        return [Range(self.data, self.buckets, self.snapshot_weight, start["position"], end["position"], self._then(end["position"]))]
+        lo, hi = start["position"], end["position"]
+        return [Range(self.data, self.buckets, self.snapshot_weight, lo, hi, self._then(hi), self.store, self._ended())]
+
+    def _ended(self) -> tuple[StateChange, ...]:
+        """Engines of several buckets need it, where they cannot read it."""
+        if self.store is None or self.buckets == 1:
+            return ()
+        with closing(SolutionReader(self.data)) as solutions:
+            return solutions.changes
 
     def _then(self, position: int) -> int | None:
         """Where the micro-batch from a position on will end, if the log has a whole one there already."""
@@ -163,7 +184,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from pipeline.buckets import host_of  # the planning processes have no use for the engine and its second of import
 
         assert isinstance(partition, Range)
-        host = host_of(partition.data, partition.buckets, partition.snapshot_weight)
+        host = host_of(_where(partition), partition.buckets, partition.snapshot_weight)
         if self.pieces and host.unswept:  # the sink made the solutions before `lo` durable before this batch was planned
             host.sweep(partition.lo)
         for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS), partition.then):
@@ -177,11 +198,8 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How many solutions a range brings is the queries' affair, so the JVM must not have to hold them."""
         found, inline, name = advance.outcome.solutions, b"", None
         if found.nbytes > SPILL_BYTES:
-            name = f"{advance.lo}-{advance.hi}.arrow"
-            making = Path(self.spill) / f"{name}.{os.getpid()}"
-            with pa.OSFile(str(making), "wb") as file:
-                write_stream(file, found)
-            making.rename(Path(self.spill) / name)  # a task that is tried again writes the same
+            name = f"{advance.lo}-{advance.hi}.arrow"  # a task that is tried again writes the same
+            self._spill(name, found)
         else:
             sink = pa.BufferOutputStream()
             write_stream(sink, found)
@@ -189,6 +207,30 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         changes = json.dumps([asdict(change) for change in advance.outcome.changes])
         row = [advance.lo, advance.hi, inline, name, changes]
         return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
+
+    def _spill(self, name: str, found: pa.RecordBatch) -> None:
+        if self.store is not None:
+            sink = pa.BufferOutputStream()
+            write_stream(sink, found)
+            _place(self.store).put(f"{SPILL}/{name}", sink.getvalue())
+            return
+        making = Path(self.spill) / f"{name}.{os.getpid()}"
+        with pa.OSFile(str(making), "wb") as file:
+            write_stream(file, found)
+        making.rename(Path(self.spill) / name)
+
+
+def _where(partition: Range) -> "str | Elsewhere":
+    from pipeline.buckets import Elsewhere
+
+    if partition.store is None:
+        return partition.data
+    return Elsewhere(partition.store, Path(SparkFiles.getRootDirectory()), partition.ended)
+
+
+@cache
+def _place(store: str) -> Place:
+    return reached(store)
 
 
 @cache

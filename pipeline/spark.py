@@ -18,17 +18,18 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.batches import PROGRESS_S, Batch, tell_batch
-from pipeline.driver import Runner
+from pipeline.driver import Job, Runner
 from pipeline.errors import Gone, SparkFailed
 from pipeline.java import JVM_FLAGS, class_archive, java_home, spark_home
 from pipeline.log import LogReader, LogWriter
+from pipeline.places import STORE, Place, reached
 from pipeline.resident import ResidentJob
 from pipeline.session import quietly, session, started
 from pipeline.sharing import SNAPSHOT_WEIGHT, settle
 from pipeline.sink import SolutionSink
 from pipeline.solutions import SolutionWriter
 from pipeline.solve import solve
-from pipeline.source import BATCH_ROWS, SolutionSource, load, solutions_frame
+from pipeline.source import BATCH_ROWS, SPILL, SolutionSource, load, solutions_frame
 
 ARCHIVE_PATIENCE_S = 180.0
 
@@ -42,6 +43,7 @@ def start_job(
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
     options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
+    options["stored"] = "false" if sink.store is None else "true"
     writer = (
         load(spark, options | {"buckets": str(buckets), "snapshotWeight": str(snapshot_weight)})
         .writeStream.foreachBatch(sink)
@@ -95,8 +97,9 @@ def warm() -> None:
 class MicroBatches:
     """The server's job over one data directory, for a `Runner`."""
 
-    def __init__(self, data: Path, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
-        self._data, self._buckets, self._snapshot_weight = data, buckets, snapshot_weight
+    def __init__(self, data: Path, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT, store: str | None = None) -> None:
+        """Tasks read the `store`, which keeps the directory, if there is one."""
+        self._data, self._buckets, self._snapshot_weight, self._store = data, buckets, snapshot_weight, store
         self._writer: SolutionWriter
         self._sink: SolutionSink
         self._query: StreamingQuery
@@ -108,9 +111,18 @@ class MicroBatches:
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
         buckets, self._begun = settle(self._data, self._buckets), self._writer.position
-        self._sink = SolutionSink(self._writer, scratch, committed)
+        self._sink = SolutionSink(self._writer, scratch, committed, self._swept())
         self._query = start_job(spark, self._data, self._sink, self._begun, buckets=buckets, snapshot_weight=self._snapshot_weight)
         return self._begun
+
+    def _swept(self) -> Place | None:
+        """The store, without what tasks of a driver that is gone have left for it."""
+        if self._store is None:
+            return None
+        place = reached(self._store)
+        for name in place.names(SPILL):
+            place.remove(f"{SPILL}/{name}")
+        return place
 
     def work(self) -> None:
         self._query.awaitTermination()
@@ -148,9 +160,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--buckets", type=int, help="engines that share the events; default that of the data directory")
     parser.add_argument("--snapshot-weight", type=int, default=SNAPSHOT_WEIGHT, help="rows between two snapshots, an entry counting as a hundred")
     parser.add_argument("--low-latency", action="store_true", help="one task that stays, in place of micro-batches")
+    parser.add_argument("--stored", action="store_true", help=f"tasks read the store that {STORE} names")
     options = parser.parse_args(arguments)
-    job = (ResidentJob if options.low_latency else MicroBatches)(options.data, options.buckets, options.snapshot_weight)
-    return Runner(options.data, options.master, job).run()
+    return Runner(options.data, options.master, _job(options)).run()
+
+
+def _job(options: argparse.Namespace) -> Job:
+    if options.low_latency:
+        return ResidentJob(options.data, options.buckets, options.snapshot_weight)
+    return MicroBatches(options.data, options.buckets, options.snapshot_weight, os.environ[STORE] if options.stored else None)
 
 
 __all__ = ["SolutionSink", "SolutionSource", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job", "warm"]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from pipeline.places import STORE
 from pipeline.sharing import SNAPSHOT_WEIGHT
 from pipeline.solutions import SolutionReader
 
@@ -28,7 +29,7 @@ class SparkRunner:
 
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
     `ready` comes after a first commit with everything warm, and, with micro-batches, whenever nothing was committed for `HEARTBEAT_S`.
-    `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that stays in place of micro-batches.
+    With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that stays in place of micro-batches.
     """
 
     def __init__(
@@ -39,7 +40,9 @@ class SparkRunner:
         buckets: int | None = None,
         snapshot_weight: int = SNAPSHOT_WEIGHT,
         low_latency: bool = False,
+        store: str | None = None,
     ) -> None:
+        self._store = store
         self._snapshot_weight, self._low_latency = snapshot_weight, low_latency
         self._data, self._master, self._heartbeat, self._buckets = Path(data_dir).absolute(), master, heartbeat, buckets
         self._log = self._data / "spark.log"
@@ -155,6 +158,9 @@ class SparkRunner:
         command += ["--snapshot-weight", str(self._snapshot_weight)]
         command += ["--low-latency"] if self._low_latency else []
         command += [] if self._buckets is None else ["--buckets", str(self._buckets)]
+        if self._store is not None:
+            command.append("--stored")
+            environment[STORE] = self._store  # no flag, for those are shown, and it may hold credentials
         # A session of its own: an interrupt from the terminal is the server's to handle. It ends with its standard input, however we end.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True

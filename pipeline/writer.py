@@ -43,11 +43,19 @@ class LogWriter:
     """The one writer of a data directory's log. Thread-safe.
 
     `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys.
-    Raises: Locked at once if another writer has the directory; Corrupt if the log is damaged before its end.
+    `keep` (segment, bytes of it) returns once the log is kept elsewhere up to there too: before anything is acknowledged.
+    Raises: Locked at once if another writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
     """
 
-    def __init__(self, data_dir: Path | str, clock: Callable[[], Micros], *, segment_bytes: int = SEGMENT_BYTES) -> None:
-        self._data, self._clock, self._segment_bytes = Path(data_dir), clock, segment_bytes
+    def __init__(
+        self,
+        data_dir: Path | str,
+        clock: Callable[[], Micros],
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        keep: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
         self._queue: deque[_Request] = deque()
         self._queued_rows = 0
         self._changed = Condition()  # guards the queue, its count and the two flags
@@ -237,7 +245,7 @@ class LogWriter:
 
     # ------------------------------------------------------------ state
     def _open(self) -> None:
-        self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes)
+        self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
         try:
             self.catalogue, self._keys = load(self._data, self._frames.position)
             if self.catalogue.position < oldest(self._data / "log"):

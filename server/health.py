@@ -35,16 +35,23 @@ async def livez() -> Live:
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     runner = service.runner
-    if not runner.ready or service.stopping.is_set():
+    if not runner.ready or service.stopping.is_set() or _taken(service):
         problem = Problem(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "not-ready",
-            f"the {service.settings.runner} runner is {_state(service)}",
+            service.keeper.failure
+            if service.keeper is not None and _taken(service)
+            else f"the {service.settings.runner} runner is {_state(service)}",
             headers={"Retry-After": "1"},
         )
         raise Fault(problem)
     head, position = service.log.head(), service.solutions.position
     return Ready(status="ready", runner=service.settings.runner, state=runner.state, head=head, position=position, lag=max(head - position, 0))
+
+
+def _taken(service: Service) -> bool:
+    """Whether another server goes on with what this one has kept."""
+    return service.keeper is not None and service.keeper.taken
 
 
 def _state(service: Service) -> str:

@@ -64,6 +64,10 @@ class Standing:
         if service.export is not None:
             yield _gauge("export_lag_entries", "Entries whose solutions are published and not exported", max(position - service.export.position, 0))
             yield _gauge("export_failing", "1 if the last try to export failed", float(service.export.failure != ""))
+        if service.keeper is not None:
+            yield _gauge(
+                "store_failing", "1 if the last try to bring solutions and snapshots to the store failed", float(service.keeper.failure != "")
+            )
         batch = service.batch()
         if batch is not None:
             yield _gauge("batch_seconds", "What the last batch on Spark took", batch.seconds)

@@ -16,9 +16,10 @@ from fastapi import FastAPI
 from engine.entries import Micros
 from pipeline.errors import StoreFailed
 from pipeline.export import Exporter
+from pipeline.keeper import Keeper, unfinished
 from pipeline.log import LogWriter
 from pipeline.patience import within
-from pipeline.places import named, place_at
+from pipeline.places import named, place_at, reached
 from server.app import create_app
 from server.connections import prepare, timely
 from server.lean import set_aside
@@ -32,6 +33,7 @@ from server.settings import Settings, SettingsError
 _GRACE_S = 20
 _ANSWERS_S = 30.0
 """For a place to export to, at the start."""
+_SEE = "see to it that the store can be reached, that what it names is there, and that the credentials are of one who may read and write there"
 _TURN_S = 0.001  # after which a thread of Python gives way to another: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
@@ -50,11 +52,12 @@ class Server(uvicorn.Server):
         log: LogWriter,
         listener: socket.socket,
         export: Exporter | None = None,
+        keeper: Keeper | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
         """`begun` is called once the runner has started."""
         gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
-        self._app = create_app(lambda: running(settings, clock, gate, log, export, begun), settings.origins)
+        self._app = create_app(lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun), settings.origins)
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         super().__init__(_config(self._app, settings))
@@ -81,27 +84,54 @@ class Server(uvicorn.Server):
 def serve(settings: Settings) -> int:
     """Exit code 0 after an orderly stop.
 
-    Raises: SettingsError for an address that cannot be had, a place to export to or a background that cannot be; SourceFault for one that cannot be read;
-    Locked, Corrupt and NotOfThisLog.
+    Raises: SettingsError for an address that cannot be had, a store, a place to export to or a background that cannot be; SourceFault for one that cannot be read;
+    Locked, Corrupt, NotOfThisLog, NotOfThisStore and StoreTaken.
     """
     log_to_stderr(settings.log_format)
     sys.setswitchinterval(_TURN_S)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener, _opened(settings) as log, _exported(settings, log) as export:
+    with listen(settings) as listener, _kept(settings) as keeper, _opened(settings, keeper) as log, _exported(settings, log) as export:
         load(settings, log)
-        server = Server(settings, log, listener, export, set_aside)
+        server = Server(settings, log, listener, export, keeper, set_aside)
         server.run(sockets=[listener])
     return 0 if server.started else 1
 
 
-def _opened(settings: Settings) -> LogWriter:
+@contextmanager
+def _kept(settings: Settings) -> Iterator[Keeper | None]:
+    """The data directory is in a store too meanwhile, if that is asked for, and was copied from there if it was empty."""
+    store = settings.store
+    if store is None:
+        if unfinished(settings.data):
+            raise SettingsError(f"{settings.data} is an unfinished copy of a store; give that with --store, or another directory with --data")
+        yield None
+        return
     try:
-        return LogWriter(settings.data, clock)
+        place = within(_ANSWERS_S, lambda: reached(store))
+        keeper = Keeper(settings.data, place, away=settings.away)
+    except OSError as error:
+        raise SettingsError(
+            f"--store {named(store)} or --data {settings.data} cannot be used: {error}; make them directories that can be written to"
+        ) from None
+    except StoreFailed as error:
+        raise SettingsError(f"--store {named(store)} cannot be used: {error}; {_SEE}") from None
+    keeper.start()
+    try:
+        yield keeper
+    finally:
+        keeper.stop()
+
+
+def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
+    try:
+        return LogWriter(settings.data, clock, keep=None if keeper is None else keeper.keep)
     except OSError as error:
         raise SettingsError(
             f"--data {settings.data} cannot be used: {error}; make it a directory that can be written to, or choose another"
         ) from None
+    except StoreFailed as error:
+        raise SettingsError(f"--store cannot be used: {error}; {_SEE}") from None
 
 
 @contextmanager
@@ -120,10 +150,7 @@ def _exported(settings: Settings, log: LogWriter) -> Iterator[Exporter | None]:
     except OSError as error:
         raise SettingsError(f"--export {named(place)} cannot be used: {error}; make it a directory that can be written to") from None
     except StoreFailed as error:
-        raise SettingsError(
-            f"--export {named(place)} cannot be used: {error}; see to it that the store can be reached, that what it names is there, "
-            "and that the credentials are of one who may read and write there"
-        ) from None
+        raise SettingsError(f"--export {named(place)} cannot be used: {error}; {_SEE}") from None
     exporter.start()
     try:
         yield exporter

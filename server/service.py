@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pipeline.catalogue import Registration, Stream
 from pipeline.catching import Catching
 from pipeline.export import Exporter
 from pipeline.inprocess import InProcessRunner
+from pipeline.keeper import Keeper
 from pipeline.log import LogReader, LogWriter
 from pipeline.report import Report, read_report
 from pipeline.results import Form, ndjson
@@ -73,8 +75,17 @@ class _Bell:
 class Service:
     """One per app; lives on its event loop."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], Micros], gate: Gate, log: LogWriter, export: Exporter | None = None) -> None:
-        self.settings, self.clock, self.gate, self.log, self.export = settings, clock, gate, log, export
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], Micros],
+        gate: Gate,
+        log: LogWriter,
+        *,
+        export: Exporter | None = None,
+        keeper: Keeper | None = None,
+    ) -> None:
+        self.settings, self.clock, self.gate, self.log, self.export, self.keeper = settings, clock, gate, log, export, keeper
         self.late_reader: LogReader = log.reader()
         self.late_lock = asyncio.Lock()  # a LogReader serves one thread at a time
         self.knowledge = Knowledge(log)
@@ -82,7 +93,7 @@ class Service:
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
         self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
-        self.retention = _retention(settings, log, self.solutions, export)
+        self.retention = _retention(settings, log, self.solutions, export, keeper)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
         self.expecting = False  # whether the runner's thread has called for `committed`
@@ -297,13 +308,16 @@ def _page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page
     return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
 
 
-def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None) -> Retention:
+def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Keeper | None) -> Retention:
     age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
-    retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved)
-    retention.log_holds.append(lambda: log.catalogue.needed_from(secured(settings.data)))
+    needed = keeper.secured if keeper is not None else partial(secured, settings.data)
+    retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved, needed)
+    retention.log_holds.append(lambda: log.catalogue.needed_from(needed()))
     if export is not None:
         retention.solution_holds.append(lambda: export.position)
         retention.log_holds.append(lambda: export.marked)
+    if keeper is not None:
+        retention.solution_holds.append(lambda: keeper.kept)
     return retention
 
 
@@ -312,7 +326,14 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
         return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
     from pipeline.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(settings.data, settings.master, log.heartbeat, settings.buckets, low_latency=settings.low_latency)
+    return SparkRunner(
+        settings.data,
+        settings.master,
+        log.heartbeat,
+        settings.buckets,
+        low_latency=settings.low_latency,
+        store=settings.store if settings.away else None,
+    )
 
 
 def _begin(service: Service, begun: Callable[[], None]) -> None:
@@ -335,11 +356,13 @@ async def running(
     clock: Callable[[], Micros],
     gate: Gate,
     log: LogWriter,
+    *,
     export: Exporter | None = None,
+    keeper: Keeper | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Service]:
     """A service over an open log, with its runner, until the block is left. `begun` is called, in a thread of its own, once the runner has started."""
-    service = Service(settings, clock, gate, log, export)
+    service = Service(settings, clock, gate, log, export=export, keeper=keeper)
     loop = asyncio.get_running_loop()
     loop.set_default_executor(Threads(thread_name_prefix="server"))
 

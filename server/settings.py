@@ -114,6 +114,12 @@ class Settings:
         "engines that share the events, on threads of their own: as before on this data, else 1; with several, queries cannot be paused nor read the past",
     )
     token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
+    store: str | None = _setting(
+        None,
+        str,
+        "where the data directory is kept too, before anything is acknowledged: s3://bucket/prefix and the like; an empty data directory is copied from there",
+        told=False,
+    )
     export: str | None = _setting(
         None,
         str,
@@ -171,6 +177,11 @@ class Settings:
         """Whether only this machine can reach the server."""
         return is_loopback(self.host)
 
+    @property
+    def away(self) -> bool:
+        """Whether engines run on machines that see the data directory in its store alone."""
+        return self.store is not None and self.runner == "spark" and not self.master.startswith("local")
+
 
 def is_loopback(host: str) -> bool:
     if host == "localhost":
@@ -200,6 +211,10 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> S
     settings = Settings(**chosen)
     if settings.low_latency and settings.runner != "spark":
         raise SettingsError(f"low_latency is a mode of the runner spark, and the runner is {settings.runner}, which has no other: leave it out")
+    if settings.low_latency and settings.away:
+        raise SettingsError(
+            "low_latency on a cluster needs a data directory on storage that all machines share, and with --store they see the store alone: leave out one of them"
+        )
     if not settings.loopback and settings.token_file is None:
         raise SettingsError(
             f"--host {settings.host} can be reached from other machines, so it needs --token-file (one '<sha256 of the token> <scopes>' per line); "

@@ -1,4 +1,4 @@
-"""A store that speaks S3 over HTTP, an emulation in a process of its own (rclone), and a line to it that can fail."""
+"""A store that speaks S3 over HTTP, an emulation in a process of its own (moto), and a line to it that can fail."""
 
 import itertools
 import re
@@ -62,11 +62,10 @@ class Bucket:
 
 @contextmanager
 def served(directory: Path) -> Iterator[Served]:
-    """What it holds and what it says is in `directory`."""
-    root, told = directory / "root", directory / "told"
-    root.mkdir()
-    command = [f"{sysconfig.get_path('scripts')}/rclone", "serve", "s3", "--config", "", "--addr", "127.0.0.1:0", "--auth-key", f"{ACCESS},{SECRET}"]
-    with told.open("wb") as stderr, subprocess.Popen([*command, str(root)], stderr=stderr, stdin=subprocess.DEVNULL) as process:
+    """What it says is in `directory`."""
+    told = directory / "told"
+    command = [f"{sysconfig.get_path('scripts')}/moto_server", "-H", "127.0.0.1", "-p", "0"]
+    with told.open("wb") as stderr, subprocess.Popen(command, stdout=stderr, stderr=stderr, stdin=subprocess.DEVNULL) as process:
         try:
             yield Served(_port(told))
         finally:
@@ -75,7 +74,7 @@ def served(directory: Path) -> Iterator[Served]:
 
 def _port(told: Path) -> int:
     deadline = time.monotonic() + _STARTS_S
-    while not (found := re.search(r"http://127\.0\.0\.1:(\d+)/", told.read_text())):
+    while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", told.read_text())):
         assert time.monotonic() < deadline, told.read_text()
         time.sleep(0.02)
     return int(found[1])

@@ -17,11 +17,15 @@ import pytest
 
 from pipeline.formats import parse_frame
 from pipeline.java import java_home, spark_environment, spark_home
+from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
+from pipeline.places import reached
+from pipeline.report import read_report
 from pipeline.solutions import SolutionReader
 from pipeline.supervisor import SparkRunner
 from server.weather import QUERIES, Instant, find, instants
 from tests.pipeline import spark_cases as cases
+from tests.store import CREDENTIALS, served
 
 pytestmark = pytest.mark.slow
 
@@ -114,6 +118,42 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_
     assert found == cases.undisturbed(data, tmp_path / "elsewhere")
     told = Counter(solution.query for solution in found[0])
     assert (told["blizzard"], told["heat"], told["wind"]) == (16, 1_391 + 502 + 16, 27_013)
+
+
+def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the demo's year, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    data, year = tmp_path / "data", instants(find())
+    half = len(year) // 2
+    (tmp_path / "store").mkdir()
+    with served(tmp_path / "store") as store, cluster(tmp_path, 2) as (url, workers):
+        uri = store.bucket().uri("p")
+        keeper = Keeper(data, reached(uri), away=True)
+        with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+            keeper.start()
+            for name, text in QUERIES.items():
+                cases.register(log, name, text)
+            runner = SparkRunner(data, url, heartbeat=log.heartbeat, buckets=2, snapshot_weight=20_000, store=uri)
+            runner.start()
+
+            def state() -> str:
+                return f"{runner.state}\n{(data / 'spark.log').read_text()[-3000:]}"
+
+            try:
+                cases.eventually(lambda: runner.ready, 180, state)
+                feed(log, year[: half // 2])
+                cases.reached(data, log.head(), 180, state)
+                cases.eventually(lambda: any(name.endswith(".snapshot") for name in reached(uri).names("snapshots")), 60, state)
+                assert not list(data.glob("snapshots/*.snapshot")), "the engines are elsewhere"
+                os.killpg(workers[busy(workers)].pid, signal.SIGKILL)
+                feed(log, year[half // 2 : half])
+                cases.reached(data, cases.finish(log) + 1, 180, state)
+                cases.eventually(lambda: read_report(data) is not None, 30, state)
+            finally:
+                runner.stop()
+        keeper.stop()
+    assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
 
 
 def feed(log: LogWriter, year: Sequence[Instant]) -> None:

@@ -14,7 +14,7 @@ from pipeline.frames import oldest, segment_path, segments
 from pipeline.hosting import EngineHost
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.retention import Limits, Removed, Retention
+from pipeline.retention import Limits, Removed, Retention, secured
 from pipeline.sharing import settle
 from pipeline.solutions import Solution, SolutionReader, SolutionWriter, listed
 from tests.pipeline import spark_cases as cases
@@ -48,7 +48,7 @@ def follow(data: Path, writer: SolutionWriter, log: LogReader) -> None:
 @contextmanager
 def retention(data: Path, limits: Limits = SMALL) -> Iterator[tuple[Retention, SolutionReader]]:
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log, closing(SolutionReader(data)) as solutions:
-        yield Retention(data, limits, solutions, lambda: log.saved), solutions
+        yield Retention(data, limits, solutions, lambda: log.saved, lambda: secured(data)), solutions
 
 
 @pytest.fixture

@@ -15,7 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.batches import read_batch
 from pipeline.driver import working
+from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
+from pipeline.places import reached
 from pipeline.solutions import SolutionReader
 from pipeline.spark import MicroBatches, run_to_end, session, solutions_frame
 from pipeline.supervisor import SparkRunner
@@ -67,6 +69,24 @@ def test_a_long_stream_out_of_order(spark: SparkSession, tmp_path: Path) -> None
         shutil.copytree(tmp_path / "log of" / "log", data / "log")
         run_to_end(spark, [data], buckets=buckets)
         assert cases.found_in(data) == expected
+
+
+def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
+    """Tasks that know the store alone bring back what is too long for a row by it, too."""
+    data, store = tmp_path / "data", tmp_path / "store"
+    long_stream(data)
+    expected = cases.undisturbed(data, tmp_path / "elsewhere", within=300)
+    keeper = Keeper(data, reached(str(store)), away=True)
+    with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+        runner = SparkRunner(data, "local[2,4]", buckets=2, store=str(store))
+        runner.start()
+        try:
+            cases.reached(data, log.head(), 180, lambda: runner.state)
+        finally:
+            runner.stop()
+    keeper.stop()
+    assert cases.found_in(data) == expected
+    assert [*(store / "spill").iterdir()] == []
 
 
 def test_solutions_are_rows_of_a_streaming_frame(spark: SparkSession, data: Path, tmp_path: Path) -> None:

@@ -1,0 +1,335 @@
+"""Servers on one store, of which a test says at each of their requests who goes on, what fails, and who is killed there."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NoReturn, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from engine.entries import SetStream
+from pipeline import keeper, kept
+from pipeline.errors import PipelineError, StoreFailed
+from pipeline.frames import FrameReader, FrameWriter, oldest, segment_path, segments
+from pipeline.keeper import Keeper
+from pipeline.log import LogReader, LogWriter
+from pipeline.places import Directory, Place
+from pipeline.restore import LOGS
+
+SEGMENT_BYTES = 5000
+"""Three frames or so."""
+PAGE, ALL = 4, 1 << 30
+_COMMITTER = "log-committer"
+_HANGS_S = 60.0
+_Given = TypeVar("_Given")
+
+
+class Turn(Enum):
+    """What becomes of a request."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    UNANSWERED = "it took effect, and failed"
+    KILLED = "whoever made it is killed before"
+    KILLED_AFTER = "and after"
+
+
+class Lane:
+    """Of a server: what it does in one thread. It stands still at each request until it is told how that one goes."""
+
+    def __init__(self) -> None:
+        self._stands = SimpleQueue[bool]()
+        self._turns = SimpleQueue[Turn]()
+        self.busy = False
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Up to its first request."""
+        self.busy = True
+        work()
+        self._wait()
+
+    def go(self, turn: Turn) -> None:
+        """Up to the next request, or the end."""
+        self._turns.put(turn)
+        self._wait()
+
+    def ask(self) -> Turn:
+        self._stands.put(True)
+        return self._turns.get()
+
+    def ended(self, *_: object) -> None:
+        self._stands.put(False)
+
+    def _wait(self) -> None:
+        self.busy = self._stands.get(timeout=_HANGS_S)
+
+
+class Server:
+    """A keeper and a log, of one process. `acknowledged` gets positions and names of what it answered."""
+
+    def __init__(self, data: Path, store: Path, acknowledged: list[tuple[int, str]]) -> None:
+        self.data, self._acknowledged = data, acknowledged
+        self.place = Stepped(Directory(store, locked=False), self)
+        self.keeping, self.committing = Lane(), Lane()
+        self.dead = False
+        self.keeper: Keeper | None = None
+        self.log: LogWriter | None = None
+        self.refusal: Exception | None = None
+
+    # ------------------------------------------------------------ what it does
+    def start(self) -> None:
+        self.keeping.begin(lambda: self._run(self._start))
+
+    def append(self, name: str) -> None:
+        """A stream of that name."""
+        log = self.log
+        assert log is not None
+
+        def submit() -> None:
+            future = log.submit_entry(lambda offset: SetStream(offset, name))
+            future.add_done_callback(lambda done: self._answered(None if done.exception() else done.result().offset - 1, name))
+
+        self.committing.begin(submit)
+
+    def round(self) -> None:
+        keeper = self.keeper
+        assert keeper is not None
+        self.keeping.begin(lambda: self._run(keeper.round))
+
+    def mend(self) -> None:
+        keeper = self.keeper
+        assert keeper is not None
+        self.keeping.begin(lambda: self._run(keeper.mend))
+
+    def solve(self) -> None:
+        """As the runner does: solutions up to the head of the log; and a snapshot, in whose place earlier ones go."""
+        with closing(LogReader(self.data)) as reader:
+            head = reader.head()
+        solutions = FrameWriter(self.data / "solutions", durable=False, segment_bytes=SEGMENT_BYTES)
+        try:
+            for position in range(solutions.position, head):
+                solutions.append(solution(position), position, position + 1)
+            solutions.publish()
+            reached = solutions.position
+        finally:
+            solutions.close()
+        path = self.data / "snapshots" / f"0-{reached:020d}.snapshot"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(snapshot(reached))
+        for other in path.parent.iterdir():
+            if other != path:
+                other.unlink()
+
+    def forget(self) -> None:
+        """As retention does: of the log what no snapshot needs, and of the solutions what is in the store."""
+        assert self.log is not None
+        assert self.keeper is not None
+        needed = {"log": min([self.log.saved, *(snapshots(self.data) or [0])]), "solutions": self.keeper.kept}
+        for kind, position in needed.items():
+            known = segments(self.data / kind) if (self.data / kind).exists() else []
+            for first, following in pairwise(known):
+                if following <= position:
+                    segment_path(self.data / kind, first).unlink()
+
+    def kill(self) -> None:
+        self.dead = True
+        for lane in (self.keeping, self.committing):
+            while lane.busy:
+                lane.go(Turn.KILLED)
+
+    def clear(self) -> None:
+        """What the system does when a process ends."""
+        self.kill()
+        if self.log is not None:
+            self.log.close()
+        if self.keeper is not None:
+            self.keeper.stop()
+
+    # ------------------------------------------------------------ threads
+    def request(self) -> Turn:
+        lane = self.committing if threading.current_thread().name == _COMMITTER else self.keeping
+        turn = Turn.KILLED if self.dead else lane.ask()
+        self.dead = self.dead or turn in (Turn.KILLED, Turn.KILLED_AFTER)
+        return turn
+
+    def killed(self) -> NoReturn:
+        if threading.current_thread().name == _COMMITTER:
+            self.committing.ended()
+        raise SystemExit  # which ends a thread without a word
+
+    def _start(self) -> None:
+        self.keeper = Keeper(self.data, self.place)
+        self.log = LogWriter(self.data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=self.keeper.keep)
+
+    def _run(self, work: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                work()
+            except (PipelineError, OSError) as fault:
+                self.refusal = fault
+            finally:
+                self.keeping.ended()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def _answered(self, position: int | None, name: str) -> None:
+        if position is not None:
+            self._acknowledged.append((position, name))
+        self.committing.ended()
+
+
+class Stepped:
+    """A place, at whose requests a server stands still. Of a log's segment it lists a page at a time, each as of another moment, as stores do."""
+
+    patience_s: float | None = None
+
+    def __init__(self, place: Place, server: Server) -> None:
+        self._place, self._server = place, server
+
+    def __str__(self) -> str:
+        return str(self._place)
+
+    def read(self, name: str) -> bytes | None:
+        return self._do(lambda: self._place.read(name))
+
+    def put(self, name: str, data: pa.Buffer | bytes) -> None:
+        self._do(lambda: self._place.put(name, data))
+
+    def names(self, folder: str) -> list[str]:
+        size = PAGE if folder.partition("/")[0] in LOGS else ALL
+        found = page = self._do(lambda: self._place.names(folder)[:size])
+        while len(page) == size:
+            page = self._do(lambda: [name for name in self._place.names(folder) if name > found[-1]][:size])  # noqa: B023 - it is done at once
+            found = found + page
+        return found
+
+    def remove(self, name: str) -> None:
+        self._do(lambda: self._place.remove(name))
+
+    def close(self) -> None:
+        self._place.close()
+
+    def _do(self, effect: Callable[[], _Given]) -> _Given:
+        turn = self._server.request()
+        if turn is Turn.REFUSED:
+            raise StoreFailed("the store refuses")
+        if turn is Turn.KILLED:
+            self._server.killed()
+        given = effect()
+        if turn is Turn.UNANSWERED:
+            raise StoreFailed("the store has not answered")
+        if turn is Turn.KILLED_AFTER:
+            self._server.killed()
+        return given
+
+
+def copied(data: Path, to: Path) -> None:
+    """A directory as it is: of a server that was killed, or one that goes on."""
+    if data.exists():
+        shutil.copytree(data, to)
+
+
+def solution(position: int) -> bytes:
+    return f"what entry {position} brings".encode() * 20
+
+
+def snapshot(position: int) -> bytes:
+    return f"the engine at {position}".encode()
+
+
+def snapshots(data: Path) -> list[int]:
+    found = (data / "snapshots").iterdir() if (data / "snapshots").exists() else ()
+    return sorted(int(path.stem.partition("-")[2]) for path in found)
+
+
+def entries(data: Path) -> dict[int, str]:
+    """By position, the stream's name."""
+    with closing(LogReader(data)) as reader:
+        return {
+            entry.offset: entry.stream
+            for block in reader.blocks(oldest(data / "log"), 1 << 20)
+            for entry in block.entries
+            if isinstance(entry, SetStream)
+        }
+
+
+def solved(data: Path) -> tuple[int, int]:
+    """From where to where solutions are there."""
+    with closing(FrameReader(data / "solutions")) as reader:
+        begin = position = oldest(data / "solutions")
+        for frame in reader.frames(begin):
+            assert (frame.first, bytes(reader.payload(frame))) == (position, solution(position))
+            position = frame.after
+        assert position == max(reader.head().position, begin)
+    return begin, position
+
+
+@contextmanager
+def small() -> Iterator[None]:
+    """Few objects are many, a frame is of several, and nobody waits for a store."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept, "MANY", 3)
+        patch.setattr(kept, "PART_BYTES", 1500)
+        patch.setattr(keeper, "PATIENCE_S", -1.0)
+        yield
+
+
+def stream(name: str) -> Callable[[int], SetStream]:
+    return lambda offset: SetStream(offset, name)
+
+
+def opened(data: Path, store: Path) -> tuple[Keeper, LogWriter]:
+    keeper = Keeper(data, Directory(store, locked=False))
+    return keeper, LogWriter(data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=keeper.keep)
+
+
+class Stage:
+    """A store in a directory of its own, and servers that go on when they are told."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.store = root, root / "store"
+        self.acknowledged: list[tuple[int, str]] = []
+        self.servers: list[Server] = []
+
+    def begun(self, data: str, turns: int | None = None) -> Server:
+        """A server on a directory, after so many requests; None for all of its start."""
+        server = Server(self.root / data, self.store, self.acknowledged)
+        self.servers.append(server)
+        server.start()
+        go(server.keeping, turns)
+        return server
+
+    def append(self, server: Server, count: int = 1, letters: int = 1) -> None:
+        for _ in range(count):
+            server.append(f"{len(self.acknowledged):03d}".rjust(letters, "s"))
+            go(server.committing)
+
+    def copy(self, data: str, to: str) -> None:
+        copied(self.root / data, self.root / to)
+
+    def check(self, name: str = "last") -> None:
+        """A server that begins now has all that was acknowledged, and nothing twice."""
+        keeper, log = opened(self.root / name, self.store)
+        found = entries(self.root / name)
+        assert list(found) == list(range(oldest(self.root / name / "log"), log.head()))
+        assert {each for each in self.acknowledged if each[0] in found} <= {*found.items()}
+        assert len(dict(self.acknowledged)) == len(self.acknowledged)
+        assert {stream for _, stream in self.acknowledged} <= log.catalogue.streams.keys()
+        solved(self.root / name)
+        log.close()
+        keeper.stop()
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(path.name for path in (self.store / folder).rglob("*") if path.is_file())
+
+
+def go(lane: Lane, turns: int | None = None) -> None:
+    while lane.busy and turns != 0:
+        lane.go(Turn.DONE)
+        turns = None if turns is None else turns - 1
