@@ -21,6 +21,7 @@ from pipeline.log import LogWriter
 from pipeline.resident import ResidentJob
 from pipeline.solutions import SolutionReader, SolutionWriter
 from pipeline.spark import SolutionSink, session, start_job
+from pipeline.spill import Spill
 
 MASTER = "local[2,4]"
 PIECES = 4  # that events come to the log in, at the least
@@ -96,7 +97,7 @@ def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int
         shutil.copytree(log / "log", data / "log")
         spill.mkdir()
         with closing(SolutionWriter(data)) as writer:
-            sink = SolutionSink(writer, spill, commits)
+            sink = SolutionSink(writer, Spill(spill), commits)
             start_job(spark, data, sink, 0, buckets=buckets, max_rows=batch + 3, to_end=True).awaitTermination()
             sink.close()
         with closing(SolutionReader(data)) as reader:
@@ -166,7 +167,7 @@ def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
     spill = data / "spill"
     spill.mkdir(parents=True)
     with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer:
-        sink = SolutionSink(writer, spill, Commits())
+        sink = SolutionSink(writer, Spill(spill), Commits())
         query = start_job(spark, data, sink, 0, buckets=buckets)
         try:
             return _from_durable_to_readable(log, data, query.exception)

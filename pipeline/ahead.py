@@ -1,23 +1,35 @@
-"""An engine's way through the log on a thread of its own, ahead of who takes what it brings."""
+"""A way through the log on a thread of its own, ahead of who takes what is brought: an engine's, and that of what several engines bring."""
 
 from collections import deque
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from threading import Condition
+from typing import Protocol
 
-from pipeline.hosting import Advance, EngineHost
+from pipeline.hosting import Advance
+from pipeline.spill import Spill
 
-PIECES = 6
-"""That may wait to be taken: more than a micro-batch has, so that the engine goes on while one is committed and the next one planned."""
 PIECE_BYTES = 32 << 20
 """Of solutions beyond which no further piece waits."""
+
+
+class Brings(Protocol):
+    """What goes through the log."""
+
+    def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
+
+
+class Halted(Exception):
+    """There is nothing to take, and there will be nothing."""
 
 
 class Course:
     """Range after range, as they are asked for."""
 
-    def __init__(self, host: EngineHost) -> None:
-        self._host = host
+    def __init__(self, host: Brings, pieces: int) -> None:
+        """At most so many pieces wait to be taken."""
+        self._host, self._most = host, pieces
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bucket")
         self._changed = Condition()
         self._ranges = 0  # to go through
@@ -25,19 +37,18 @@ class Course:
         self._fault: Exception | None = None
         self._over = False
 
-    def go(self, lo: int, hi: int, max_rows: int) -> None:
+    def go(self, lo: int, hi: int, max_rows: int, spill: Spill | None = None) -> None:
         """Through [lo, hi), after what it was sent through before."""
         with self._changed:
             self._ranges += 1
-        self._thread.submit(self._bring, lo, hi, max_rows)
+        self._thread.submit(self._bring, lo, hi, max_rows, spill)
 
     def take(self) -> Advance:
-        """The next piece, as soon as it is there. Raises: whatever the engine raised."""
+        """The next piece, as soon as it is there. Raises: whatever the engine raised; Halted."""
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or not self._ranges)
-            if not self._pieces and self._fault is not None:
-                raise self._fault
-            assert self._pieces, "a piece is asked for that the ranges do not have"
+            if not self._pieces:
+                raise self._fault or Halted
             piece = self._pieces.popleft()
             self._changed.notify_all()
         return piece
@@ -49,26 +60,32 @@ class Course:
             if self._fault is not None:
                 raise self._fault
 
-    def stop(self) -> None:
-        """After the piece at work. The engine is ahead of what was taken by all that waits, which is lost."""
+    def halt(self) -> None:
+        """No piece after the one at work; `stop` waits for that."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
+
+    def stop(self) -> None:
+        """After the piece at work. The engine is ahead of what was taken by all that waits, which is lost."""
+        self.halt()
+        with self._changed:
             self._changed.wait_for(lambda: not self._ranges)
             self._pieces.clear()
             self._fault, self._over = None, False
 
-    def save(self) -> Future[None]:
-        return self._thread.submit(self._host.save)
+    def soon(self, work: Callable[[], None]) -> Future[None]:
+        """On the same thread."""
+        return self._thread.submit(work)
 
     def close(self) -> None:
         self.stop()
         self._thread.shutdown()
 
-    def _bring(self, lo: int, hi: int, max_rows: int) -> None:
+    def _bring(self, lo: int, hi: int, max_rows: int, spill: Spill | None) -> None:
         try:
             if not self._over and self._fault is None:
-                with closing(self._host.run(lo, hi, max_rows)) as pieces:
+                with closing(self._host.run(lo, hi, max_rows, None, spill)) as pieces:
                     for piece in pieces:
                         if not self._put(piece):
                             break
@@ -88,4 +105,4 @@ class Course:
 
     @property
     def _enough(self) -> bool:
-        return len(self._pieces) >= PIECES or sum(piece.outcome.solutions.nbytes for piece in self._pieces) >= PIECE_BYTES
+        return len(self._pieces) >= self._most or sum(piece.outcome.solutions.nbytes for piece in self._pieces) >= PIECE_BYTES

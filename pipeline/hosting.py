@@ -23,17 +23,19 @@ from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.report import Reporter
 from pipeline.sharing import SNAPSHOT_WEIGHT, name_of
+from pipeline.spill import Spill
 
 MAX_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advance:
-    """What the entries [lo, hi) brought."""
+    """What the entries [lo, hi) brought. Of many solutions there may be the name of the file that they lie in, and none here."""
 
     lo: int
     hi: int
     outcome: Outcome
+    file: str | None = None
 
 
 class EngineHost:
@@ -50,8 +52,8 @@ class EngineHost:
         self.unswept = True
         """Whether there may be snapshots that `sweep` would drop."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None) -> Generator[Advance, None, None]:
-        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order. `then` changes nothing.
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order. `then` and `spill` change nothing.
 
         Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """

@@ -12,6 +12,7 @@ from pipeline.notes import NOTES, note_path, read_note
 from pipeline.places import reached
 from pipeline.replica import Replica
 from pipeline.sharing import SNAPSHOT_WEIGHT, name_of
+from pipeline.spill import Spill
 
 _TOLD_S = 2.0
 """How often the store is told what engines keep."""
@@ -30,9 +31,9 @@ class Remote:
         self._host = host_for(directory, buckets, snapshot_weight=snapshot_weight, ended=data.ended)
         self._told_s, self._told = 0.0, dict[str, bytes]()
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None) -> Generator[Advance, None, None]:
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
         self._replica.follow(max(hi, then or hi))
-        with closing(self._host.run(lo, hi, max_rows, then)) as pieces:
+        with closing(self._host.run(lo, hi, max_rows, then, spill)) as pieces:
             yield from pieces
         self._replica.bring()
         self.tell()

@@ -26,19 +26,18 @@ from pyspark.sql.types import StructType
 
 from engine.entries import INSTANT, StateChange
 from pipeline.log import LogReader
-from pipeline.places import STORE, Place, reached
+from pipeline.places import STORE
 from pipeline.sharing import SNAPSHOT_WEIGHT, recorded
 from pipeline.solutions import SolutionReader
+from pipeline.spill import Spill, stream_of
 
 if TYPE_CHECKING:
     from pipeline.buckets import Elsewhere
     from pipeline.hosting import Advance
 
 FORMAT = "epsparql"
-SPILL = "spill"
 MAX_ROWS = 50_000  # of the input log that the engines take in at once, with a row of the sink's for each
 BATCH_ROWS = 250_000  # in one micro-batch, whose cost beside the engines' is a tenth of a second: bounds its memory and its time
-SPILL_BYTES = 1_000_000
 LONG_POLL_S = 0.2
 EAGER_POLLS, LAZY_POLL_S = 10, 0.01  # after two silent seconds
 
@@ -187,37 +186,13 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         host = host_of(_where(partition), partition.buckets, partition.snapshot_weight)
         if self.pieces and host.unswept:  # the sink made the solutions before `lo` durable before this batch was planned
             host.sweep(partition.lo)
-        for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS), partition.then):
-            if self.pieces:
-                yield self._piece(advance)
+        spill = Spill(Path(self.spill), self.store) if self.pieces else None
+        for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS), partition.then, spill):
+            if spill is not None:
+                yield _piece(spill.laid(advance))
             elif advance.outcome.solutions.num_rows:
                 yield _plain(advance.outcome.solutions)
         keep_for_good()
-
-    def _piece(self, advance: "Advance") -> pa.RecordBatch:
-        """How many solutions a range brings is the queries' affair, so the JVM must not have to hold them."""
-        found, inline, name = advance.outcome.solutions, b"", None
-        if found.nbytes > SPILL_BYTES:
-            name = f"{advance.lo}-{advance.hi}.arrow"  # a task that is tried again writes the same
-            self._spill(name, found)
-        else:
-            sink = pa.BufferOutputStream()
-            write_stream(sink, found)
-            inline = sink.getvalue().to_pybytes()
-        changes = json.dumps([asdict(change) for change in advance.outcome.changes])
-        row = [advance.lo, advance.hi, inline, name, changes]
-        return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
-
-    def _spill(self, name: str, found: pa.RecordBatch) -> None:
-        if self.store is not None:
-            sink = pa.BufferOutputStream()
-            write_stream(sink, found)
-            _place(self.store).put(f"{SPILL}/{name}", sink.getvalue())
-            return
-        making = Path(self.spill) / f"{name}.{os.getpid()}"
-        with pa.OSFile(str(making), "wb") as file:
-            write_stream(file, found)
-        making.rename(Path(self.spill) / name)
 
 
 def _where(partition: Range) -> "str | Elsewhere":
@@ -229,21 +204,17 @@ def _where(partition: Range) -> "str | Elsewhere":
 
 
 @cache
-def _place(store: str) -> Place:
-    return reached(store)
-
-
-@cache
 def keep_for_good() -> None:
     """Take what is there now, modules and compiled code above all, from the collector of garbage, which Spark lets look through everything after each task."""
     gc.collect()
     gc.freeze()
 
 
-def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
-    """A record batch as an Arrow stream."""
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+def _piece(advance: "Advance") -> pa.RecordBatch:
+    inline = stream_of(advance.outcome.solutions).to_pybytes() if advance.file is None else b""
+    changes = json.dumps([asdict(change) for change in advance.outcome.changes])
+    row = [advance.lo, advance.hi, inline, advance.file, changes]
+    return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(row, _PIECE, strict=True)], schema=_PIECE)
 
 
 def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:

@@ -22,14 +22,15 @@ from pipeline.driver import Job, Runner
 from pipeline.errors import Gone, SparkFailed
 from pipeline.java import JVM_FLAGS, class_archive, java_home, spark_home
 from pipeline.log import LogReader, LogWriter
-from pipeline.places import STORE, Place, reached
+from pipeline.places import STORE
 from pipeline.resident import ResidentJob
 from pipeline.session import quietly, session, started
 from pipeline.sharing import SNAPSHOT_WEIGHT, settle
 from pipeline.sink import SolutionSink
 from pipeline.solutions import SolutionWriter
 from pipeline.solve import solve
-from pipeline.source import BATCH_ROWS, SPILL, SolutionSource, load, solutions_frame
+from pipeline.source import BATCH_ROWS, SolutionSource, load, solutions_frame
+from pipeline.spill import Spill
 
 ARCHIVE_PATIENCE_S = 180.0
 
@@ -42,12 +43,12 @@ def start_job(
 
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
-    options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill)}
-    options["stored"] = "false" if sink.store is None else "true"
+    options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill.directory)}
+    options["stored"] = "false" if sink.spill.store is None else "true"
     writer = (
         load(spark, options | {"buckets": str(buckets), "snapshotWeight": str(snapshot_weight)})
         .writeStream.foreachBatch(sink)
-        .option("checkpointLocation", str(sink.spill / "checkpoint"))
+        .option("checkpointLocation", str(sink.spill.directory / "checkpoint"))
     )
     return (writer.trigger(availableNow=True) if to_end else writer).start()
 
@@ -66,7 +67,7 @@ def run_to_end(
 
 def _run_one(spark: SparkSession, data: Path, wanted: int | None, max_rows: int) -> None:
     with contextlib.closing(SolutionWriter(data)) as writer, tempfile.TemporaryDirectory(prefix="epsparql-job-") as spill:
-        sink = SolutionSink(writer, Path(spill), lambda _: None)
+        sink = SolutionSink(writer, Spill(Path(spill)), lambda _: None)
         try:
             buckets = settle(data, wanted)
             start_job(spark, data, sink, writer.position, buckets=buckets, max_rows=max_rows, to_end=True).awaitTermination()
@@ -111,18 +112,11 @@ class MicroBatches:
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
         buckets, self._begun = settle(self._data, self._buckets), self._writer.position
-        self._sink = SolutionSink(self._writer, scratch, committed, self._swept())
+        spill = Spill(scratch, self._store)
+        spill.sweep()
+        self._sink = SolutionSink(self._writer, spill, committed)
         self._query = start_job(spark, self._data, self._sink, self._begun, buckets=buckets, snapshot_weight=self._snapshot_weight)
         return self._begun
-
-    def _swept(self) -> Place | None:
-        """The store, without what tasks of a driver that is gone have left for it."""
-        if self._store is None:
-            return None
-        place = reached(self._store)
-        for name in place.names(SPILL):
-            place.remove(f"{SPILL}/{name}")
-        return place
 
     def work(self) -> None:
         self._query.awaitTermination()

@@ -1,0 +1,83 @@
+"""Solutions on their way from a task to the sink that are too long for a row of Spark's: files in a directory, or objects in a store."""
+
+import os
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pipeline.errors import StoreFailed
+from pipeline.places import Place, reached
+
+if TYPE_CHECKING:
+    from pipeline.hosting import Advance  # which imports the engine, and the driver has no use for it
+
+SPILL = "spill"
+"""The folder in a store."""
+SPILL_BYTES = 1_000_000
+"""Of solutions that a row may hold: how many a range brings is the queries' affair, so the JVM must not have to hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """In `directory`, unless a `store` is named."""
+
+    directory: Path
+    store: str | None = None
+
+    def laid(self, piece: "Advance") -> "Advance":
+        """The piece, with its solutions in a file if they are long. One that is brought again has the same file. Raises: OSError, StoreFailed."""
+        solutions = piece.outcome.solutions
+        if piece.file is not None or solutions.nbytes <= SPILL_BYTES:
+            return piece
+        name = f"{piece.lo}-{piece.hi}.arrow"
+        if self.store is None:
+            making = self.directory / f"{name}.{os.getpid()}"
+            with pa.OSFile(str(making), "wb") as file:
+                write_stream(file, solutions)
+            making.rename(self.directory / name)
+        else:
+            _place(self.store).put(f"{SPILL}/{name}", stream_of(solutions))
+        none = pa.RecordBatch.from_pylist([], schema=solutions.schema)
+        return replace(piece, outcome=replace(piece.outcome, solutions=none), file=name)
+
+    def read(self, name: str) -> pa.RecordBatch:
+        """Raises: OSError, StoreFailed."""
+        if self.store is None:
+            return pa.ipc.open_stream(pa.memory_map(str(self.directory / name))).read_next_batch()
+        found = _place(self.store).read(f"{SPILL}/{name}")
+        if found is None:
+            raise StoreFailed(f"the solutions {SPILL}/{name}, which a task has written, are not in {_place(self.store)}")
+        return pa.ipc.open_stream(found).read_next_batch()
+
+    def remove(self, name: str) -> None:
+        """Raises: OSError, StoreFailed."""
+        if self.store is None:
+            (self.directory / name).unlink()
+        else:
+            _place(self.store).remove(f"{SPILL}/{name}")
+
+    def sweep(self) -> None:
+        """Drop what the tasks of a driver that is gone have left in the store: a directory goes with its driver. Raises: OSError, StoreFailed."""
+        if self.store is not None:
+            for name in _place(self.store).names(SPILL):
+                self.remove(name)
+
+
+@cache
+def _place(store: str) -> Place:
+    return reached(store)
+
+
+def stream_of(batch: pa.RecordBatch) -> pa.Buffer:
+    """A record batch as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    write_stream(sink, batch)
+    return sink.getvalue()
+
+
+def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
