@@ -29,14 +29,14 @@ class SolutionSink:
                 self._commit(row)
             self._writer.sync()  # the next batch may sweep the snapshots that could bring them back
             position = self._writer.position
+            if any(row["file"] is not None for row in rows):
+                self.spill.sweep(position)
         self._committed(position)
 
     def _commit(self, row: dict[str, Any]) -> None:
         name = row["file"]
         solutions = pa.ipc.open_stream(row["solutions"]).read_next_batch() if name is None else self.spill.read(name)
         self._writer.commit(row["lo"], row["hi"], solutions, tuple(StateChange(**change) for change in json.loads(row["changes"])))
-        if name is not None:
-            self.spill.remove(name)
 
     def close(self) -> None:
         """After this nothing is written any more, whatever Spark still does."""

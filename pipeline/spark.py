@@ -66,7 +66,7 @@ def run_to_end(
 
 
 def _run_one(spark: SparkSession, data: Path, wanted: int | None, max_rows: int) -> None:
-    with contextlib.closing(SolutionWriter(data)) as writer, tempfile.TemporaryDirectory(prefix="epsparql-job-") as spill:
+    with contextlib.closing(SolutionWriter(data)) as writer, tempfile.TemporaryDirectory(prefix="epsparql-job-", ignore_cleanup_errors=True) as spill:
         sink = SolutionSink(writer, Spill(Path(spill)), lambda _: None)
         try:
             buckets = settle(data, wanted)

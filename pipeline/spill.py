@@ -1,9 +1,13 @@
-"""Solutions on their way from a task to the sink that are too long for a row of Spark's: files in a directory, or objects in a store."""
+"""Solutions on their way from a task to the sink that are too long for a row of Spark's: files in a directory, or objects in a store.
 
-import os
+Each has a name of its own, for two workers may lay the same piece: one that works ahead, and the one that Spark gives the range to.
+"""
+
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +22,7 @@ SPILL = "spill"
 """The folder in a store."""
 SPILL_BYTES = 1_000_000
 """Of solutions that a row may hold: how many a range brings is the queries' affair, so the JVM must not have to hold them."""
+_NAME = re.compile(r"\d+-(\d+)-[0-9a-f]+\.arrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +33,13 @@ class Spill:
     store: str | None = None
 
     def laid(self, piece: "Advance") -> "Advance":
-        """The piece, with its solutions in a file if they are long. One that is brought again has the same file. Raises: OSError, StoreFailed."""
+        """The piece, with its solutions in a file if they are long. Raises: OSError, StoreFailed."""
         solutions = piece.outcome.solutions
         if piece.file is not None or solutions.nbytes <= SPILL_BYTES:
             return piece
-        name = f"{piece.lo}-{piece.hi}.arrow"
+        name = f"{piece.lo}-{piece.hi}-{token_hex(8)}.arrow"
         if self.store is None:
-            making = self.directory / f"{name}.{os.getpid()}"
+            making = self.directory / f"{name}.tmp"
             with pa.OSFile(str(making), "wb") as file:
                 write_stream(file, solutions)
             making.rename(self.directory / name)
@@ -52,18 +57,19 @@ class Spill:
             raise StoreFailed(f"the solutions {SPILL}/{name}, which a task has written, are not in {_place(self.store)}")
         return pa.ipc.open_stream(found).read_next_batch()
 
-    def remove(self, name: str) -> None:
-        """Raises: OSError, StoreFailed."""
+    def sweep(self, position: int | None = None) -> None:
+        """Drop what is there, of entries before `position` if it is given: what was taken, and what nobody will take. Raises: OSError, StoreFailed."""
+        names = [path.name for path in self.directory.iterdir()] if self.store is None else _place(self.store).names(SPILL)
+        for name in names:
+            found = _NAME.match(name)  # also of what is being written
+            if found is not None and (position is None or int(found[1]) <= position):
+                self._remove(name)
+
+    def _remove(self, name: str) -> None:
         if self.store is None:
-            (self.directory / name).unlink()
+            (self.directory / name).unlink(missing_ok=True)
         else:
             _place(self.store).remove(f"{SPILL}/{name}")
-
-    def sweep(self) -> None:
-        """Drop what the tasks of a driver that is gone have left in the store: a directory goes with its driver. Raises: OSError, StoreFailed."""
-        if self.store is not None:
-            for name in _place(self.store).names(SPILL):
-                self.remove(name)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -50,22 +51,29 @@ def test_long_ones_are_read_as_they_were(spill: Spill) -> None:
     assert spill.laid(laid) is laid
     assert laid.file is not None
     assert spill.read(laid.file).equals(long)
-    assert spill.laid(Advance(3, 7, Outcome(long, (CHANGE,)))).file == laid.file, "a task that is tried again"
-    assert files(spill) == {laid.file}
-    spill.remove(laid.file)
+    other = spill.laid(Advance(3, 7, Outcome(long, (CHANGE,)))).file
+    assert other is not None
+    assert files(spill) == {laid.file, other}, "of two workers"
+    spill.sweep(6)
+    assert spill.read(other).equals(long)
+    spill.sweep(7)
     assert files(spill) == set()
 
 
 def test_what_is_not_there_is_told(spill: Spill) -> None:
-    with pytest.raises(FileNotFoundError if spill.store is None else StoreFailed, match=r"3-7\.arrow"):
-        spill.read("3-7.arrow")
+    with pytest.raises(FileNotFoundError if spill.store is None else StoreFailed, match=r"3-7-0\.arrow"):
+        spill.read("3-7-0.arrow")
 
 
-def test_a_store_is_swept(tmp_path: Path) -> None:
-    spill = Spill(tmp_path, str(tmp_path / "store"))
-    spill.laid(Advance(3, 7, Outcome(solutions(40_000), ())))
+def test_only_what_was_laid_there_is_swept(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    laid = [spill.laid(Advance(lo, lo + 4, Outcome(solutions(40_000), ()))).file for lo in (3, 7, 11)]
+    (tmp_path / f"{laid[0]}.tmp").touch()
+    (tmp_path / "checkpoint").mkdir()
+    spill.sweep(11)
+    assert {path.name for path in tmp_path.iterdir()} == {laid[2], "checkpoint"}
     spill.sweep()
-    assert files(spill) == set()
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint"}
 
 
 # ---------------------------------------------------------------- by engines that are ahead
@@ -89,7 +97,7 @@ def brought(host: Host, lo: int, hi: int, then: int | None, spill: Spill) -> lis
         for piece in map(spill.laid, pieces):
             if piece.file is not None:
                 found += plain(spill.read(piece.file)).to_pylist()
-                spill.remove(piece.file)
+    spill.sweep(hi)
     return found
 
 
@@ -110,8 +118,22 @@ def test_they_are_those_of_one_engine_whatever_is_asked_for(buckets: int, data: 
         assert brought(host, later, head, None, other) == expected[2]
         assert brought(host, middle, later, head, spill) == expected[1]
         assert brought(host, later, head, head, spill) == expected[2]
-    assert files(other) == set()
+    assert (files(spill), files(other)) == (set(), set())
     assert all(expected)
+
+
+def test_two_workers_may_lay_the_same_pieces(data: Path, spill: Spill) -> None:
+    """One that is ahead, and another that is given the range."""
+    head, step = cases.head_of(data), 30
+    with closing(host_for(data)) as host:
+        whole = [solution for piece in host.run(0, head, 20) for solution in plain(piece.outcome.solutions).to_pylist()]
+    chance, found = Random(1), list[object]()
+    with closing(host_for(data, 2)) as one, closing(host_for(data, 2)) as other:
+        for lo in range(0, head, step):
+            found += brought(chance.choice((one, other)), lo, min(lo + step, head), min(lo + 2 * step, head), spill)
+    assert found == whole
+    spill.sweep(head)
+    assert files(spill) == set()
 
 
 def test_two_engines_lay_them_before_they_are_asked_for(data: Path, spill: Spill) -> None:
