@@ -5,6 +5,7 @@ EPSPARQL_CHAOS=N kills N times on Spark in each of its modes (`make chaos`).
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +16,12 @@ from pathlib import Path
 from random import Random
 from threading import Event, Thread
 
+import pyarrow as pa
 import pytest
 
+from bench.workloads import MATCHES, PREFIXES, WORKLOADS, blocks, drawn
 from pipeline.frames import FrameReader, segment_path
+from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
 from pipeline.solutions import Solution, SolutionReader, listed
 from pipeline.supervisor import SparkRunner
@@ -33,6 +37,7 @@ Family = Mapping[int, str]
 """Processes by their numbers, and their command lines."""
 SNAPSHOT_WEIGHT = 500  # five entries: most lives write a snapshot
 MICRO_BATCHES, LOW_LATENCY = MODES = ("spark", "spark, low latency")
+EVENTS, IDS = 1_000_000, 1_000
 CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
 
 # A server in the one respect that matters here: it owns the runner, and dies with no chance to say so.
@@ -275,6 +280,53 @@ def kills_on_spark(tmp_path: Path, mode: str, victims: Sequence[str], chance: Ra
 @pytest.mark.parametrize("mode", MODES)
 def test_spark(mode: str, tmp_path: Path) -> None:
     kills_on_spark(tmp_path, mode, TEN[mode], Random(11))
+
+
+def test_workers_of_a_backlog(tmp_path: Path) -> None:
+    """Solutions are so many that they lie in files on their way, and are laid ahead of the tasks that ask for them."""
+    data, chance = tmp_path / "data", Random(13)
+    with LogWriter(data, cases.frozen_clock) as log:
+        query = cases.register(log, "chains", PREFIXES + WORKLOADS["W1"])
+        for block in blocks(drawn(EVENTS, IDS), 10_000):
+            log.append_events("default", block.rows)
+        head, kills, family = log.head(), 0, dict[int, str]()
+        runner = SparkRunner(data, MASTER, heartbeat=log.heartbeat, buckets=BUCKETS, snapshot_weight=100_000)
+        runner.start()
+        try:
+            while (position := position_of(data)) < head:
+                cases.reached(data, position + 1, 240, lambda: runner.state)
+                Event().wait(chance.uniform(0, 0.2))  # into the next batch, or the one after
+                assert runner.pid is not None, runner.state
+                family |= cases.below(runner.pid)
+                victims = workers_of(runner.pid, family)
+                kills += bool(victims) and killed(*victims)
+            assert not [*data.glob("spark/*.arrow*")], "left behind"
+        finally:
+            runner.stop()
+    cases.gone(family)
+    assert kills >= 2
+    with closing(SolutionReader(data)) as reader:
+        assert reader.tally(query).count == MATCHES[EVENTS, IDS]["W1"]
+    assert solutions_of(data) == solutions_of(alone(data, tmp_path / "alone"))
+
+
+def alone(data: Path, elsewhere: Path) -> Path:
+    """A copy of the log, solved by one engine in this process."""
+    shutil.copytree(data / "log", elsewhere / "log")
+    runner = InProcessRunner(elsewhere)
+    runner.start()
+    try:
+        cases.reached(elsewhere, cases.head_of(data), 120, lambda: runner.state)
+    finally:
+        runner.stop()
+    return elsewhere
+
+
+def solutions_of(data: Path) -> pa.Table:
+    with closing(SolutionReader(data)) as reader:
+        return pa.Table.from_batches(
+            [batch.set_column(0, "query", batch.column(0).dictionary_decode()) for batch in reader.emitted()]
+        ).combine_chunks()
 
 
 @pytest.mark.skipif(not CHAOS, reason="EPSPARQL_CHAOS says how many kills")
