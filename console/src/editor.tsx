@@ -98,6 +98,8 @@ export interface EditorHost extends HTMLDivElement {
   editor?: EditorView;
 }
 
+const TO_LEAVE_MS = 2000;
+
 /** What is typed over a selection: left to Chromium, it would come with inline styles, which the page's policy forbids. */
 const overSelection = EditorView.domEventHandlers({
   beforeinput(event, view) {
@@ -108,6 +110,13 @@ const overSelection = EditorView.domEventHandlers({
     if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, typed, insert))) view.dispatch(insert());
     event.preventDefault();
     return true;
+  },
+});
+
+/** Escape, then Tab, leaves the editor: also where Escape closes a list of completions, or one that is about to open. */
+const leaving = EditorView.domEventObservers({
+  keydown(event, view) {
+    if (event.key === "Escape") view.setTabFocusMode(TO_LEAVE_MS);
   },
 });
 
@@ -134,10 +143,11 @@ function fresh(text: string, run: () => void): EditorState {
       placeholder("SELECT * WHERE { { ?s :temp ?a } SEQ { ?s :temp ?b } WITHIN \"PT1H\"^^xsd:duration }"),
       EditorView.lineWrapping,
       overSelection,
+      leaving,
       EditorView.contentAttributes.of({ "aria-label": "Query text" }),
       keymap.of([
         { key: "Mod-Enter", run: () => (run(), true) },
-        // Tab indents; Escape first, then Tab leaves the editor, as CodeMirror's own manual advises.
+        // Tab indents; Escape first, then Tab leaves the editor (`leaving`), as CodeMirror's own manual advises.
         ...closeBracketsKeymap,
         ...defaultKeymap,
         ...searchKeymap,

@@ -117,6 +117,19 @@ def test_without_a_mouse(page: Page, client: Client) -> None:
     expect(page.get_by_role("complementary", name="The chosen solution")).to_be_visible()
 
 
+def test_escape_and_tab_leave_the_editor(page: Page) -> None:
+    """Whether completions are about to be offered, or are."""
+    page.keyboard.press("Alt+n")
+    for offered in (False, True):
+        page.keyboard.press("Alt+e")
+        page.keyboard.insert_text(" SEL")
+        if offered:
+            expect(page.get_by_role("listbox")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement?.className") != "editor"
+
+
 def test_what_has_the_focus_can_be_seen(page: Page) -> None:
     for _ in range(12):
         page.keyboard.press("Tab")
