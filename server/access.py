@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from server import security
 from server.deliveries import Deliveries
@@ -24,20 +25,26 @@ Shared = Annotated[Service, Depends(_service)]
 Sent = Annotated[Deliveries, Depends(_deliveries)]
 
 
+def admit(connection: HTTPConnection, service: Service, scope: str) -> None:
+    """Raises: Fault, as `Gate.check`."""
+    caller = service.gate.check(connection.headers, scope)
+    connection.state.who, connection.state.all_names = caller.who, caller.all_names
+
+
 async def _admin(request: Request, service: Shared) -> None:
-    request.state.who = service.gate.check(request.headers, security.ADMIN)
+    admit(request, service, security.ADMIN)
 
 
 async def _metrics(request: Request, service: Shared) -> None:
-    request.state.who = service.gate.check(request.headers, security.METRICS)
+    admit(request, service, security.METRICS)
 
 
 async def _ingest(request: Request, service: Shared, name: Name) -> None:
-    request.state.who = service.gate.check(request.headers, security.ingest(name))
+    admit(request, service, security.ingest(name))
 
 
 async def _read(request: Request, service: Shared, name: Name) -> None:
-    request.state.who = service.gate.check(request.headers, security.read(name))
+    admit(request, service, security.read(name))
 
 
 ADMIN, METRICS, INGEST, READ = Depends(_admin), Depends(_metrics), Depends(_ingest), Depends(_read)

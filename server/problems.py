@@ -5,7 +5,7 @@ import logging
 from bisect import bisect
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
@@ -39,7 +39,7 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem document; `query` is the name of the query that it concerns."""
+    """A problem document; `query` is the name of the query that it concerns, `reserved` the detail for who may not know of other names."""
 
     status: HTTPStatus
     code: str
@@ -49,6 +49,11 @@ class Problem:
     expected: str | None = None
     query: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    reserved: str | None = None
+
+    def told(self, *, all_names: bool) -> "Problem":
+        """To whom names beside the one asked for may be told, or not."""
+        return self if all_names or self.reserved is None else replace(self, detail=self.reserved, expected=None)
 
     def document(self) -> dict[str, Any]:
         """The members that apply, ready for JSON."""
@@ -103,12 +108,13 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
-    """404 with the nearest name that is known; `kind` is `query` or `stream`."""
+    """404 with the nearest name that is known; `kind` is `query`, `stream` or `ontology`."""
     near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
     remedy = f"the nearest known name is {near[0]!r}" if near else f"no {kind} is known yet"
     expected = near[0] if near else None
     query = name if kind == "query" else None
-    return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"there is no {kind} named {name!r}; {remedy}", expected=expected, query=query))
+    reserved = f"there is no {kind} named {name!r}"
+    return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=expected, query=query, reserved=reserved))
 
 
 def _alike(name: str, known: Collection[str]) -> Collection[str]:
@@ -207,8 +213,8 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         return _of_validation(error).response()
 
-    async def on_fault(_request: Request, error: Exception) -> Response:
-        return of_exception(error).response()
+    async def on_fault(request: Request, error: Exception) -> Response:
+        return of_exception(error).told(all_names=getattr(request.state, "all_names", False)).response()
 
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_validation)

@@ -42,21 +42,29 @@ class Grant:
         return not self.scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the server's logs have it, and whether names beside the one asked for may be told."""
+
+    who: str
+    all_names: bool
+
+
 class Gate:
     """Decides on requests. Without grants (loopback only) every request is allowed."""
 
     def __init__(self, grants: Sequence[Grant] | None, origins: Sequence[str] = ()) -> None:
         self._grants, self._origins = grants, frozenset(origins)
 
-    def check(self, headers: Headers, scope: str) -> str:
-        """Who asks: the beginning of the token's digest. Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
+    def check(self, headers: Headers, scope: str) -> Caller:
+        """Who asks: by the beginning of the token's digest. Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
         if not self.same_origin(headers):
             raise Fault(
                 Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
             )
         if self._grants is None:
             self._check_host(headers.get("host", ""))
-            return NOBODY
+            return Caller(NOBODY, all_names=True)
         grant = self._grant(headers)
         if grant is None:
             challenge = {"WWW-Authenticate": "Bearer"}
@@ -71,7 +79,7 @@ class Gate:
                     f"the token lacks the scope {scope!r}; the operator may add it to the token file, which is read at the start",
                 )
             )
-        return f"token {grant.digest.hex()[:12]}"
+        return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"))
 
     def _check_host(self, host: str) -> None:
         """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""

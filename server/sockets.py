@@ -15,6 +15,7 @@ from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats import parse_frame
 from pipeline.log import Ack
 from server import security
+from server.access import admit
 from server.crowds import Member
 from server.names import decoded
 from server.outlets import outlet_of
@@ -49,7 +50,7 @@ async def _close(websocket: WebSocket, code: int, reason: str) -> None:
 
 
 async def _refuse(websocket: WebSocket, fault: Fault) -> None:
-    problem = fault.problem
+    problem = fault.problem.told(all_names=getattr(websocket.state, "all_names", False))
     expected = f"; expected {problem.expected}" if problem.status == HTTPStatus.BAD_REQUEST and problem.expected else ""
     await _close(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail + expected)
 
@@ -89,7 +90,7 @@ async def feed(websocket: WebSocket, name: str) -> None:
     await _open(websocket)
     try:
         stream = decoded(name)
-        websocket.state.who = service.gate.check(websocket.headers, security.ingest(stream))
+        admit(websocket, service, security.ingest(stream))
         with service.seats.feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
             await _first(_take_frames(websocket, service, stream, answers), _give_answers(websocket, answers))
@@ -148,7 +149,7 @@ async def subscribe(
     await _open(websocket)
     try:
         query = decoded(name)
-        websocket.state.who = service.gate.check(websocket.headers, security.read(query))
+        admit(websocket, service, security.read(query))
         registration = service.query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))

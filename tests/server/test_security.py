@@ -69,6 +69,18 @@ def test_scopes(tmp_path: Path, tokens: Path) -> None:
         assert closed.value.code == 4003
 
 
+@pytest.mark.parametrize(("token", "told"), [("screen", False), ("all", True), ("root", True)])
+def test_other_names_are_told_to_those_who_may_know_them(tmp_path: Path, tokens: Path, token: str, told: bool) -> None:
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        Client(url, "root").register("rr", values("a"))
+        problem = assert_problem(httpx.get(f"{url}/queries/r", headers={"Authorization": f"Bearer {token}"}), 404, "unknown-query")
+        assert problem.get("expected") == ("rr" if told else None)
+        assert ("'rr'" in str(problem["detail"])) is told
+        with dial(url, "/queries/r/feed", coded(token)) as connection:
+            code, reason = closing(connection)
+        assert (code, "'rr'" in reason) == (4004, told)
+
+
 @pytest.mark.parametrize(
     ("protocols", "code"),
     [
