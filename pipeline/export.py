@@ -25,7 +25,7 @@ from pipeline.log import LogReader
 from pipeline.marks import Marks
 from pipeline.ordinals import solution_id
 from pipeline.patience import waiting
-from pipeline.places import Place
+from pipeline.places import Place, place_at
 from pipeline.solutions import SolutionReader
 from pipeline.solving import SOLVED, solved
 from pipeline.times import iso
@@ -55,6 +55,17 @@ class State(msgspec.Struct, frozen=True):
     @property
     def reached(self) -> int:
         return max(self.position, self.until)
+
+
+def export_place(given: str) -> Place:
+    """One that answers, to be closed. Raises: Locked, OSError, StoreFailed."""
+    place = place_at(given)
+    try:
+        place.read(_NOTE)
+    except BaseException:
+        place.close()
+        raise
+    return place
 
 
 class Exporter:

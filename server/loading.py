@@ -1,6 +1,6 @@
-"""What the operator says of the background at a start: brought into the log where it is not what the log has."""
+"""What the operator says of the background at a start: read before anything is taken, brought into the log where it is not what the log has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from engine.entries import REPLACE
@@ -14,9 +14,13 @@ from server.settings import Settings, SettingsError
 from server.sources import NamedFile, facts_of, named_file
 
 
-def load(settings: Settings, log: LogWriter) -> None:
-    """The regime, and graphs that are what their files say. Raises: SettingsError, SourceFault; nothing of the background is changed by a file's fault."""
-    graphs = graphs_of([named_file(each) for each in settings.background])
+def read(settings: Settings) -> dict[str, str]:
+    """By graph ("" for none) what the files say, as N-Triples text. Raises: SettingsError, SourceFault."""
+    return graphs_of([named_file(each) for each in settings.background])
+
+
+def load(settings: Settings, graphs: Mapping[str, str], log: LogWriter) -> None:
+    """The regime, and graphs that are what was `read`. Raises: SettingsError."""
     rules = _rules(settings, log)
     with closing(Knowledge(log)) as knowledge:
         try:

@@ -8,22 +8,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from engine.entries import Micros
 from pipeline.errors import StoreFailed
-from pipeline.export import Exporter
+from pipeline.export import Exporter, export_place
 from pipeline.keeper import Keeper, unfinished
 from pipeline.log import LogWriter
 from pipeline.patience import within
-from pipeline.places import named, place_at, reached
+from pipeline.places import Place, named, reached
 from server.app import create_app
 from server.connections import prepare, timely
 from server.lean import set_aside
-from server.loading import load
+from server.loading import load, read
 from server.logs import log_to_stderr
 from server.outlets import Outlet
 from server.security import Gate, load_grants
@@ -51,12 +51,12 @@ class Server(uvicorn.Server):
         settings: Settings,
         log: LogWriter,
         listener: socket.socket,
+        gate: Gate,
         export: Exporter | None = None,
         keeper: Keeper | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
         """`begun` is called once the runner has started."""
-        gate = Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
         self._app = create_app(lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun), settings.origins)
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -82,20 +82,32 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings) -> int:
-    """Exit code 0 after an orderly stop.
+    """Exit code 0 after an orderly stop. What can be refused by itself is refused before the store is taken from a server that runs.
 
-    Raises: SettingsError for an address that cannot be had, a store, a place to export to or a background that cannot be; SourceFault for one that cannot be read;
-    Locked, Corrupt, NotOfThisLog, NotOfThisStore and StoreTaken.
+    Raises: SettingsError for an address that cannot be had, a token file, a store, a place to export to or a background that cannot be; SourceFault for one that
+    cannot be read; Locked, Corrupt, NotOfThisLog, NotOfThisStore and StoreTaken.
     """
     log_to_stderr(settings.log_format)
     sys.setswitchinterval(_TURN_S)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener, _kept(settings) as keeper, _opened(settings, keeper) as log, _exported(settings, log) as export:
-        load(settings, log)
-        server = Server(settings, log, listener, export, keeper, set_aside)
-        server.run(sockets=[listener])
+    with listen(settings) as listener:
+        gate, graphs = gate_of(settings), read(settings)
+        with (
+            _export_place(settings) as place,
+            _kept(settings) as keeper,
+            _opened(settings, keeper) as log,
+            _exported(settings, log, place) as export,
+        ):
+            load(settings, graphs, log)
+            server = Server(settings, log, listener, gate, export, keeper, set_aside)
+            server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def gate_of(settings: Settings) -> Gate:
+    """Raises: SettingsError."""
+    return Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
 
 
 @contextmanager
@@ -135,22 +147,41 @@ def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
 
 
 @contextmanager
-def _exported(settings: Settings, log: LogWriter) -> Iterator[Exporter | None]:
+def _export_place(settings: Settings) -> Iterator[Place | None]:
+    """One that answers, if an export is asked for."""
+    given = settings.export
+    if given is None:
+        yield None
+        return
+    with _telling(given):
+        place = within(_ANSWERS_S, lambda: export_place(given))
+    with closing(place):
+        yield place
+
+
+@contextmanager
+def _telling(given: str) -> Iterator[None]:
+    """Faults of the place to export to are such of the setting."""
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(f"--export {named(given)} cannot be used: {error}; make it a directory that can be written to") from None
+    except StoreFailed as error:
+        raise SettingsError(f"--export {named(given)} cannot be used: {error}; {_SEE}") from None
+
+
+@contextmanager
+def _exported(settings: Settings, log: LogWriter, place: Place | None) -> Iterator[Exporter | None]:
     """Solutions go to Parquet files meanwhile, if that is asked for, the last of them after the runner has stopped."""
-    place = settings.export
-    if place is None:
+    if place is None or settings.export is None:
         yield None
         return
 
     def standing() -> dict[int, str]:
         return {query.registered: query.text for query in list(log.catalogue.queries.values())}
 
-    try:
-        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place_at(place), standing, settings.export_every_s))
-    except OSError as error:
-        raise SettingsError(f"--export {named(place)} cannot be used: {error}; make it a directory that can be written to") from None
-    except StoreFailed as error:
-        raise SettingsError(f"--export {named(place)} cannot be used: {error}; {_SEE}") from None
+    with _telling(settings.export):
+        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place, standing, settings.export_every_s))
     exporter.start()
     try:
         yield exporter

@@ -13,7 +13,7 @@ import pytest
 
 from epsparql.client import Client
 from pipeline.log import LogWriter
-from server.serve import Server, clock, listen
+from server.serve import Server, clock, gate_of, listen
 from server.settings import Settings
 
 EX = "http://example.org/"
@@ -27,7 +27,7 @@ def serving(data: Path, **chosen: Any) -> Iterator[str]:
     """The URL of a server that is ready, over `data`."""
     settings = Settings(data=data, port=0, runner="inprocess", **chosen)
     with listen(settings) as listener, LogWriter(settings.data, clock) as log:
-        server = Server(settings, log, listener)
+        server = Server(settings, log, listener, gate_of(settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -18,7 +18,7 @@ from server.app import create_app
 from server.cli import main
 from server.deliveries import Deliveries
 from server.knowledge import Change, Knowledge
-from server.loading import load
+from server.loading import load, read
 from server.problems import Fault
 from server.security import Gate
 from server.serve import clock
@@ -41,10 +41,14 @@ FILES = {
 }
 
 
+def bring(settings: Settings, log: LogWriter) -> None:
+    load(settings, read(settings), log)
+
+
 def started(data: Path, *background: str, entailment: str = "rdfs") -> tuple[int, dict[str, list[str]], str]:
     """The log's end, the graphs and the regime after a start with these."""
     with LogWriter(data, clock) as log:
-        load(Settings(data=data, background=background, entailment=entailment), log)
+        bring(Settings(data=data, background=background, entailment=entailment), log)
         knowledge = Knowledge(log)
         graphs = {name: list(knowledge.lines(graph)) for name, graph in log.catalogue.graphs.items()}
         knowledge.close()
@@ -93,7 +97,7 @@ def test_a_file_that_cannot_be_read_changes_nothing(tmp_path: Path, argument: st
         (tmp_path / name).write_text(text)
     with LogWriter(tmp_path / "data", clock) as log:
         with pytest.raises(SourceFault, match=message):
-            load(Settings(data=tmp_path / "data", background=(argument.format(tmp_path),), entailment="owl-rl"), log)
+            bring(Settings(data=tmp_path / "data", background=(argument.format(tmp_path),), entailment="owl-rl"), log)
         assert log.head() == 0
 
 
@@ -103,7 +107,7 @@ def test_a_background_under_which_a_rule_would_deny_itself_is_no_start(tmp_path:
     with LogWriter(tmp_path / "data", clock) as log:
         log.append(lambda offset: Register(offset, "rule", rule))
         with pytest.raises(SettingsError, match="a rule would feed itself through a negative part"):
-            load(Settings(data=tmp_path / "data", background=(str(tmp_path / "a.ttl"),)), log)
+            bring(Settings(data=tmp_path / "data", background=(str(tmp_path / "a.ttl"),)), log)
         assert log.catalogue.graphs == {}
 
 
@@ -146,7 +150,7 @@ class TestReplay:
 def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text("")
     with LogWriter(tmp_path / "data", clock) as log:
-        load(Settings(data=tmp_path / "data", background=(f"urn:g={tmp_path / 'a.ttl'}",)), log)
+        bring(Settings(data=tmp_path / "data", background=(f"urn:g={tmp_path / 'a.ttl'}",)), log)
         assert log.catalogue.graphs == {"urn:g": Graph("urn:g", (0,), 0)}
 
 

@@ -71,9 +71,36 @@ def test_a_directory_that_is_not_the_stores_is_told(tmp_path: Path) -> None:
         assert child.stop() == 0
 
 
-def refused(data: Path, store: str | None = None) -> str:
+@pytest.mark.slow
+def test_a_start_that_cannot_be_takes_nothing(tmp_path: Path) -> None:
+    """The server that runs goes on, and goes on acknowledging."""
+    store, again = str(tmp_path / "store"), tmp_path / "again"
+    (tmp_path / "file").touch()
+    (tmp_path / "wrong.ttl").write_text("<urn:s>")
+    (tmp_path / "words").write_text("admin")
+    starts = {
+        "--background": (tmp_path / "wrong.ttl", "wrong.ttl:1:"),
+        "--export": (tmp_path / "file", f"--export {tmp_path}/file cannot be used"),
+        "--token-file": (tmp_path / "words", "words:1: expected the SHA-256"),
+    }
+    options = ["--store", store, "--export", str(tmp_path / "exported")]
+    with Child(tmp_path / "data", "inprocess", tmp_path / "log", extra=options) as child:
+        client = Client(child.url, patience_s=60)
+        client.wait_ready(240)
+        client.register("high", cases.HIGH)
+        for option, (given, told) in starts.items():
+            assert told in refused(again, store, option, str(given))
+        told = refused(again, *options[1:])
+        assert f"{tmp_path}/exported is in use by process" in told
+        assert not again.exists()
+        feed(client, range(60))
+        assert get(child, "readyz").status_code == 200
+        assert child.stop() == 0
+
+
+def refused(data: Path, store: str | None = None, *options: str) -> str:
     """What the start says."""
-    run = serve(data, "--port", "0", *(["--store", store] if store else []))
+    run = serve(data, "--port", "0", *(["--store", store] if store else []), *options)
     assert run.returncode == 2, run.stderr
     assert "Traceback" not in run.stderr
     assert SECRET not in run.stderr
