@@ -1,13 +1,13 @@
 """A data directory in a store that `pyarrow.fs` reaches: nothing is acknowledged that is not there, and a server with an empty directory goes on from it.
 
-The log of events goes there with each group commit. Solutions, snapshots and small files, which follow from it or change seldom, go there a second later; what is
-removed here is removed there after that (docs/decisions/0034).
+The log of events goes there with each group commit. Solutions, snapshots and small files, which follow from it or change seldom, go there a second later, or when
+somebody waits for it; what is removed here is removed there after that (docs/decisions/0034).
 """
 
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,6 +58,7 @@ class Keeper:
         self._head = FrameReader(data_dir / self.solutions.kind)
         self._snapshots: dict[str, _Signature | None] = {}  # in the store; None: as of whichever server
         self._states: dict[str, _Signature] = {}  # in the store, of this server
+        self._stating = threading.Lock()  # one of them at a time is compared, put or removed
         self._notes = dict[str, bytes]()  # as they were taken from there
         self._stopping = threading.Event()
         self._thread = waiting(self._run)
@@ -88,14 +89,26 @@ class Keeper:
 
     def keep(self, segment: int, size: int) -> None:
         """The store has the log up to there, and no later server has come. A store that does not answer is waited for. Raises: StoreFailed, StoreTaken."""
+        self._patiently(lambda: self.log.push(segment, size), "an entry of the log")
+
+    def keep_state(self, path: Path) -> None:
+        """The store has a small file as it is here, or has it no more, and so on as `keep`. From any thread. Raises: StoreFailed, StoreTaken."""
+
+        def bring() -> None:
+            self._bring_state(str(path.relative_to(self._data)))
+            self._fence.check()
+
+        self._patiently(bring, "what was set up")
+
+    def _patiently(self, work: Callable[[], None], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                self.log.push(segment, size)
+                work()
             except StoreFailed as fault:
                 if time.monotonic() > deadline:
                     raise
-                _log.warning("an entry of the log waits for %s: %s", self._place, fault)
+                _log.warning("%s waits for %s: %s", what, self._place, fault)
                 time.sleep(RETRY_S)
             except StoreTaken as fault:
                 self._lost(fault)
@@ -150,8 +163,9 @@ class Keeper:
             mine = folder[:-1] == self._fence.claim.key
             if mine or folder < self._fence.claim.key:
                 for name in tree(self._place, f"state/{folder[:-1]}"):
-                    if not (mine and name in self._states):
-                        self._place.remove(f"state/{folder}{name}")
+                    with self._stating:
+                        if not (mine and name in self._states):
+                            self._place.remove(f"state/{folder}{name}")
 
     # ------------------------------------------------------------ opening
     def _open(self) -> None:
@@ -283,17 +297,24 @@ class Keeper:
                 self._notes[name] = note
 
     def _bring_states(self) -> None:
-        """Those that have changed."""
-        present = dict[str, _Signature]()
-        for path in self._states_here():
-            with suppress(FileNotFoundError):
-                name, signature = str(path.relative_to(self._data)), _signature(path)
-                if self._states.get(name) != signature:
-                    self._place.put(state_name(self._fence.claim, name), path.read_bytes())
-                present[name] = signature
-        for name in self._states.keys() - present.keys():
-            self._place.remove(state_name(self._fence.claim, name))
-        self._states = present
+        """Those that have changed, and those that are gone."""
+        for name in dict.fromkeys([*(str(path.relative_to(self._data)) for path in self._states_here()), *list(self._states)]):
+            self._bring_state(name)
+
+    def _bring_state(self, name: str) -> None:
+        path, kept = self._data / name, state_name(self._fence.claim, name)
+        with self._stating:
+            try:
+                signature = _signature(path)
+                data = path.read_bytes() if self._states.get(name) != signature else None
+            except FileNotFoundError:
+                if name in self._states:
+                    self._place.remove(kept)
+                    del self._states[name]
+                return
+            if data is not None:
+                self._place.put(kept, data)
+                self._states[name] = signature
 
 
 def unfinished(data_dir: Path) -> bool:

@@ -12,6 +12,7 @@ from http import HTTPStatus
 import httpx
 
 from pipeline.catalogue import Registration
+from pipeline.errors import StoreFailed
 from pipeline.times import iso
 from server.observers import Observer, ObserverFiles
 from server.pages import Line
@@ -62,15 +63,28 @@ class Deliveries:
         return self._observers.get((query, id_))
 
     async def put(self, observer: Observer) -> None:
-        """Begin, or go on as is now wished. Durable when this returns."""
+        """Begin, or go on as is now wished. Durable when this returns. Raises: StoreFailed, StoreTaken."""
         await self._halt(observer.query, observer.id)
         await asyncio.to_thread(self._files.save, observer, durable=True)
         self._begin(observer)
+        await self._kept(observer)
 
     async def delete(self, observer: Observer) -> None:
+        """Raises: StoreFailed, StoreTaken."""
         await self._halt(observer.query, observer.id)
         self._observers.pop((observer.query, observer.id), None)
         await asyncio.to_thread(self._files.delete, observer)
+        await self._kept(observer)
+
+    async def _kept(self, observer: Observer) -> None:
+        """The store knows, if the data directory is in one."""
+        keeper = self._service.keeper
+        if keeper is None:
+            return
+        try:
+            await asyncio.to_thread(keeper.keep_state, self._files.path(observer))
+        except StoreFailed as fault:
+            raise StoreFailed(f"it is so here, but not yet in the store, which gets it once it answers: {fault}") from None
 
     def needed(self) -> int:
         """The position from which on solutions are yet to be delivered. From any thread."""

@@ -107,6 +107,22 @@ class Server:
         assert keeper is not None
         self.keeping.begin(lambda: self._run(keeper.mend))
 
+    def hook(self, name: str, wanted: bool, kept: Callable[[], None]) -> None:
+        """A webhook is put or deleted; `kept` is called once that is answered."""
+        keeper, path = self.keeper, self.data / "observers" / f"{name}.json"
+        assert keeper is not None
+
+        def work() -> None:
+            path.parent.mkdir(exist_ok=True)
+            if wanted:
+                path.write_text(name)
+            else:
+                path.unlink(missing_ok=True)
+            keeper.keep_state(path)
+            kept()
+
+        self.keeping.begin(lambda: self._run(work))
+
     def solve(self) -> None:
         """As the runner does: solutions up to the head of the log; and a snapshot, in whose place earlier ones go."""
         with closing(LogReader(self.data)) as reader:

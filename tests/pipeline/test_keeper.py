@@ -13,8 +13,8 @@ from pipeline.log import LogWriter
 from tests.pipeline.stepped import Server, Turn, copied, entries, opened, small, snapshots, solved, stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # who is killed ends so
-SERVERS = 3
-ACTIONS = [*["append"] * 8, *["round"] * 4, *["solve"] * 3, *["forget", "mend", "start", "restart"] * 2, "copy"]
+SERVERS, HOOKS = 3, 4
+ACTIONS = [*["append"] * 8, *["hook"] * 3, *["round"] * 4, *["solve"] * 3, *["forget", "mend", "start", "restart"] * 2, "copy"]
 STEPS = st.tuples(
     st.integers(0, SERVERS - 1),
     st.sampled_from(ACTIONS),
@@ -37,7 +37,9 @@ class Play:
         self.acknowledged: list[tuple[int, str]] = []
         self._made: list[Server] = []
         self._stand: list[Server | None] = [None] * SERVERS
-        self._named = 0
+        self._named, self._copies = 0, False
+        self._hooks: dict[str, bool | None] = {}
+        """Whether each is there; None where that was not answered."""
 
     def step(self, number: int, action: str, count: int, turn: Turn) -> None:
         server = self._stand[number]
@@ -68,8 +70,16 @@ class Play:
         if action == "append":
             self._named += 1
             server.append(f"s{self._named}")
+        elif action == "hook":
+            self._hook(server)
         else:
             {"round": server.round, "mend": server.mend, "solve": server.solve, "forget": server.forget}[action]()
+
+    def _hook(self, server: Server) -> None:
+        self._named += 1
+        name = f"h{self._named % HOOKS}"
+        wanted, self._hooks[name] = self._hooks.get(name) is not True, None
+        server.hook(name, wanted, lambda: self._hooks.update({name: wanted}))
 
     def _start(self, number: int, of: Server | None) -> None:
         present = self._stand[number]
@@ -77,6 +87,7 @@ class Play:
             present.kill()
         data = self._root / f"{len(self._made)}"
         if of is not None:
+            self._copies = self._copies or not of.dead
             copied(of.data, data)
         server = Server(data, self._store, self.acknowledged)
         self._made.append(server)
@@ -98,6 +109,7 @@ class Play:
         data = self._root / "then"
         keeper, log = opened(data, self._store)
         self._whole(data, log)
+        self._hooked(data)
         for _ in range(4):
             self._named += 1
             self.acknowledged.append((log.append(stream(f"s{self._named}")), f"s{self._named}"))
@@ -107,7 +119,9 @@ class Play:
         self._whole(data, log)
         log.close()
         keeper.stop()
+        self._hooked(data)
         keeper, log = opened(self._root / "last", self._store)
+        self._hooked(self._root / "last")
         self._whole(self._root / "last", log)
         log.close()
         keeper.stop()
@@ -120,6 +134,12 @@ class Play:
         first, last = solved(data)
         assert first <= last <= log.head()
         assert not begin or any(begin <= position <= last for position in snapshots(data))
+
+    def _hooked(self, data: Path) -> None:
+        """Where a directory that goes on was copied, its copy may be a webhook behind."""
+        if not self._copies:
+            found = {path.stem for path in (data / "observers").glob("*.json")}
+            assert {name: name in found for name, there in self._hooks.items() if there is not None}.items() <= self._hooks.items()
 
     def clear(self) -> None:
         for server in self._made:

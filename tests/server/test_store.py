@@ -111,19 +111,23 @@ def refused(data: Path, store: str | None = None, *options: str) -> str:
 @pytest.mark.slow
 def test_machines_go_one_after_the_other(s3: Bucket, tmp_path: Path) -> None:
     """Each server is killed with -9 and its disk is lost. What was acknowledged is there, and solutions are those of one that was never disturbed."""
-    told = tmp_path / "log"
+    told, options = tmp_path / "log", ["--store", s3.uri("p", user=USER), "--allow-host", "127.0.0.1"]
     for number in range(8):
-        with Child(tmp_path / f"{number}", "inprocess", told, extra=["--store", s3.uri("p", user=USER)]) as child:
+        with Child(tmp_path / f"{number}", "inprocess", told, extra=options) as child:
             client = Client(child.url, patience_s=60)
             client.wait_ready(240)
             if not number:
                 client.register("high", cases.HIGH)
                 client.register("pairs", cases.PAIRS)
             feed(client, range(30 * number, 30 * number + 30))
+            assert httpx.put(f"{child.url}/queries/pairs/observers/{number}", json={"url": "http://127.0.0.1:9/"}, timeout=60).status_code == 201
+            if number % 2:
+                assert httpx.delete(f"{child.url}/queries/pairs/observers/{number - 1}", timeout=60).status_code == 204
             child.kill()
     last = tmp_path / "last"
-    with Child(last, "inprocess", told, extra=["--store", s3.uri("p", user=USER)]) as child:
+    with Child(last, "inprocess", told, extra=options) as child:
         Client(child.url, patience_s=60).wait_ready(60)
+        assert {hook["id"] for hook in get(child, "queries/pairs/observers").json()["observers"]} == {"1", "3", "5", "7"}
         cases.reached(last, cases.head_of(last), 30)
         assert child.stop() == 0
     assert logged(last) == _undisturbed(tmp_path, 240)
@@ -145,7 +149,10 @@ def _undisturbed(tmp_path: Path, readings: int) -> "Counter[tuple[object, ...]]"
 @pytest.mark.slow
 def test_events_wait_for_the_store_and_end_with_another_server(s3: Bucket, tmp_path: Path) -> None:
     told, data, other = tmp_path / "log", tmp_path / "data", tmp_path / "other"
-    with Line(s3) as line, Child(data, "inprocess", told, extra=["--store", s3.uri("p", port=line.port, user=USER)]) as child:
+    with (
+        Line(s3) as line,
+        Child(data, "inprocess", told, extra=["--store", s3.uri("p", port=line.port, user=USER), "--allow-host", "127.0.0.1"]) as child,
+    ):
         client = Client(child.url, patience_s=120)
         client.wait_ready(240)
         client.register("high", cases.HIGH)
@@ -163,14 +170,15 @@ def test_events_wait_for_the_store_and_end_with_another_server(s3: Bucket, tmp_p
         with Child(other, "inprocess", told, extra=["--store", s3.uri("p", user=USER)]) as second:
             late = httpx.post(f"{child.url}/streams/default/events", content=event(1), headers={"Content-Type": "application/x-ndjson"}, timeout=60)
             cases.eventually(lambda: get(child, "readyz").status_code == 503, 30, told.read_text)
-            answers = [late.text, get(child, "readyz").text, get(child, "metrics").text, get(child, "livez").text]
+            hook = httpx.put(f"{child.url}/queries/high/observers/1", json={"url": "http://127.0.0.1:9/"}, timeout=60)
+            answers = [late.text, hook.text, get(child, "readyz").text, get(child, "metrics").text, get(child, "livez").text]
             Client(second.url, patience_s=60).wait_ready(60)
             feed(Client(second.url, patience_s=60), range(60, 90))
             cases.reached(other, cases.head_of(other), 30)
             assert second.stop() == 0
         assert child.stop() == 0
-    assert late.status_code == 503
-    for answer in answers[:2]:
+    assert late.status_code == hook.status_code == 503
+    for answer in answers[:3]:
         assert re.search(r"another server has begun to write to s3://\*\*\*@bucket-\d+/p\?.*; give each server a store of its own", answer)
     assert logged(other) == _undisturbed(tmp_path, 90)
     for text in (told.read_text(), *answers):
