@@ -65,6 +65,7 @@ BENCHES = {
     "reasoning": Bench(100_000, _plain),
     "lookup": Bench(100_000, _plain),
     "latency": Bench(200, _latency),
+    "start": Bench(5, _plain),
     "server": Bench(600_000, _plain),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shapes, shared, threads
+from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shapes, shared, start, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -101,6 +101,16 @@ def test_frames_are_measured_as_batch_and_stream() -> None:
     assert [line["kind"] for line in found] == ["batch", "stream"]
     assert {line["matches"] for line in found} == {matches_of("W2", 4_000, 200)}
     assert all(line["events_per_s"] > 0 for line in found)
+
+
+@pytest.mark.slow
+def test_starts_and_what_a_server_takes_that_does_nothing() -> None:
+    found = [json.loads(line) for line in start.measure(1, idle_s=1.0)]
+    assert [line["runner"] for line in found] == ["inprocess", "spark"]
+    assert found[0]["processes"] == 1
+    assert found[1]["processes"] > 3, "the driver, the JVM, its daemon, a task"
+    assert all(line["ready_s"] > 0 for line in found)
+    assert 50 < found[0]["idle_mb"] < found[1]["idle_mb"] < 1_500
 
 
 @pytest.mark.parametrize("measure", [calls.measure, end_to_end.measure])
