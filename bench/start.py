@@ -16,7 +16,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
-    """A line for each runner: medians over `n` starts, each on an empty directory, and the last one's memory at the beginning and the end of `idle_s` without work, and its CPU. Needs /proc."""
+    """A line for each runner: medians over `n` starts, each on an empty directory, and of the last one, 10 s later, the memory at the beginning and the end of `idle_s` without work, and the CPU in between. Needs /proc."""
     for runner in RUNNERS:
         ready_s: list[float] = []
         for number in range(n):
@@ -31,11 +31,11 @@ def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
 
 def _idle(pid: int, idle_s: float) -> dict[str, float]:
     time.sleep(min(_SETTLE_S, idle_s))
-    begun = {each: _cpu_s(each) for each in _family(pid)}
-    begun_mb = sum(map(_mb, begun))
+    begun = _family(pid)
+    begun_mb, begun_s = sum(map(_mb, begun)), sum(map(_cpu_s, begun))
     time.sleep(idle_s)
     idle = _family(pid)
-    cpu_s = sum(_cpu_s(each) - begun.get(each, 0.0) for each in idle)
+    cpu_s = sum(map(_cpu_s, idle)) - begun_s
     memory = {"begun_mb": round(begun_mb), "idle_mb": round(sum(map(_mb, idle)))}
     return {"begun_processes": len(begun), "processes": len(idle), **memory, "idle_cpu_s_a_minute": round(cpu_s * 60 / idle_s, 2)}
 
@@ -50,8 +50,8 @@ def _family(pid: int) -> list[int]:
 
 
 def _cpu_s(pid: int) -> float:
-    fields = _fields(pid)
-    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+    """With that of those whom it has begun and that have ended."""
+    return sum(map(int, _fields(pid)[11:15])) / _TICKS
 
 
 def _fields(pid: int) -> list[str]:
@@ -68,4 +68,4 @@ def _mb(pid: int) -> float:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
-    return next(int(each.split()[1]) for each in lines if each.startswith("Pss:")) / 1000
+    return next(int(each.split()[1]) for each in lines if each.startswith("Pss:")) * 1024 / 1e6

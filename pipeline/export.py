@@ -58,10 +58,10 @@ class State(msgspec.Struct, frozen=True):
 
 
 def export_place(given: str) -> Place:
-    """One that answers, to be closed. Raises: Locked, OSError, StoreFailed."""
+    """One that answers, to be closed. Raises: NotOfThisLog where its note is damaged; Locked, OSError, StoreFailed."""
     place = place_at(given)
     try:
-        place.read(_NOTE)
+        _noted(place)
     except BaseException:
         place.close()
         raise
@@ -218,7 +218,7 @@ class Exporter:
     # ------------------------------------------------------------ state
     def _found(self) -> State:
         """The state that this log can go on from. Raises: NotOfThisLog."""
-        begins, known = oldest(self._data / "solutions"), self._read()
+        begins, known = oldest(self._data / "solutions"), _noted(self._place)
         if known is None:
             return State(begins)
         with closing(LogReader(self._data)) as log:
@@ -237,16 +237,9 @@ class Exporter:
             raise NotOfThisLog(str(self._place), reason) from None
         return known
 
-    def _read(self) -> State | None:
-        note = self._place.read(_NOTE)
-        try:
-            return None if note is None else msgspec.json.decode(note, type=State)
-        except msgspec.MsgspecError as fault:
-            raise NotOfThisLog(str(self._place), f"has a note, {_NOTE}, that is damaged ({fault})") from None
-
     def _still_ours(self) -> None:
         """There may be no lock. Raises: Overtaken."""
-        found = self._read()
+        found = _noted(self._place)
         if found is not None and found.writer != self._writer:
             raise Overtaken(str(self._place))
 
@@ -258,6 +251,14 @@ class Exporter:
         marked = msgspec.structs.replace(state, log=self._marks.at(state.reached), writer=self._writer)
         self._place.put(_NOTE, msgspec.json.encode(marked))
         self._state = state
+
+
+def _noted(place: Place) -> State | None:
+    note = place.read(_NOTE)
+    try:
+        return None if note is None else msgspec.json.decode(note, type=State)
+    except msgspec.MsgspecError as fault:
+        raise NotOfThisLog(str(place), f"has a note, {_NOTE}, that is damaged ({fault})") from None
 
 
 def _piece(solutions: SolutionReader, position: int, head: int) -> int:

@@ -7,7 +7,7 @@ somebody waits for it; what is removed here is removed there after that (docs/de
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,6 +34,7 @@ MENDED_S = 60.0, 3600.0
 _NOTE, _UNFINISHED, _LOCK, _SNAPSHOT = "store.json", "store.restoring", "store.lock", ".snapshot"
 _LACKS = "lacks events that are in"
 _Signature = tuple[int, int, int]
+_UNSURE = 0, 0, 0  # no file's: an object of which it is not known whether it is there, and as what
 _log = logging.getLogger("epsparql.store")
 
 
@@ -62,15 +63,22 @@ class Keeper:
         self._notes = dict[str, bytes]()  # as they were taken from there
         self._stopping = threading.Event()
         self._thread = waiting(self._run)
-        self.failure = ""
-        """Why the last round did not end; the next one tries again, unless another server has taken the store."""
-        self.taken = False
+        self._failure = self._taken_by = ""
         self._lock = DirectoryLock(data_dir / _LOCK)
         try:
             self._open()
         except BaseException:
             self._lock.close()
             raise
+
+    @property
+    def failure(self) -> str:
+        """Why the last round did not end; the next one tries again, unless another server has taken the store."""
+        return self._taken_by or self._failure
+
+    @property
+    def taken(self) -> bool:
+        return self._taken_by != ""
 
     @property
     def kept(self) -> int:
@@ -91,11 +99,12 @@ class Keeper:
         """The store has the log up to there, and no later server has come. A store that does not answer is waited for. Raises: StoreFailed, StoreTaken."""
         self._patiently(lambda: self.log.push(segment, size), "an entry of the log")
 
-    def keep_state(self, path: Path) -> None:
-        """The store has a small file as it is here, or has it no more, and so on as `keep`. From any thread. Raises: StoreFailed, StoreTaken."""
+    def keep_states(self, paths: Sequence[Path]) -> None:
+        """The store has small files as they are here, or has them no more, and so on as `keep`. From any thread. Raises: StoreFailed, StoreTaken."""
 
         def bring() -> None:
-            self._bring_state(str(path.relative_to(self._data)))
+            for path in paths:
+                self._bring_state(str(path.relative_to(self._data)))
             self._fence.check()
 
         self._patiently(bring, "what was set up")
@@ -105,9 +114,9 @@ class Keeper:
         while True:
             try:
                 work()
-            except StoreFailed as fault:
+            except (StoreFailed, OSError) as fault:  # OSError: of a store that is a directory
                 if time.monotonic() > deadline:
-                    raise
+                    raise StoreFailed(str(fault)) from fault
                 _log.warning("%s waits for %s: %s", what, self._place, fault)
                 time.sleep(RETRY_S)
             except StoreTaken as fault:
@@ -247,18 +256,18 @@ class Keeper:
                 if waited >= due:
                     self.mend()
                     waited, looked, due = 0.0, 0.0, MENDED_S[1]
-                self.failure = ""
+                self._failure = ""
             except StoreTaken as fault:
                 self._lost(fault)
                 return
             except (OSError, PipelineError) as fault:
                 brought = None
-                self.failure = f"{type(fault).__name__}: {fault}"
-                _log.warning("what is kept in %s is behind, and brought there again in %g s: %s", self._place, PAUSE_S, self.failure)
+                self._failure = f"{type(fault).__name__}: {fault}"
+                _log.warning("what is kept in %s is behind, and brought there again in %g s: %s", self._place, PAUSE_S, self._failure)
 
     def _lost(self, fault: StoreTaken) -> None:
         if not self.taken:
-            self.failure, self.taken = str(fault), True
+            self._taken_by = str(fault)
             _log.error("nothing more is kept: %s", fault)
 
     def _here(self) -> object:
@@ -313,6 +322,7 @@ class Keeper:
                     del self._states[name]
                 return
             if data is not None:
+                self._states[name] = _UNSURE  # a put that fails may have taken effect
                 self._place.put(kept, data)
                 self._states[name] = signature
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,7 +12,7 @@ from http import HTTPStatus
 import httpx
 
 from pipeline.catalogue import Registration
-from pipeline.errors import StoreFailed
+from pipeline.errors import PipelineError, StoreFailed
 from pipeline.times import iso
 from server.observers import Observer, ObserverFiles
 from server.pages import Line
@@ -27,6 +27,8 @@ EVENT = "epsparql.solution"
 _ANSWER_BYTES = 1 << 16  # of an answer, read so that the connection can be used again
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
+_HERE = "it is so here, and in the store once that answers"
+_NOWHERE = "the webhook is not set up, for the store does not take it"
 _log = logging.getLogger("epsparql.webhooks")
 
 
@@ -63,28 +65,36 @@ class Deliveries:
         return self._observers.get((query, id_))
 
     async def put(self, observer: Observer) -> None:
-        """Begin, or go on as is now wished. Durable when this returns. Raises: StoreFailed, StoreTaken."""
+        """Begin, or go on as is now wished. Durable when this returns. A new one that a store does not take is none. Raises: StoreFailed, StoreTaken."""
+        known = self.find(observer.query, observer.id) is not None
         await self._halt(observer.query, observer.id)
         await asyncio.to_thread(self._files.save, observer, durable=True)
+        try:
+            await self._kept(observer.query, [observer.id], _HERE if known else _NOWHERE)
+        except PipelineError:
+            if known:
+                self._begin(observer)
+            else:  # its secret is told with the answer that it is there, and only then
+                await asyncio.to_thread(self._files.delete, observer.query, observer.id)
+            raise
         self._begin(observer)
-        await self._kept(observer)
 
-    async def delete(self, observer: Observer) -> None:
-        """Raises: StoreFailed, StoreTaken."""
-        await self._halt(observer.query, observer.id)
-        self._observers.pop((observer.query, observer.id), None)
-        await asyncio.to_thread(self._files.delete, observer)
-        await self._kept(observer)
+    async def delete(self, query: str, ids: Sequence[str]) -> None:
+        """Also such as are not known: a store may not have taken their end before. Raises: StoreFailed, StoreTaken; they have ended here nevertheless."""
+        for id_ in ids:
+            await self._halt(query, id_)
+            self._observers.pop((query, id_), None)
+            await asyncio.to_thread(self._files.delete, query, id_)
+        await self._kept(query, ids, _HERE)
 
-    async def _kept(self, observer: Observer) -> None:
+    async def _kept(self, query: str, ids: Sequence[str], otherwise: str) -> None:
         """The store knows, if the data directory is in one."""
         keeper = self._service.keeper
-        if keeper is None:
-            return
-        try:
-            await asyncio.to_thread(keeper.keep_state, self._files.path(observer))
-        except StoreFailed as fault:
-            raise StoreFailed(f"it is so here, but not yet in the store, which gets it once it answers: {fault}") from None
+        if keeper is not None and ids:
+            try:
+                await asyncio.to_thread(keeper.keep_states, [self._files.path(query, id_) for id_ in ids])
+            except StoreFailed as fault:
+                raise StoreFailed(f"{otherwise}: {fault}") from None
 
     def needed(self) -> int:
         """The position from which on solutions are yet to be delivered. From any thread."""
@@ -94,7 +104,10 @@ class Deliveries:
     # ------------------------------------------------------------ life
     def start(self) -> None:
         for observer in self._files.load():
-            self._begin(observer)
+            if observer.query in self._service.log.catalogue.queries:
+                self._begin(observer)
+            else:  # the server fell when it was dropped
+                self._files.delete(observer.query, observer.id)
 
     async def stop(self) -> None:
         for query, id_ in list(self._tasks):
@@ -139,7 +152,7 @@ class Deliveries:
     async def _forget(self, observer: Observer) -> None:
         """Of a query that was dropped."""
         del self._observers[observer.query, observer.id], self._tasks[observer.query, observer.id]
-        await asyncio.to_thread(self._files.delete, observer)
+        await asyncio.to_thread(self._files.delete, observer.query, observer.id)
 
     async def _follow(self, client: httpx.AsyncClient, observer: Observer, registration: Registration) -> None:
         async with aclosing(follow(self._service, registration, observer.last, self._service.settings.comment_s)) as words:

@@ -1,6 +1,6 @@
 """What the operator says of the background at a start: read before anything is taken, brought into the log where it is not what the log has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from engine.entries import REPLACE
@@ -19,14 +19,14 @@ def read(settings: Settings) -> dict[str, str]:
     return graphs_of([named_file(each) for each in settings.background])
 
 
-def load(settings: Settings, graphs: Mapping[str, str], log: LogWriter) -> None:
-    """The regime, and graphs that are what was `read`. Raises: SettingsError."""
+def load(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
+    """The regime, and graphs that are what was `read`, which are large, so that they are taken out. Raises: SettingsError."""
     rules = _rules(settings, log)
     with closing(Knowledge(log)) as knowledge:
         try:
             knowledge.entail(settings.entailment, rules)
-            for graph, triples in graphs.items():
-                knowledge.change(Change(graph, triples, REPLACE), rules)
+            for graph in list(graphs):
+                knowledge.change(Change(graph, graphs.pop(graph), REPLACE), rules)
         except Fault as fault:
             raise SettingsError(f"the background cannot be changed: {fault.problem.detail}") from None
 

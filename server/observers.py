@@ -78,7 +78,7 @@ class ObserverFiles:
     def save(self, observer: Observer, *, durable: bool = False) -> None:
         """In one step. A position that a crash of the machine takes back is only delivered again; what was asked for (`durable`) must not go."""
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        path = self.path(observer)
+        path = self.path(observer.query, observer.id)
         temporary = path.with_suffix(".tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -90,9 +90,9 @@ class ObserverFiles:
         if durable:
             self._sync()
 
-    def delete(self, observer: Observer) -> None:
+    def delete(self, query: str, id_: str) -> None:
         with suppress(FileNotFoundError):
-            self.path(observer).unlink()
+            self.path(query, id_).unlink()
             self._sync()
 
     def _sync(self) -> None:
@@ -102,7 +102,7 @@ class ObserverFiles:
         finally:
             os.close(descriptor)
 
-    def path(self, observer: Observer) -> Path:
+    def path(self, query: str, id_: str) -> Path:
         """By a digest: names may be longer than a file's may, and hold what it may not."""
-        digest = hashlib.sha256(f"{observer.query}\0{observer.id}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{query}\0{id_}".encode()).hexdigest()
         return self._directory / f"{digest[:32]}.json"

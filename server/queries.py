@@ -479,8 +479,10 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
 async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
     async with service.control:
         registration = service.query(name)
+        observers = [observer.id for observer in deliveries.of(name)]
         await asyncio.wrap_future(_submit_drop(service, registration))
-        for observer in deliveries.of(name):
-            await deliveries.delete(observer)
-        service.forget(registration)
-    service.notify()
+        try:
+            await deliveries.delete(name, observers)
+        finally:
+            service.forget(registration)
+            service.notify()

@@ -83,10 +83,13 @@ def _found(deliveries: Deliveries, query: str, id_: str) -> Observer:
     """Raises: Fault 404."""
     observer = deliveries.find(query, id_)
     if observer is None:
-        known = ", ".join(repr(each.id) for each in deliveries.of(query)[:5]) or "none"
-        detail = f"the query has no observer {id_!r}; it has: {known}"
-        raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", detail, query=query))
+        raise _unknown(deliveries, query, id_)
     return observer
+
+
+def _unknown(deliveries: Deliveries, query: str, id_: str) -> Fault:
+    known = ", ".join(repr(each.id) for each in deliveries.of(query)[:5]) or "none"
+    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no observer {id_!r}; it has: {known}", query=query))
 
 
 _BODY: dict[str, Any] = {
@@ -169,4 +172,7 @@ async def get_observer(name: Name, id: Id, service: Shared, deliveries: Sent) ->
 async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> None:
     async with service.control:
         service.query(name)
-        await deliveries.delete(_found(deliveries, name, id))
+        known = deliveries.find(name, id) is not None
+        await deliveries.delete(name, [id])
+        if not known:
+            raise _unknown(deliveries, name, id)

@@ -118,7 +118,7 @@ class Server:
                 path.write_text(name)
             else:
                 path.unlink(missing_ok=True)
-            keeper.keep_state(path)
+            keeper.keep_states([path])
             kept()
 
         self.keeping.begin(lambda: self._run(work))

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from epsparql.client import Client
+from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
 from server.serve import Server, clock, gate_of, listen
 from server.settings import Settings
@@ -24,10 +25,11 @@ _numbers = itertools.count(1)
 
 @contextmanager
 def serving(data: Path, **chosen: Any) -> Iterator[str]:
-    """The URL of a server that is ready, over `data`."""
+    """The URL of a server that is ready, over `data`, with settings and perhaps a `keeper`."""
+    keeper: Keeper | None = chosen.pop("keeper", None)
     settings = Settings(data=data, port=0, runner="inprocess", **chosen)
-    with listen(settings) as listener, LogWriter(settings.data, clock) as log:
-        server = Server(settings, log, listener, gate_of(settings))
+    with listen(settings) as listener, LogWriter(settings.data, clock, keep=keeper.keep if keeper else None) as log:
+        server = Server(settings, log, listener, gate_of(settings), keeper=keeper)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -9,17 +9,21 @@ from threading import Thread
 from urllib.parse import quote
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from epsparql.client import Client
 from pipeline.frames import oldest
+from pipeline.keeper import Keeper
+from pipeline.places import Directory
 from server.child import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import feed, logged
 from tests.pipeline.test_retention import emitted, fill
-from tests.server.conftest import event
+from tests.server.conftest import event, serving
 from tests.server.receiver import receiving
 from tests.server.test_export import USER, serve
+from tests.server.test_streams import assert_problem
 from tests.store import CREDENTIALS, SECRET, Bucket, Line, served
 
 LOG, SOLUTIONS = "p/log/00000000000000000000/", "p/solutions/00000000000000000000/"
@@ -69,6 +73,49 @@ def test_a_directory_that_is_not_the_stores_is_told(tmp_path: Path) -> None:
         Client(child.url).wait_ready(60)
         assert {query["name"] for query in Client(child.url).queries()} == {"high", "pairs"}
         assert child.stop() == 0
+
+
+class Flaky(Directory):
+    """Refuses while it is told to; `late`: what it refuses took effect. Its faults are OSError, as those of a disk are."""
+
+    refuses = late = False
+
+    def put(self, name: str, data: pa.Buffer | bytes) -> None:
+        if self.late or not self.refuses:
+            super().put(name, data)
+        if self.refuses:
+            raise OSError("Stale file handle")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_webhook_that_the_store_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    """Is none: put again it has a secret that is told. One that was there is changed, or has ended."""
+    monkeypatch.setattr("pipeline.keeper.PATIENCE_S", -1.0)
+    place = Flaky(tmp_path / "store", locked=False)
+    keeper = Keeper(tmp_path / "data", place)  # without rounds: what is there was brought because somebody waited
+    with (
+        serving(tmp_path / "data", keeper=keeper, allow_hosts=("127.0.0.1",)) as url,
+        httpx.Client(base_url=f"{url}/queries/q/observers", timeout=60) as http,
+    ):
+        Client(url).register("q", cases.HIGH)
+        hook = {"url": "http://127.0.0.1:9/"}
+        place.refuses, place.late = True, late
+        assert "the webhook is not set up" in str(assert_problem(http.put("1", json=hook), 503, "store-failed")["detail"])
+        assert http.get("1").status_code == 404
+        assert len(list((tmp_path / "store").rglob("observers/*.json"))) == late
+        assert_problem(http.delete("1"), 404, "unknown-observer")
+        assert not list((tmp_path / "store").rglob("observers/*.json"))
+        assert http.put("1", json=hook).status_code == 503
+        place.refuses = False
+        made = http.put("1", json=hook)
+        assert (made.status_code, made.json()["secret"][:6]) == (201, "whsec_")
+        place.refuses = True
+        assert "it is so here" in str(assert_problem(http.put("1", json={"url": "http://127.0.0.1:9/b"}), 503, "store-failed")["detail"])
+        assert http.get("1").json()["url"] == "http://127.0.0.1:9/b"
+        place.refuses = False
+        Client(url).drop("q")
+        assert not list((tmp_path / "store").rglob("observers/*.json"))
+    keeper.stop()
 
 
 @pytest.mark.slow
