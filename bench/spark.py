@@ -1,5 +1,6 @@
 """The Spark runner: events a second from a backlog with one bucket and with two, Spark's own joins for the same query, and how soon a solution can be read."""
 
+import os
 import shutil
 import tempfile
 import time
@@ -28,7 +29,7 @@ PIECES = 4  # that events come to the log in, at the least
 MOST_ROWS = 250_000
 JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
 EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
-_WARMING, _ROUNDS = 2, 3  # a job in steady state has had its code compiled by the JVM
+_WARMING, _ROUNDS = 2, 5  # a job in steady state has had its code compiled by the JVM
 _TYPES = "abc"
 
 
@@ -47,18 +48,18 @@ class Commits:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line for each number of buckets, the median of some rounds after some that warm; one for Spark's joins, one for the delay of events one by one in each mode with each number of buckets."""
+    """A line for each number of buckets, the median of some rounds after some that warm, which take turns; one for Spark's joins, one for the delay of events one by one in each mode with each number of buckets."""
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
         batch = min(MOST_ROWS, n)
         query = _write(root / "log", workload, events, k, batch)
+        rounds = [[_solved(spark, root / "log", query, buckets, batch) for buckets in (1, 2)] for _ in range(_WARMING + _ROUNDS)]
         rates = {}
-        for buckets in (1, 2):
-            rounds = [_solved(spark, root / "log", query, buckets, batch) for _ in range(_WARMING + _ROUNDS)][_WARMING:]
-            for _, matches in rounds:
+        for buckets, solved in enumerate(zip(*rounds[_WARMING:], strict=True), 1):
+            for _, matches in solved:
                 check(workload, n, k, matches)
-            rates[buckets], matches = sorted(rounds)[_ROUNDS // 2]
+            rates[buckets], matches = sorted(solved)[_ROUNDS // 2]
             figures = {"events_per_s": round(rates[buckets]), "matches": matches, "ratio": round(rates[buckets] / rates[1], 3)}
             yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, batch=batch, **figures)
         if workload == "W1":
@@ -94,7 +95,7 @@ def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int
     commits = Commits()
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
         data, spill = Path(place) / "data", Path(place) / "spill"
-        shutil.copytree(log / "log", data / "log")
+        shutil.copytree(log / "log", data / "log", copy_function=os.link)  # nothing writes to it
         spill.mkdir()
         with closing(SolutionWriter(data)) as writer:
             sink = SolutionSink(writer, Spill(spill), commits)

@@ -178,12 +178,19 @@ def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight:
     key = (data_dir.store if isinstance(data_dir, Elsewhere) else Path(data_dir).resolve(), buckets, snapshot_weight)
     with _hosts_lock:
         if key not in _hosts:
+            _forget()
             _hosts[key] = (
                 _remote(data_dir, buckets, snapshot_weight)
                 if isinstance(data_dir, Elsewhere)
                 else host_for(data_dir, buckets, snapshot_weight=snapshot_weight)
             )
         return _hosts[key]
+
+
+def _forget() -> None:
+    """The hosts of data directories that are no more."""
+    for key in [key for key in _hosts if isinstance(key[0], Path) and not key[0].exists()]:
+        _hosts.pop(key).close()
 
 
 def _remote(data: Elsewhere, buckets: int, snapshot_weight: int) -> Host:

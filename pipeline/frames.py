@@ -7,7 +7,7 @@ is named by its first position. `head` says how far readers may look: one small 
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +64,12 @@ def oldest(directory: Path) -> int:
     return min(segments(directory), default=0) if directory.exists() else 0
 
 
-def pack_header(payload: bytes | memoryview, first: int, after: int, rows: int, flags: int) -> bytes:
-    start = HEADER.pack(MAGIC, len(payload), first, after, rows, flags, zlib.crc32(payload), 0)[:-4]
+def pack_header(payload: Sequence[bytes | memoryview], first: int, after: int, rows: int, flags: int) -> bytes:
+    """`payload`: in parts."""
+    crc = 0
+    for part in payload:
+        crc = zlib.crc32(part, crc)
+    start = HEADER.pack(MAGIC, sum(map(len, payload)), first, after, rows, flags, crc, 0)[:-4]
     return start + zlib.crc32(start).to_bytes(4, "little")
 
 
@@ -236,15 +240,16 @@ class FrameWriter:
             self.close()
             raise
 
-    def append(self, payload: bytes | memoryview, first: int, after: int, rows: int = 0, flags: int = 0) -> bool:
-        """Write a frame; it is neither durable nor published yet. True if it began a new segment. Raises: OutOfOrder, OSError."""
+    def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0) -> bool:
+        """Write a frame, whose payload is in parts; it is neither durable nor published yet. True if it began a new segment. Raises: OutOfOrder, OSError."""
         if first != self.position or after < first:
             raise OutOfOrder(f"a frame of [{first}, {after}) cannot follow position {self.position} of {self.directory}")
         rotated = self._size >= self._segment_bytes
         if rotated:
             self._rotate()
-        parts = [pack_header(payload, first, after, rows, flags), payload, b"\0" * (-len(payload) % 8)]
-        size = HEADER.size + len(payload) + len(parts[2])
+        length = sum(map(len, payload))
+        parts = [pack_header(payload, first, after, rows, flags), *payload, bytes(-length % 8)]
+        size = HEADER.size + length + len(parts[-1])
         written = os.pwritev(self._fd, parts, self._size)
         if written < size:  # a signal or a full disk: say it all again, plainly, and let the disk complain
             os.pwrite(self._fd, b"".join(parts)[written:], self._size + written)
@@ -271,6 +276,8 @@ class FrameWriter:
 
     def _rotate(self) -> None:
         os.fsync(self._fd)  # recovery looks at the last segment only, so all before it must hold
+        if not self._durable:  # solutions that few read again; the input log is read by who is behind
+            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
         fd = os.open(segment_path(self.directory, self.position), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         os.close(self._fd)  # not before the next one is open: whatever fails, `close` finds what is its own
         self._fd, self._segment, self._size = fd, self.position, 0

@@ -24,6 +24,7 @@ _ASK_TIMEOUT_S = 30
 HEAP = "1g"
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less."""
+POOL = "ARROW_DEFAULT_MEMORY_POOL"
 SOCKETS = "epsparql-sockets-"  # how a directory of sockets is called
 _SOCKET_PATH, _SOCKET_NAME = 103, 41  # longest path of a socket that every system takes; `<uuid>.sock`
 
@@ -200,11 +201,16 @@ def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] 
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
-        settings |= shipping.settings(scratch)
+        settings |= shipping.settings(scratch) | {f"spark.executorEnv.{POOL}": _pool()}
     if master.startswith("local") and len(str(sockets)) + len("/.") + _SOCKET_NAME <= _SOCKET_PATH:
         # Between JVM and workers: over TCP a batch waits 40 ms for a delayed acknowledgement, 115 -> 65 ms. Guarded by the directory's mode.
         settings |= {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(sockets)}
     return settings
+
+
+def _pool() -> str:
+    """Of Arrow's memory: the one it prefers is slow where one thread takes what another gives back."""
+    return os.environ.get(POOL, "system")
 
 
 def clear(scratch: Path) -> None:
@@ -230,6 +236,7 @@ def spark_environment(java: Path, home: Path) -> Iterator[None]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])]),
         "MALLOC_ARENA_MAX": "2",  # glibc's arenas per thread would double the JVM's and the workers' memory
+        POOL: _pool(),
     }
     before = {name: os.environ.get(name) for name in ours}
     _set(ours)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from engine.entries import SOLUTIONS, Micros, StateChange
 from pipeline.errors import OutOfOrder
+from pipeline.ipc import Part, parts_of
 
 STORED = SOLUTIONS.append(pa.field("ordinal", pa.int64(), nullable=False))
 _ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
@@ -52,7 +53,7 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
     n = len(registered)
     if not n:
         return np.empty(0, np.int64), []
-    order = np.argsort(registered, kind="stable")
+    order: slice | npt.NDArray[np.intp] = np.argsort(registered, kind="stable") if (np.diff(registered) < 0).any() else slice(None)
     by_query, by_end, rows = registered[order], ends[order], np.arange(n)
     first = np.concatenate(([True], by_query[1:] != by_query[:-1]))
     if bool(np.any((by_end[1:] < by_end[:-1]) & ~first[1:])):
@@ -74,14 +75,11 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
     return given, runs
 
 
-def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: Summary) -> memoryview:
+def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: Summary) -> Sequence[Part]:
+    """The parts of a payload, of which those that are columns are not copied."""
     plain = ([astuple(run) for run in summary.runs], [astuple(change) for change in summary.changes])
     schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
-    batch = pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(batch)
-    return memoryview(sink.getvalue())
+    return parts_of(pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema))
 
 
 def decode_summary(payload: memoryview) -> Summary:

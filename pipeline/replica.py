@@ -119,7 +119,7 @@ class Replica:
         begin = self._byte - len(self._rest)
         self._byte += len(data)
         for frame, payload in frames_in(whole, self._segment, begin):
-            log.append(payload, frame.first, frame.after, frame.rows, frame.flags)
+            log.append([payload], frame.first, frame.after, frame.rows, frame.flags)
             begin = frame.end
             if log.position >= position:
                 self._byte, self._rest = begin, b""

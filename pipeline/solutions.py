@@ -78,7 +78,7 @@ class SolutionWriter:
         registered, ends = (int64s(solutions.column(name)) if solutions.num_rows else np.empty(0, np.int64) for name in ("registered", "end"))
         ordinals, runs = assign(registered, ends, self._last)
         summary = Summary(tuple(runs), tuple(changes))
-        payload = encode_solutions(solutions, ordinals, summary) if runs or changes else b""
+        payload = encode_solutions(solutions, ordinals, summary) if runs or changes else ()
         self._frames.append(payload, lo, hi, len(ordinals))
         self._frames.publish()
         self._last.update(last_keys(runs))

@@ -25,11 +25,12 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from engine.entries import INSTANT, StateChange
+from pipeline.ipc import stream_of
 from pipeline.log import LogReader
 from pipeline.places import STORE
 from pipeline.sharing import SNAPSHOT_WEIGHT, recorded
 from pipeline.solutions import SolutionReader
-from pipeline.spill import Spill, stream_of
+from pipeline.spill import Spill
 
 if TYPE_CHECKING:
     from pipeline.buckets import Elsewhere

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipeline.errors import StoreFailed
+from pipeline.ipc import stream_of, write_stream
 from pipeline.places import Place, reached
 
 if TYPE_CHECKING:
@@ -75,15 +76,3 @@ class Spill:
 @cache
 def _place(store: str) -> Place:
     return reached(store)
-
-
-def stream_of(batch: pa.RecordBatch) -> pa.Buffer:
-    """A record batch as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    write_stream(sink, batch)
-    return sink.getvalue()
-
-
-def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)

@@ -214,7 +214,7 @@ class LogWriter:
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
         flags = HAS_LATE if any(record.late for record in records) else 0
         payload = encode(at, records, batch)
-        rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags)
+        rotated = self._frames.append([payload], first, self.catalogue.position, batch.num_rows, flags)
         self._frames.sync()
         self._frames.publish()
         self._backlog.add(self._frames.position, batch.num_rows)

@@ -130,7 +130,7 @@ class Server:
         solutions = FrameWriter(self.data / "solutions", durable=False, segment_bytes=SEGMENT_BYTES)
         try:
             for position in range(solutions.position, head):
-                solutions.append(solution(position), position, position + 1)
+                solutions.append([solution(position)], position, position + 1)
             solutions.publish()
             reached = solutions.position
         finally:

@@ -11,7 +11,7 @@ from engine.behind import is_history
 from engine.entries import Register, SetStream, StateChange
 from engine.errors import OneBucketOnly
 from pipeline import ahead
-from pipeline.buckets import Host, host_for
+from pipeline.buckets import Host, host_for, host_of
 from pipeline.hosting import EngineHost
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
@@ -220,3 +220,15 @@ def test_a_long_stream_out_of_order(tmp_path: Path) -> None:
     assert {solution.query for solution in found[1][0]} == set(QUERIES)
     assert found[2] == found[1]
     assert found[4] == found[1]
+
+
+def test_a_worker_lets_go_of_engines_whose_data_directory_is_no_more(tmp_path: Path) -> None:
+    directories = [tmp_path / name for name in ("there", "gone", "new")]
+    for data in directories:
+        data.mkdir()
+    there, gone = host_of(directories[0]), host_of(directories[1])
+    shutil.rmtree(directories[1])
+    host_of(directories[2])
+    directories[1].mkdir()
+    assert host_of(directories[0]) is there
+    assert host_of(directories[1]) is not gone

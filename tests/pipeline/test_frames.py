@@ -27,7 +27,7 @@ def write(directory: Path, payloads: list[bytes], *, durable: bool = True, segme
 
 
 def append(writer: FrameWriter, payload: bytes) -> None:
-    writer.append(payload, writer.position, writer.position + 1)
+    writer.append([payload[:3], payload[3:]], writer.position, writer.position + 1)
     writer.sync()
     writer.publish()
 
@@ -56,7 +56,7 @@ def test_what_is_written_is_read_whatever_the_cuts_and_restarts(
         writer = FrameWriter(directory, durable=True, segment_bytes=segment_bytes)
         for payload, count in part:
             first = writer.position
-            writer.append(payload, first, first + count, rows=7, flags=1)
+            writer.append([payload], first, first + count, rows=7, flags=1)
             writer.publish()
             expected.append((first, first + count, payload))
             position = followed[-1][1] if followed else 0
@@ -73,7 +73,7 @@ def test_what_is_written_is_read_whatever_the_cuts_and_restarts(
 def test_only_what_was_published_is_seen(tmp_path: Path) -> None:
     writer, reader = FrameWriter(tmp_path, durable=True), FrameReader(tmp_path)
     assert reader.head().position == 0
-    writer.append(b"one", 0, 1)
+    writer.append([b"one"], 0, 1)
     assert list(reader.frames(0)) == []
     writer.publish()
     assert [frame.after for frame in reader.frames(0)] == [1]
@@ -168,7 +168,7 @@ def test_a_second_writer_is_refused_and_told_who_is_there(tmp_path: Path) -> Non
 def test_a_frame_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     writer = FrameWriter(tmp_path, durable=True)
     with pytest.raises(OutOfOrder):
-        writer.append(b"", 1, 2)
+        writer.append([], 1, 2)
     writer.close()
 
 
@@ -179,7 +179,7 @@ from pipeline.frames import FrameWriter
 writer = FrameWriter(Path(sys.argv[1]), durable=True, segment_bytes=20_000)
 while True:
     first = writer.position
-    writer.append(first.to_bytes(8, "little") * (first % 100), first, first + 1 + first % 3)
+    writer.append([first.to_bytes(8, "little")] * (first % 100), first, first + 1 + first % 3)
     writer.sync()
     writer.publish()
 """
@@ -209,7 +209,7 @@ def test_a_writer_killed_again_and_again_leaves_a_sound_log_to_readers_that_foll
 def test_what_recovery_takes_over_is_on_disk_before_it_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = FrameWriter(tmp_path, durable=True)
     append(writer, b"published")
-    writer.append(b"neither synced nor published", 1, 2)
+    writer.append([b"neither synced ", b"nor published"], 1, 2)
     writer.close()
     seen: list[list[bytes]] = []
     sync = os.fdatasync

@@ -278,8 +278,8 @@ def test_solutions_may_be_other_bytes_after_a_machine_fell(left: int, brought: b
     stage.copy("a", "b")
     found = FrameWriter(stage.root / "again", durable=False, segment_bytes=SEGMENT_BYTES)
     for position in range(left):
-        found.append(solution(position), position, position + 1)
-    found.append(b"of all others", left, 10)
+        found.append([solution(position)], position, position + 1)
+    found.append([b"of all others"], left, 10)
     found.publish()
     found.close()
     shutil.rmtree(stage.root / "b" / "solutions")

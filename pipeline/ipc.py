@@ -1,0 +1,39 @@
+"""A record batch as an Arrow stream: as one buffer, in a file, or as the parts it consists of."""
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+Part = bytes | memoryview
+
+
+def stream_of(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    write_stream(sink, batch)
+    return sink.getvalue()
+
+
+def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+
+
+def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:
+    """The same stream in parts, one after the other. Those that are the batch's own memory are not copied, so they are good as long as it is."""
+    found = _Parts()
+    with pa.PythonFile(found, "w") as sink:
+        write_stream(sink, batch)
+    return found.parts
+
+
+class _Parts(io.RawIOBase):
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: bytes | pa.Buffer) -> int:
+        self.parts.append(part if isinstance(part, bytes) else memoryview(part))
+        return len(self.parts[-1])
