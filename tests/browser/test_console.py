@@ -2,10 +2,12 @@
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import TimeoutError as NotYet
 
 from epsparql.client import Client
 from tests.browser import at_work as work
@@ -247,7 +249,12 @@ def test_where_a_solution_came_from(page: Page, client: Client) -> None:
     origin.get_by_text("by the rule settling-n").first.click()
     expect(origin.locator("li.occurrence").first).to_contain_text(":wind_speed")
     page.keyboard.press("Escape")
-    canvas = page.get_by_role("application").bounding_box()
-    assert canvas is not None
-    page.mouse.move(canvas["x"] + canvas["width"] * 0.6, canvas["y"] + 50)
-    expect(page.get_by_role("tooltip")).to_contain_text(":settling")
+    tooltip = page.get_by_role("tooltip")
+    for step in range(20):
+        canvas = page.get_by_role("application").bounding_box()  # which grows when the panel goes
+        assert canvas is not None
+        page.mouse.move(canvas["x"] + canvas["width"] * 0.6 + step % 2, canvas["y"] + 50)
+        with suppress(NotYet):
+            tooltip.wait_for(timeout=500)
+            break
+    expect(tooltip).to_contain_text(":settling")
