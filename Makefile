@@ -7,7 +7,7 @@ TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 STORES := $(wildcard tests/*/test_export.py tests/*/test_store.py tests/*/test_keeper.py)
 
-.PHONY: demo serve test check fast slow kills stores beside bounds bench chaos warm lint format clean chromium console pictures
+.PHONY: demo serve test check fast slow kills stores beside bounds bench chaos soak warm lint format clean chromium console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -106,6 +106,11 @@ bench: $(TEST_STAMP)
 CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/test_kill.py -k chaos -n 0
+
+# The adversarial drivers of tests/soak and what else is merely long, for SOAK seconds each.
+SOAK ?= 3600
+soak: $(TEST_STAMP)
+	EPSPARQL_SOAK_S=$(SOAK) $(BIN)/python -m pytest -s tests/soak -n $(JOBS)
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff format .

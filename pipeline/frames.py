@@ -64,12 +64,12 @@ def oldest(directory: Path) -> int:
     return min(segments(directory), default=0) if directory.exists() else 0
 
 
-def pack_header(payload: Sequence[bytes | memoryview], first: int, after: int, rows: int, flags: int) -> bytes:
-    """`payload`: in parts."""
+def pack_header(payload: Sequence[bytes | memoryview], length: int, first: int, after: int, rows: int, flags: int) -> bytes:
+    """`payload`: in parts, `length` bytes in all."""
     crc = 0
     for part in payload:
         crc = zlib.crc32(part, crc)
-    start = HEADER.pack(MAGIC, sum(map(len, payload)), first, after, rows, flags, crc, 0)[:-4]
+    start = HEADER.pack(MAGIC, length, first, after, rows, flags, crc, 0)[:-4]
     return start + zlib.crc32(start).to_bytes(4, "little")
 
 
@@ -248,7 +248,7 @@ class FrameWriter:
         if rotated:
             self._rotate()
         length = sum(map(len, payload))
-        parts = [pack_header(payload, first, after, rows, flags), *payload, bytes(-length % 8)]
+        parts = [pack_header(payload, length, first, after, rows, flags), *payload, bytes(-length % 8)]
         size = HEADER.size + length + len(parts[-1])
         written = os.pwritev(self._fd, parts, self._size)
         if written < size:  # a signal or a full disk: say it all again, plainly, and let the disk complain
@@ -276,7 +276,7 @@ class FrameWriter:
 
     def _rotate(self) -> None:
         os.fsync(self._fd)  # recovery looks at the last segment only, so all before it must hold
-        if not self._durable:  # solutions that few read again; the input log is read by who is behind
+        if not self._durable:  # solutions, which few read again, and the next ones take its pages; the input log is read by engines that are behind
             os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
         fd = os.open(segment_path(self.directory, self.position), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         os.close(self._fd)  # not before the next one is open: whatever fails, `close` finds what is its own

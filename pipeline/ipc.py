@@ -1,4 +1,4 @@
-"""A record batch as an Arrow stream: as one buffer, in a file, or as the parts it consists of."""
+"""Rows as an Arrow stream: as one buffer, in a file, or as the parts it consists of."""
 
 import io
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ import pyarrow as pa
 Part = bytes | memoryview
 
 
-def stream_of(batch: pa.RecordBatch) -> pa.Buffer:
+def stream_of(rows: pa.RecordBatch | pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    write_stream(sink, batch)
+    write_stream(sink, rows)
     return sink.getvalue()
 
 
-def write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+def write_stream(sink: pa.NativeFile, rows: pa.RecordBatch | pa.Table) -> None:
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write(rows)
 
 
 def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:

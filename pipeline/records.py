@@ -24,6 +24,7 @@ from engine.entries import (
     SetStream,
     Tick,
 )  # fmt: skip
+from pipeline.ipc import stream_of
 
 HAS_LATE = 1
 """Frame flag: some of its rows are late."""
@@ -63,10 +64,7 @@ def rows_of(entry: Entry) -> int:
 def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
     plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest) for r in records]
     batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return memoryview(sink.getvalue())
+    return memoryview(stream_of(batch))
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from engine.entries import END_OF_TIME, Micros
 from pipeline.errors import SolveFailed
+from pipeline.ipc import stream_of
 from pipeline.keys import key_of
 
 if TYPE_CHECKING:
@@ -82,20 +83,13 @@ def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.Reco
             latest = max(latest, pc.max(batch.column("end")).as_py() or latest)
             numbers = batch.column("bucket")
             for bucket in pc.unique(numbers).to_pylist():
-                yield _parcel(bucket, latest, _stream(batch.filter(pc.equal(numbers, bucket)).drop_columns(["bucket"])))
+                yield _parcel(bucket, latest, stream_of(batch.filter(pc.equal(numbers, bucket)).drop_columns(["bucket"])).to_pybytes())
     if latest > -END_OF_TIME:
         yield from (_parcel(bucket, latest, None) for bucket in range(total))
 
 
 def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"engine": key_of(bucket), "latest": latest, "rows": rows}], schema=_PARCEL)
-
-
-def _stream(batch: pa.RecordBatch | pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 class EngineProcessor(StatefulProcessor):
@@ -133,10 +127,10 @@ class EngineProcessor(StatefulProcessor):
             self._log.clear()
             since = 0
         else:
-            self._log.appendValue((token, time, None if events is None else _stream(events)))
+            self._log.appendValue((token, time, None if events is None else stream_of(events).to_pybytes()))
         self._version.update((token, latest, since, self._print))
         _keep((self._print, bucket), token, solver)
-        yield from (Row(solutions=_stream(batch)) for batch in found if batch.num_rows)
+        yield from (Row(solutions=stream_of(batch).to_pybytes()) for batch in found if batch.num_rows)
 
     def _at(self, bucket: int, token: str) -> "Solver":
         """The engine as of a version: the one kept of the latest version on the way there, and what came since."""
