@@ -1,0 +1,163 @@
+"""Data directories written by earlier versions are read by this one, and go on from where they stood.
+
+`tests/fixtures/0.1.0.tar.xz` was written by version 0.1.0, in segments of 4 KiB, by `write_fixture` below: two directories, of one engine and of two
+partitions, and `expected.json` with the solutions that 0.1.0 gave, up to the stop and after it went on with `send_rest`.
+"""
+
+import json
+import shutil
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.routing import Share
+from engine.run import Engine
+from epsparql.client import Client
+from pipeline.hosting import Snapshots
+from pipeline.log import LogWriter
+from server.serve import Server, clock, gate_of, listen
+from server.settings import Settings
+from tests.server.conftest import COMPILING_S, EX, moment, serving, until
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+PREFIX = f"PREFIX : <{EX}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
+SEGMENT_BYTES = 4096
+READERS = {
+    "sequence": "SELECT * WHERE { {?s :a ?x} SEQ {?s :b ?y} WITHIN 20 }",
+    "optional": "SELECT * WHERE { {?s :a ?x} OPTIONAL {?s :c ?z FILTER(getDURATION() < 'PT5S'^^xsd:duration)} }",
+    "missing": "SELECT * WHERE { {?s :a ?x} WITHOUT {?s :b ?y} FOR 'PT5S'^^xsd:duration }",
+    "windows": "SELECT ?s (COUNT(?x) AS ?n) (SUM(?x) AS ?sum) WHERE { ?s :a ?x } GROUP BY ?s WINDOW [RANGE 'PT20S'^^xsd:duration STEP 'PT10S'^^xsd:duration]",
+    "graphs": "SELECT * WHERE { GRAPH ?g { ?s :c ?x } }",
+    "background": "SELECT * WHERE { ?s :a ?x . ?s a :Sensor . ?s :room ?r }",
+    "derived": "SELECT * FROM STREAM <http://example.org/alarms> WHERE { ?s :alarm ?x }",
+    "alarms": "CONSTRUCT { ?s :alarm ?y } INTO STREAM <http://example.org/alarms> WHERE { {?s :a ?x} SEQ {?s :c ?y} WITHIN 10 }",
+}
+ONE_ENGINE = {
+    "recent": "SELECT * WHERE { {?s :a ?x} SEQ {?s :b ?y} }",
+    "limited": "SELECT * WHERE { ?s :b ?y } LIMIT 3",
+    "paused": "SELECT * WHERE { ?s :b ?y }",
+}
+ROOMS = "@prefix : <http://example.org/> . :Thermometer <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Sensor . :s1 a :Thermometer ; :room 1 . :s2 a :Sensor ; :room 2 ."
+
+
+def body(first: int, last: int) -> str:
+    """Return the events of the seconds `first` to `last - 1`: a, b and c in turn, of five subjects, some in a graph."""
+    lines = []
+    for second in range(first, last):
+        subject, name = second % 5, "abc"[second * second % 3 if second % 7 else 2]
+        graph = f',"g":"<{EX}g{second % 2}>"' if second % 4 == 0 else ""
+        value = f'"\\"{second / 4}\\"^^<http://www.w3.org/2001/XMLSchema#{"decimal" if second % 3 else "double"}>"'
+        lines.append(f'{{"s":"<{EX}s{subject}>","p":"<{EX}{name}>","o":{value},"at":"{moment(second)}"{graph}}}')
+    return "\n".join(lines)
+
+
+def send_first(client: Client, partitions: int) -> None:
+    client.create_stream("default", max_delay="PT2S")
+    client.request("PUT", "/ontologies/http%3A%2F%2Fexample.org%2Frooms", ROOMS, Content_Type="text/turtle")
+    for name, text in READERS.items() | (ONE_ENGINE.items() if partitions == 1 else ()):
+        client.register(name, PREFIX + text, policy="recent" if name == "recent" else "unrestricted")
+    for first in range(0, 100, 4):
+        client.send("default", body(first, first + 4), key=f"key {first}")
+    client.send("default", body(10, 12))  # late
+    if partitions == 1:
+        client.pause("paused")
+    for first in range(100, 200, 4):
+        client.send("default", body(first, first + 4))
+
+
+def send_rest(client: Client, partitions: int) -> None:
+    if partitions == 1:
+        client.resume("paused")
+    client.request(
+        "POST",
+        "/ontologies/http%3A%2F%2Fexample.org%2Frooms",
+        "<http://example.org/s3> a <http://example.org/Sensor> ; <http://example.org/room> 3 .",
+        Content_Type="text/turtle",
+    )
+    client.register("new", PREFIX + READERS["sequence"])
+    for first in range(200, 260, 4):
+        client.send("default", body(first, first + 4))
+    client.finish("default")
+
+
+def solutions(client: Client, partitions: int) -> dict[str, list[Any]]:
+    """Return each query's solutions once the engine has read all of the log."""
+    found = {}
+    for query in client.queries():
+        name = query["name"]
+        until(lambda name=name: not client.query(name)["lag"] or client.query(name)["state"] in ("paused", "completed"), f"{name} has read all")  # type: ignore[misc]  # a default that captures
+        rows = client.solutions(name, limit=10_000)
+        found[name] = [[row.id, row.start, row.end, row.binding or row.triples] for row in rows]
+    return found
+
+
+@contextmanager
+def writing(data: Path, partitions: int) -> Iterator[Client]:
+    """Serve with small segments, so that a little data makes several."""
+    settings = Settings(data=data, port=0, runner="inprocess", buckets=partitions)
+    with listen(settings) as listener, LogWriter(settings.data, clock, segment_bytes=SEGMENT_BYTES) as log:
+        server = Server(settings, log, listener, gate_of(settings))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            client = Client(server.url)
+            client.wait_ready(COMPILING_S)
+            yield client
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def write_fixture(version: str, scratch: Path) -> None:
+    """Write the fixture of the running version; `python -c` calls this once, before a release."""
+    expected: dict[str, dict[str, Any]] = {}
+    with tarfile.open(FIXTURES / f"{version}.tar.xz", "w:xz") as archive:
+        for partitions in (1, 2):
+            data, other = scratch / str(partitions), scratch / f"{partitions}-ended"
+            with writing(data, partitions) as client:
+                send_first(client, partitions)
+                stopped = solutions(client, partitions)
+            shutil.copytree(data, other)
+            archive.add(data, str(partitions))
+            with writing(other, partitions) as client:
+                send_rest(client, partitions)
+                expected[str(partitions)] = {"stopped": stopped, "ended": solutions(client, partitions)}
+        (scratch / "expected.json").write_text(json.dumps(expected))
+        archive.add(scratch / "expected.json", "expected.json")
+
+
+def unpack(version: str, where: Path) -> None:
+    with tarfile.open(FIXTURES / f"{version}.tar.xz") as archive:
+        archive.extractall(where, filter="data")
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_directory_of_0_1_0_goes_on(tmp_path: Path, partitions: int) -> None:
+    unpack("0.1.0", tmp_path)
+    expected = json.loads((tmp_path / "expected.json").read_text())[str(partitions)]
+    with serving(tmp_path / str(partitions)) as url:
+        client = Client(url)
+        assert solutions(client, partitions) == expected["stopped"]
+        stream = client.stream("default")
+        assert (stream["accepted"], stream["late"], stream["max_delay"]) == (202, 2, "PT2S")
+        send_rest(client, partitions)
+        assert solutions(client, partitions) == expected["ended"]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_snapshot_of_0_1_0_is_taken(tmp_path: Path, partitions: int) -> None:
+    """A snapshot that is not taken costs a restart the whole log, so this version's plans must still be those of 0.1.0."""
+    unpack("0.1.0", tmp_path)
+    found = sorted((tmp_path / str(partitions) / "snapshots").glob("*.snapshot"))
+    assert len(found) == partitions
+    for path in found:
+        name, position = path.stem.rsplit("-", 1)
+        share = Share(int(name.partition("of")[0] or 0), partitions)
+        engine = Snapshots(path.parent, name, share).newest(int(position))
+        assert isinstance(engine, Engine)
+        assert engine.position == int(position)
