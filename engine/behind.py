@@ -201,7 +201,7 @@ def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Membe
         side.put(network, side.registered[registered], rates, shape, member.network.knows[registered])
 
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
-    network.known, network.coming = member.network.known, member.network.coming
+    network.known, network.coming, network.begun = member.network.known, member.network.coming, member.network.begun
     return Member(network, member.time, Waiting.of(member.pending.table), member.part)
 
 

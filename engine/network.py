@@ -62,6 +62,7 @@ class Network(Sharing):
     failures: list[Failure] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
     coming: FactIndex | None = None  # the background from the next instant on
+    begun: int = -c.BIG  # the instant that time had reached when it came, which is decided without it
     completed: set[int] = field(default_factory=set)  # nodes of collectors whose queries have been reported as completed
     _few: Ints = field(init=False)  # the feed, where it has few columns
     _lent: Ints | None = None  # the feed that the kernel sees, kept alive while it is there
@@ -71,9 +72,9 @@ class Network(Sharing):
         self.quotas = Quotas(self)
         self._few = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)
 
-    def learn(self, known: FactIndex) -> None:
-        """The background is another from the next instant on; that closes no cycle."""
-        self.coming = known
+    def learn(self, known: FactIndex, time: int) -> None:
+        """The background is another from the instant after `time` on, whatever its queries have seen of that one; it closes no cycle."""
+        self.coming, self.begun = known, max(self.begun, time)
 
     def take_for(self, known: FactIndex, other: FactIndex) -> None:
         """`other` is the same background."""
@@ -88,19 +89,21 @@ class Network(Sharing):
         for planned in [p for p in self.planned.values() if p.shape != self._planned_anew(p, known).shape]:
             straighten(self, planned)
         self._know(known)
+        before = list(self.planned.values())
         fragments = self._replan(known)
         rank(self, list(self.planned.values()))
         for planned in self.planned.values():
             self.numbered[planned.number] = planned
             if planned.writes is not None:
                 self.rules[planned.registered] = planned
+        for planned, fragment in zip(before, fragments, strict=True):
+            self.scan_again(planned, fragment)
         self._note_scans()
         for planned, fragment in zip([*self.planned.values()], fragments, strict=True):
             self.look_up(planned, fragment)
             self.list_again(planned, fragment)
-            before = self._planned_anew(planned, self.knows[planned.registered])
+            change = difference(self._planned_anew(planned, self.knows[planned.registered]), fragment)
             self.knows[planned.registered] = known
-            change = difference(before, fragment)
             if change:
                 added = held_to(self, planned, fragment, change) if self.net.queries[planned.number, c.Q_OPEN] else change.added
                 if planned.registered in self.planned:
@@ -191,7 +194,7 @@ class Network(Sharing):
             self.meet()
         if self.coming is None and not self.entails_otherwise:
             return self._feed(columns)
-        now = int(self.net.at[c.NOW])
+        now = max(int(self.net.at[c.NOW]), self.begun)
         later = np.flatnonzero(columns[c.IN_END] > now)
         if not len(later):
             return self._feed(columns)

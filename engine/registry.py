@@ -157,7 +157,7 @@ class Registry:
             return  # refused: the log is read again at every start, so it may not stop the queries
         self.known = known
         for member in self.members:
-            member.network.learn(known)
+            member.network.learn(known, member.time)
 
     def drop(self, registered: int) -> None:
         self._layout = None

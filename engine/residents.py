@@ -1,6 +1,6 @@
 """The queries of one kernel: how they take places in its tables, are ranked, learn of a background and go."""
 
-from collections.abc import Callable, KeysView, Mapping
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from ctypes import addressof, c_byte
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +26,7 @@ from engine.program import TABLES, Fact, Fragment, Inquiry, Place, place, placed
 from engine.quads import Quad
 from engine.ranking import affected, rank
 from engine.rows import without
-from engine.scans import Scans, widest
+from engine.scans import Scans, Want, widest
 from engine.schema import Schema
 from engine.strata import POLICIES
 from engine.tables import Ranges, by_predicate, with_rows
@@ -282,8 +282,7 @@ class Residents:
 
     def _with_readers(self, planned: Planned, fragment: Fragment) -> None:
         """Scans, reads and facts of a query that has just been placed."""
-        net, wanted = self._scans.add(self.net, placed_alpha(fragment, planned.at, planned.number))
-        self._hold(self._postings.add(net, {want: self._scans.wants[want] for want in wanted}))
+        self._with_scans(placed_alpha(fragment, planned.at, planned.number))
         streams = [self.streams[name] for name in dict.fromkeys(planned.query.streams)]
         first = self._used["reads"].take(len(streams))
         self._hold(with_rows(self.net, {"reads": self._used["reads"].end}))
@@ -293,11 +292,28 @@ class Residents:
             self.net.streams[stream, c.S_PENDING] += 1
         self._with_fact_rows(planned, self._fact_rows(planned, fragment.facts))
 
+    def _with_scans(self, rows: Ints) -> None:
+        net, wanted = self._scans.add(self.net, rows)
+        self._hold(self._postings.add(net, {want: self._scans.wants[want] for want in wanted}))
+
+    def _without_scans(self, number: int, wants: Iterable[Want], nodes: Sequence[int] | None = None) -> None:
+        self._hold(self._postings.remove(self.net, self._scans.remove(self.net, number, wants, nodes)))
+
+    def scan_again(self, before: Planned, fragment: Fragment) -> None:
+        """Exchange the scans that a query's plan over another background has at other nodes: under GRAPH, those that what is timeless needs."""
+        now = self.planned[before.registered]
+        differing = set(before.scans) ^ set(now.scans)
+        nodes = [now.at.node + node for node in sorted({node for node, _, _ in differing})]
+        if not nodes:
+            return
+        self._without_scans(now.number, [want for node, _, want in before.scans if now.at.node + node in nodes], nodes)
+        rows = placed_alpha(fragment, now.at, now.number)
+        self._with_scans(rows[np.isin(rows[:, c.A_NODE], nodes)])
+
     def _without_readers(self, planned: Planned) -> None:
         """Takes out a query's scans, reads and facts."""
         number = planned.number
-        gone = self._scans.remove(self.net, number, (want for _, _, want in planned.scans))
-        self._hold(self._postings.remove(self.net, gone))
+        self._without_scans(number, (want for _, _, want in planned.scans))
         net = self.net
         pending = net.queries[number, c.Q_OPEN] == 0 or net.queries[number, c.Q_FACTS_N] > 0
         net.queries[number, c.Q_FACTS_N] = 0

@@ -121,9 +121,10 @@ def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, N
         restore(network, meta["network"], arrays, add)
     except (QueryError, Refusal, Cycle) as fault:
         raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
+    network.begun = meta["time"]
     if ignorant:  # the next instant brings them the background
         network.known = earlier[0]
-        network.learn(engine.known)
+        network.learn(engine.known, meta["time"])
     return Member(network, meta["time"], Waiting.of(pending_again(meta["pending"], arrays["pending"])), part)
 
 

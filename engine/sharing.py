@@ -157,10 +157,6 @@ class Sharing(Stores):
         self._shared.setdefault(digest, []).append(share)
         return share
 
-    def _with_scans(self, rows: Ints) -> None:
-        net, wanted = self._scans.add(self.net, rows)
-        self._hold(self._postings.add(net, {want: self._scans.wants[want] for want in wanted}))
-
     def _goals_at(self, planned: Planned, node: int) -> dict[int, Ints]:
         """The goals at a query's node, wherever they are kept, in the query's columns: by side."""
         reading, at = self._reading_at(planned, node), self.kept_at(planned, node)
@@ -232,7 +228,7 @@ class Sharing(Stores):
         stands = share.stands
         self._used["edges"].give(*share.edges)
         self.net.nodes[stands.at.node : stands.after.node, c.KIND] = c.DROPPED
-        self._hold(self._postings.remove(self.net, self._scans.remove(self.net, stands.number, [want for _, _, want in stands.scans])))
+        self._without_scans(stands.number, [want for _, _, want in stands.scans])
         clear_stores(self.address, c.SIDES * stands.at.node, c.SIDES * stands.after.node)
         self._dropped.append(stands)
         del self.shares[share.number]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.entries import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
+from engine.entries import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
 from engine.planning import triples
 from engine.run import Engine
 from epsparql import algebra
@@ -234,6 +234,41 @@ CASES = [
         id="a timeless OPTIONAL of a group",
     ),
     pytest.param("{ GRAPH ?g { } } SEQ { ?s :A ?a }", "A@1 A(2)@2", "0 add g/K(1)|0 add h/K(1)|1 drop g/K(1)", ["1", "1", "2"], id="a graph goes"),
+    pytest.param(
+        "GRAPH ?g { ?s :p ?v }",
+        "g/A@1 g/A@5 g/A@6 g/A@7 g/A@8 g/A@9",
+        "1 add g/p(b,1)",
+        ["5", "6", "7", "8", "9"],
+        id="what is timeless in a graph that a stream goes on with",
+    ),
+    pytest.param(
+        "GRAPH :g { ?s :p ?v }",
+        "g/A@1 g/A@5 g/A@6 h/A@7 g/A@8 g/A@9",
+        "1 add g/p(b,1)|3 drop g/p(b,1)|5 add g/p(b,1)",
+        ["5", "6", "9"],
+        id="in one graph, until it goes and when it is back",
+    ),
+    pytest.param(
+        "GRAPH :g { ?s :p ?v . ?s :q ?w }",
+        "g/A@1 g/A@5 g/A@6 g/A@7",
+        "1 add g/p(b,1)|2 add g/q(b,1)",
+        ["6", "7"],
+        id="two that come one after the other",
+    ),
+    pytest.param(
+        "{ ?s :A ?a } OPTIONAL { GRAPH ?g { ?x :p ?v } }",
+        "g/A@1 g/A(2)@5 h/A(3)@6 g/A(4)@7",
+        "1 add g/p(b,1)",
+        ["1", "5", "6", "5-6", "7", "5-7"],
+        id="OPTIONAL of a graph",
+    ),
+    pytest.param(
+        "{ ?s :A ?a FILTER NOT EXISTS { GRAPH :g { ?x :p ?v } } }",
+        "g/A@1 g/A(2)@5 h/A(3)@6",
+        "1 add g/p(b,1)",
+        ["1"],
+        id="NOT EXISTS of a graph",
+    ),
     pytest.param("?s :road+ ?t", "A@1 A@2", "0 add road(a,b) road(b,c) road(c,a)|1 replace road(a,b)", ["1"] * 9, id="a circle breaks"),
     pytest.param(
         "?s :road+ ?t . ?t :at ?p FILTER(?s = :a && ?t = :c)",
@@ -351,6 +386,63 @@ def test_rules_and_reports_count_what_the_background_brings_once() -> None:
     assert found["derived"] == ["k=1@1", "k=2@2"]
     assert found["many"] == ["n=1@1", "n=2@1-2"]
     assert ran == run(blocks(log, ()))
+
+
+def of_shorthand(parts: Sequence[Entry | str]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
+    """A log of entries, with texts for bodies of events (`g/A@1`) and for changes (`add g/K(b)`); offsets follow from the places."""
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = []
+    for offset, part in enumerate(parts):
+        if not isinstance(part, str):
+            log.append((replace(part, offset=offset), ()))
+        elif "@" in part:
+            body = tuple(parse_feed(part))
+            log.append((Events(offset, DEFAULT_STREAM, len(body), max(o.end for o in body)), body))
+        else:
+            changed = change(f"0 {part}")
+            text = "".join("{} {} {} .\n".format(*fact.triple) for fact in changed.facts)
+            log.append((Facts(offset, EXAMPLE + changed.graph if changed.graph else "", text, changed.change), ()))
+    return log
+
+
+def registered(name: str, pattern: str, head: str = "SELECT *", tail: str = "") -> Register:
+    return Register(0, name, f"{strategies.PROLOGUE} {head} WHERE {{ {pattern} }} {tail}")
+
+
+def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
+    """When a query's solutions end, with an engine that is saved and restored between all entries as with one that never is."""
+    log = of_shorthand(parts)
+    engines, emitted = [Engine(), Engine()], [list[str](), list[str]()]
+    for each in blocks(log, range(1, len(log))):
+        engines[1] = Engine.restore(engines[1].snapshot())
+        for engine, found in zip(engines, emitted, strict=True):
+            outcome = engine.feed(each)
+            assert not [told for told in outcome.changes if told.state == "failed"]
+            found += [f"{row['end'].timestamp():g}" for row in outcome.solutions.to_pylist() if row["query"] == name]
+    assert emitted[0] == emitted[1]
+    return emitted[0]
+
+
+GOING = [
+    pytest.param([registered("q", "GRAPH ?g { ?s :p ?v }")], [Drop(0, 1, "q")], id="drop"),
+    pytest.param([registered("q", "GRAPH ?g { ?s :p ?v }")], [Pause(0, 1, "q")], id="pause"),
+    pytest.param([registered("q", "GRAPH ?g { ?s :p ?v }", tail="LIMIT 1")], [], id="completion"),
+]
+
+
+@pytest.mark.parametrize(("coming", "going"), GOING)
+def test_what_reads_graphs_goes_after_a_change_and_leaves_the_others(coming: list[Entry], going: list[Entry]) -> None:
+    other = registered("other", "GRAPH ?h { ?x :p ?y }")
+    parts = [other, *coming, "g/A@1", "add g/p(b,1)", "g/A@5", *going, "g/A@6", "drop g/p(b,1)", "g/A@7", "add g/p(b,1)", "g/A@8 g/p(b,1)@8"]
+    assert ends_of("other", parts) == ["5", "6", "8"]
+
+
+@pytest.mark.parametrize("beside", [[], [registered("other", A)], [registered("rule", A, "CONSTRUCT { ?s :D ?a } INTO STREAM <d>")]])
+@pytest.mark.parametrize("pattern", [f"{A} . {K}", f"{{ {A} }} SEQ {{ {B} }} AND {{ {K} }}", f"{A} FILTER EXISTS {{ {K} }}", "?s a :X"])
+def test_an_instant_that_began_before_a_change_is_decided_without_it(pattern: str, beside: list[Entry]) -> None:
+    """A query that has seen nothing of the instant yet decides as one that has."""
+    schema = Facts(0, "urn:schema", f"<{EXAMPLE}A> <{RDFS}domain> <{EXAMPLE}X> .\n")
+    parts = [*beside, "A(1)@0 Z@1", registered("q", pattern), "add K(k)", schema, "A(2)@1", "B@2 A(3)@2", "Z@3"]
+    assert ends_of("q", parts) == ["2"]
 
 
 # ---------------------------------------------------------------- at random
