@@ -3,7 +3,7 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -160,7 +160,9 @@ def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSessio
     assert not any(len(batch) for batch in found[3600])  # the hour has not passed
 
 
-def test_the_page_s_sink_has_each_solution_once_whatever_dies(spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_s_sink_has_each_solution_once_whatever_dies(
+    spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A micro-batch dies after it has written, and once it has half written; another reader than Spark looks at what is there in the end."""
     (code,) = (block for block in fenced("spark.md", "python") if "def keep" in block and "foreachBatch" in block)
     found: dict[str, Callable[[DataFrame, int], None]] = {}
@@ -180,7 +182,7 @@ def test_the_page_s_sink_has_each_solution_once_whatever_dies(spark: SparkSessio
         with pytest.raises(Exception, match="it dies here"):
             stream.start().awaitTermination()
     stream.start().awaitTermination()
-    outbox = [path for path in (tmp_path / "outbox").glob("batch=*/*.parquet")]
+    outbox = list((tmp_path / "outbox").glob("batch=*/*.parquet"))
     expected = solve(spark.read.parquet(str(events)), cases.HIGH, buckets=1).toArrow()
     assert sorted(row for path in outbox for row in shown(pq.read_table(path))) == sorted(shown(expected))
 
