@@ -26,7 +26,8 @@ from engine.entries import (
 )
 from pipeline.records import Record
 
-_LEAST_STEP: Micros = 1_000_000
+CLOCK_SILENCE: Micros = 1_000_000
+"""How long a stream without times of its own is silent before the clock advances it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Stream:
     accepted: int = 0
     late: int = 0
     arrived: Micros | None = None  # clock at its last events
+    by_clock: bool = False  # whether all its events took the server's arrival time
 
     def after(self, latest: Micros | None) -> Micros | None:
         """The watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
@@ -52,18 +54,17 @@ class Stream:
             return self.watermark
         return latest - self.max_delay if self.watermark is None else max(self.watermark, latest - self.max_delay)
 
-    def idle(self, now: Micros) -> Micros | None:
-        """The watermark that silence until `now` brings; None while it brings nothing."""
-        if self.idle_timeout is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < self.idle_timeout:
+    def advance(self, now: Micros, deadline: Micros) -> Micros | None:
+        """The watermark to which the clock at `now` brings a silent stream, beyond the `deadline` that queries wait for; None while it does not.
+
+        A deadline that the watermark has passed is an old one: so each brings one advance, and no watermark ever falls.
+        """
+        silence = CLOCK_SILENCE if self.by_clock else self.idle_timeout
+        if silence is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < silence:
             return None
-        fed = self.latest - self.max_delay
-        reached = fed + now - self.arrived
-        if self.watermark is None:
-            return reached
-        # Each advance is an entry and a sync, so within one silence they come in steps. They go on for as long as it lasts: what waits
-        # for time alone to pass (WITHOUT ... FOR, say) is not known here, and may lie as far ahead as a query likes.
-        step = max(_LEAST_STEP, self.idle_timeout // 10) if self.watermark > fed else 1
-        return reached if reached >= self.watermark + step else None
+        reached = self.latest - self.max_delay + now - self.arrived
+        waits = self.watermark is None or self.watermark <= deadline
+        return reached if waits and reached > deadline else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class Catalogue:
             accepted=known.accepted + entry.rows,
             late=known.late + record.late,
             arrived=at,
+            by_clock=record.by_clock and (known.by_clock or not known.accepted),
         )
 
     def _register(self, entry: Register) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pipeline.java import clear
 from pipeline.lock import patiently
 from pipeline.session import STOP_PATIENCE_S, session
+from pipeline.spark_conf import SPARK_CONF, chosen_settings
 
 
 class Lock(Protocol):
@@ -92,7 +93,8 @@ class Runner:
         return 0 if self._failure is None else 1
 
     def _serve(self, scratch: Path) -> None:
-        with session(self._master, scratch, self._data / "spark.log") as spark:
+        chosen = chosen_settings(os.environ.get(SPARK_CONF, ""))
+        with session(self._master, scratch, self._data / "spark.log", chosen=chosen) as spark:
             position = self._job.begin(spark, scratch, self._committed)
             for step in (self._job.work, lambda: self._job.tell(self._over)):
                 threading.Thread(target=self._watch, args=(step,), daemon=True).start()

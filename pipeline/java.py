@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from pipeline import shipping
 from pipeline.errors import JavaMissing
@@ -177,8 +178,10 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 # ---------------------------------------------------------------- a session's surroundings
-def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] = ()) -> dict[str, str]:
-    """Spark's settings, measured on a batch of few events: see the comments."""
+def configuration(
+    master: str, scratch: Path, sockets: Path, jvm: Sequence[str] = (), chosen: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """Spark's settings, measured on a batch of few events: see the comments. What the operator has `chosen` goes before them."""
     settings = {
         "spark.master": master,
         "spark.app.name": "epsparql",
@@ -205,7 +208,11 @@ def configuration(master: str, scratch: Path, sockets: Path, jvm: Sequence[str] 
     if master.startswith("local") and len(str(sockets)) + len("/.") + _SOCKET_NAME <= _SOCKET_PATH:
         # Between JVM and workers: over TCP a batch waits 40 ms for a delayed acknowledgement, 115 -> 65 ms. Guarded by the directory's mode.
         settings |= {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(sockets)}
-    return settings
+    return settings | {key: f"{settings[key]}{_ADDED[key]}{value}" if key in _ADDED and key in settings else value for key, value in chosen.items()}
+
+
+_ADDED = {"spark.driver.extraJavaOptions": " ", "spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
+"""Settings of which ours stay beside the operator's, by what stands between them."""
 
 
 def _pool() -> str:
@@ -225,9 +232,9 @@ def clear(scratch: Path) -> None:
 
 @contextlib.contextmanager
 def spark_environment(java: Path, home: Path) -> Iterator[None]:
-    """What Spark's scripts and workers take from the environment: our Java, our Python, our code, and no other Spark's settings."""
+    """What Spark's scripts and workers take from the environment: our Java, our Python, our code; settings come from SPARK_CONF_DIR, if it is set."""
     root = str(Path(__file__).parent.parent)
-    ours: dict[str, str | None] = dict.fromkeys(("SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"))
+    ours: dict[str, str | None] = dict.fromkeys(("SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"))
     ours |= {
         "JAVA_HOME": str(java),
         "SPARK_HOME": str(home),

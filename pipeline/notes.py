@@ -37,3 +37,12 @@ def read_note(path: Path) -> bytes | None:
             if len(text) == size and zlib.crc32(text) == crc:
                 return text
     return None
+
+
+def read_checksum(path: Path) -> bytes:
+    """The head of a note, which is another one after each change; b"" where there is no note."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEAD.size)
+    except FileNotFoundError:
+        return b""

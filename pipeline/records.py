@@ -40,12 +40,16 @@ _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for k
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An entry with what its writer knew: for Events the number of late rows, the watermark they missed, and the stream's latest end after it."""
+    """An entry with what its writer knew.
+
+    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, and whether all rows took the arrival time.
+    """
 
     entry: Entry
     late: int = 0
     missed: Micros | None = None
     latest: Micros | None = None
+    by_clock: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +66,9 @@ def rows_of(entry: Entry) -> int:
 
 
 def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
-    plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest) for r in records]
+    plain = [
+        (_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest, r.by_clock) for r in records
+    ]
     batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
     return memoryview(stream_of(batch))
 
@@ -71,7 +77,7 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
     """The entries alone; the rows are left in the reader."""
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
     at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
-    records = tuple(Record(_entry(first + i, kind, values), late, missed, latest) for i, (kind, values, late, missed, latest) in enumerate(plain))
+    records = tuple(Record(_entry(first + i, kind, values), *known) for i, (kind, values, *known) in enumerate(plain))
     return at, records, reader
 
 

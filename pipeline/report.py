@@ -5,18 +5,20 @@ It is no part of what must not be lost: it says as of which log position it is t
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from engine.deadlines import find_deadlines
+from engine.entries import Micros
 from engine.program import Read
 from engine.progress import Operator, Side, SideName
 from engine.run import Engine
 from engine.usage import Own, Usage
-from pipeline.notes import note_path, read_note, write_note
+from pipeline.notes import note_path, read_checksum, read_note, write_note
 from pipeline.sharing import name_of, recorded
 
 _log = logging.getLogger(__name__)
@@ -36,12 +38,13 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Report:
     """As of a log position: the running queries by their registrations, and what serves all of them; why OWL 2 RL is not applied, though it is the
-    regime ("": it is)."""
+    regime ("": it is); and the instants for which queries wait, by stream."""
 
     position: int
     own: Own
     queries: dict[int, Standing]
     limited: str = ""
+    deadlines: dict[str, Micros] = field(default_factory=dict)
 
 
 class Reporter:
@@ -73,7 +76,8 @@ def report_of(engine: Engine) -> Report:
     queries = {
         registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
     }
-    return Report(engine.position, engine.own, queries, "" if engine.known.overflow is None else str(engine.known.overflow))
+    limited = "" if engine.known.overflow is None else str(engine.known.overflow)
+    return Report(engine.position, engine.own, queries, limited, find_deadlines(engine))
 
 
 def read_report(data_dir: Path | str) -> Report | None:
@@ -96,7 +100,46 @@ def _together(reports: Sequence[Report]) -> Report:
     own = Own(*(sum(values) for values in zip(*(astuple(report.own) for report in reports), strict=True)))
     registered = sorted({number for report in reports for number in report.queries})
     queries = {number: _standing([report.queries[number] for report in reports if number in report.queries]) for number in registered}
-    return Report(min(report.position for report in reports), own, queries, max(report.limited for report in reports))
+    limited = max(report.limited for report in reports)
+    return Report(min(report.position for report in reports), own, queries, limited, _earliest([report.deadlines for report in reports]))
+
+
+def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:
+    """By stream, the first deadline of any bucket."""
+    found: dict[str, Micros] = {}
+    for part in parts:
+        for name, deadline in part.items():
+            found[name] = min(deadline, found.get(name, deadline))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """The part of a report that is read while nothing happens: to decode it passes over the rest."""
+
+    deadlines: dict[str, Micros] = field(default_factory=dict)
+
+
+class DeadlineReader:
+    """Reads what the buckets wait for from their reports, each again only once it has changed."""
+
+    def __init__(self, data_dir: Path | str) -> None:
+        self._data = data_dir
+        self._known: dict[Path, tuple[bytes, dict[str, Micros]]] = {}
+
+    def read(self) -> dict[str, Micros]:
+        """The least instant, by stream, that a query waits for; one that is stale has been passed by the stream's watermark."""
+        buckets = recorded(self._data) or 1
+        return _earliest([self._of(note_path(self._data, name_of(bucket, buckets))) for bucket in range(buckets)])
+
+    def _of(self, path: Path) -> dict[str, Micros]:
+        checksum = read_checksum(path)
+        if path not in self._known or self._known[path][0] != checksum:
+            deadlines: dict[str, Micros] = {}
+            with suppress(msgspec.DecodeError):
+                deadlines = msgspec.json.decode(read_note(path) or b"{}", type=_Awaited).deadlines
+            self._known[path] = checksum, deadlines
+        return self._known[path][1]
 
 
 def _standing(parts: Sequence[Standing]) -> Standing:

@@ -4,8 +4,9 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -13,25 +14,42 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pipeline.java import JVM_FLAGS, SOCKETS, class_archive, configuration, java_home, spark_environment, spark_home
+from pipeline.spark_conf import shown_settings
 
 STOP_PATIENCE_S = 10.0
 
 
 @contextlib.contextmanager
-def session(master: str = "local[*,4]", scratch: Path | None = None, log: Path | None = None, *, flags: str = JVM_FLAGS) -> Iterator[SparkSession]:
+def session(
+    master: str = "local[*,4]",
+    scratch: Path | None = None,
+    log: Path | None = None,
+    *,
+    flags: str = JVM_FLAGS,
+    chosen: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[SparkSession]:
     """A Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
 
-    `flags` are the JVM's; the usual ones fit jobs whose rows do not pass through it. One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
+    Settings that the operator has `chosen` go before ours, and these before SPARK_CONF_DIR's. `flags` are the JVM's; the usual ones fit jobs whose rows do not pass through it. One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
     """
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, flags)
-    with started(java, home, master, scratch, log, [flags, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [flags]) as spark:
+    with started(
+        java, home, master, scratch, log, [flags, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [flags], chosen=chosen
+    ) as spark:
         yield spark
 
 
 @contextlib.contextmanager
 def started(
-    java: Path, home: Path, master: str, scratch: Path | None, log: Path | None, jvm: Sequence[str], patience_s: float = STOP_PATIENCE_S
+    java: Path,
+    home: Path,
+    master: str,
+    scratch: Path | None,
+    log: Path | None,
+    jvm: Sequence[str],
+    patience_s: float = STOP_PATIENCE_S,
+    chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[SparkSession]:
     with contextlib.ExitStack() as stack:
         place = scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="epsparql-spark-")))
@@ -39,10 +57,11 @@ def started(
         (place / "sockets").symlink_to(sockets)
         output = stack.enter_context((log or Path(os.devnull)).open("ab"))
         stack.enter_context(spark_environment(java, home))
-        conf = SparkConf(loadDefaults=False)
-        for key, value in configuration(master, place, sockets, jvm).items():
-            conf.set(key, value)
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+        settings = configuration(master, place, sockets, jvm, chosen)
+        conf, shown = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
+        conf.setAll(list(settings.items()))
+        shown.setAll(list(shown_settings(settings).items()))
+        gateway = launch_gateway(shown, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
         stack.callback(_end, gateway, patience_s)
         context = SparkContext(conf=conf, gateway=gateway)
         stack.callback(quietly, context.stop)

@@ -3,18 +3,20 @@
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
 from pipeline.places import STORE
 from pipeline.sharing import SNAPSHOT_WEIGHT
 from pipeline.solutions import SolutionReader
+from pipeline.spark_conf import SPARK_CONF
 
 HEARTBEAT_S = 20.0  # Spark ends workers that were idle for a minute, and an engine with them
 FRUITLESS_STARTS = 5  # starts without a commit, one after the other, before giving up
@@ -30,6 +32,7 @@ class SparkRunner:
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
     `ready` comes after a first commit with everything warm, and, with micro-batches, whenever nothing was committed for `HEARTBEAT_S`.
     With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that stays in place of micro-batches.
+    `conf` has Spark's settings as KEY=VALUE.
     """
 
     def __init__(
@@ -41,8 +44,9 @@ class SparkRunner:
         snapshot_weight: int = SNAPSHOT_WEIGHT,
         low_latency: bool = False,
         store: str | None = None,
+        conf: Sequence[str] = (),
     ) -> None:
-        self._store = store
+        self._store, self._conf = store, conf
         self._snapshot_weight, self._low_latency = snapshot_weight, low_latency
         self._data, self._master, self._heartbeat, self._buckets = Path(data_dir).absolute(), master, heartbeat, buckets
         self._log = self._data / "spark.log"
@@ -161,6 +165,8 @@ class SparkRunner:
         if self._store is not None:
             command.append("--stored")
             environment[STORE] = self._store  # no flag, for those are shown, and it may hold credentials
+        if self._conf:
+            environment[SPARK_CONF] = shlex.join(self._conf)  # likewise
         # A session of its own: an interrupt from the terminal is the server's to handle. It ends with its standard input, however we end.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
+from engine.entries import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.backlog import Backlog
 from pipeline.catalogue import Catalogue, Stream
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
@@ -37,6 +37,7 @@ class _Request:
     rows: pa.RecordBatch
     key: str | None = None
     build: Callable[[int], Entry] | None = None
+    arrived: Micros | None = None  # what rows without a time of their own were given
 
 
 class LogWriter:
@@ -70,18 +71,20 @@ class LogWriter:
     saved: int = 0
     """The position from which on a start reads the log for the catalogue."""
 
-    def submit(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, timeout: float | None = 0.0) -> "Future[Ack]":
+    def submit(
+        self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None, timeout: float | None = 0.0
+    ) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, Overloaded or LogFailed.
 
-        With the queue full, waits up to `timeout` seconds (None: as long as it takes), then raises Overloaded. A key that was accepted
+        `arrived` is the arrival time that its untimed rows stand at. With the queue full, waits up to `timeout` seconds (None: as long as it takes), then raises Overloaded. A key that was accepted
         within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
-        return self._enqueue(_Request(Future(), stream, batch, key), timeout)
+        return self._enqueue(_Request(Future(), stream, batch, key, arrived=arrived), timeout)
 
-    def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None) -> Ack:
+    def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None) -> Ack:
         """`submit`, waiting for room and for the Ack."""
-        return self.submit(stream, batch, key, timeout=None).result()
+        return self.submit(stream, batch, key, arrived=arrived, timeout=None).result()
 
     def submit_entry(self, build: Callable[[int], Entry], *, timeout: float | None = 0.0) -> "Future[Ack]":
         """Queue the control entry `build(offset)`; its own offset is its Ack's less one. `build` runs in the committer: it may look at `catalogue`, and raise."""
@@ -91,12 +94,12 @@ class LogWriter:
         """`submit_entry`, waiting; returns the entry's own offset (what a registration is known by)."""
         return self.submit_entry(build, timeout=None).result().offset - 1
 
-    def idle(self) -> None:
-        """Append a Tick for each stream silent for longer than its idle_timeout. To be called now and then."""
-        now = self._clock()
-        silent = [name for name, stream in list(self.catalogue.streams.items()) if stream.idle(now) is not None]
-        for name in silent:
-            self.append(lambda offset, name=name: self._tick(offset, name))  # type: ignore[misc]
+    def pass_time(self, deadlines: Mapping[str, Micros]) -> None:
+        """Append a Tick for each silent stream that the clock takes beyond its deadline, for which queries wait. To be called now and then."""
+        now, streams = self._clock(), self.catalogue.streams
+        for name, deadline in deadlines.items():
+            if name in streams and streams[name].advance(now, deadline) is not None:
+                self.append(lambda offset, name=name, deadline=deadline: self._tick(offset, name, deadline))  # type: ignore[misc]
 
     def heartbeat(self) -> int:
         """Append a Tick of no stream."""
@@ -236,12 +239,13 @@ class LogWriter:
         if known is not None:
             return known, None, NO_ROWS
         stream = self.catalogue.stream(request.stream)
-        record, batch = judge(stream, request.rows, offset, request.key, at)
+        record, batch = judge(stream, request.rows, offset, request.key, at, request.arrived)
         return Ack(offset + 1, batch.num_rows, record.late), record, batch
 
-    def _tick(self, offset: int, name: str) -> Tick:
+    def _tick(self, offset: int, name: str, deadline: Micros) -> Tick:
         stream = self.catalogue.stream(name)
-        return Tick(offset, name, stream.idle(self._clock()) or stream.watermark)
+        reached = stream.advance(self._clock(), deadline)
+        return Tick(offset, name, stream.watermark if reached is None else reached)
 
     # ------------------------------------------------------------ state
     def _open(self) -> None:
@@ -282,10 +286,15 @@ class LogWriter:
         self.saved = self.catalogue.position
 
 
-def judge(stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros) -> tuple[Record, pa.RecordBatch]:
+def judge(
+    stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros, arrived: Micros | None = None
+) -> tuple[Record, pa.RecordBatch]:
     """The entry of a body at `offset`: lateness is judged against the watermark before it. Raises: StreamFinished, TooFarAhead."""
     if stream.finished:
         raise StreamFinished(stream.name)
+    by_clock = arrived is not None and _is_untimed(rows, arrived)
+    if by_clock and (stream.by_clock or not stream.accepted):
+        rows = _not_before(rows, stream.watermark)
     ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)
     latest, late = stream.latest, 0
     if len(ends):
@@ -298,4 +307,17 @@ def judge(stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at
             late = int(np.count_nonzero(missed))
             rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
     entry = Events(offset, stream.name, rows.num_rows, stream.after(latest), key)
-    return Record(entry, late, stream.watermark if late else None, latest), rows
+    return Record(entry, late, stream.watermark if late else None, latest, by_clock), rows
+
+
+def _is_untimed(rows: pa.RecordBatch, arrived: Micros) -> bool:
+    """Whether all rows stand at their arrival."""
+    return not rows.num_rows or all(bool((int64s(rows.column(name)) == arrived).all()) for name in ("start", "end"))
+
+
+def _not_before(rows: pa.RecordBatch, watermark: Micros | None) -> pa.RecordBatch:
+    """Untimed rows, no earlier than the watermark: the clock advanced it while the body was read, or has gone back since."""
+    if watermark is None or not rows.num_rows or int64s(rows.column("end"))[0] >= watermark:
+        return rows
+    times = pa.array(np.full(rows.num_rows, watermark, np.int64)).cast(INSTANT)
+    return rows.set_column(4, OCCURRENCES.field("start"), times).set_column(5, OCCURRENCES.field("end"), times)

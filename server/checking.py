@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -11,13 +12,15 @@ from pydantic import BaseModel
 import epsparql
 from engine.entries import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
+from pipeline.catalogue import Registration
 from server.access import ADMIN, Shared
 from server.bodies import json_object, read_body, text_member
-from server.compiled import check, explained
+from server.compiled import check, explained, shape, shape_of
 from server.plans import PlanDocument
 from server.problems import bad_request, described
 from server.queries import DEFAULT_GRAPHS
 from server.service import Service
+from server.upstream import silence_warnings, written_by
 
 router = APIRouter(tags=["queries"])
 _MEMBERS = ("query", "policy", "default_graph", "name")
@@ -92,12 +95,17 @@ def _looked_at(service: Service, text: str, policy: str, default_graph: str, nam
     others = [query for query in service.queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: policy}
     try:
-        warnings = check(text, {query.name: query.text for query in others}, name, policies)
+        warnings = [*check(text, {query.name: query.text for query in others}, name, policies), *_silent(service, text, others)]
         plan = PlanDocument.model_validate(json.loads(explained(text, "json", default_graph, policy)))
     except epsparql.QueryError as error:
         fault = _mark(error.code, error.message, error.span, error.text)
         return CheckDocument(errors=[fault.model_copy(update={"expected": error.expected or None})], warnings=[], plan=None)
     return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)
+
+
+def _silent(service: Service, text: str, others: Sequence[Registration]) -> list[Warning_]:
+    rules = written_by(shape(query.text) for query in others)
+    return silence_warnings(shape_of(epsparql.parse(text)), rules, service.log.catalogue.streams)
 
 
 def _doubt(warning: Warning_, text: str) -> Mark:

@@ -82,6 +82,8 @@ def _add_serve(commands: Commands) -> None:
         flag, about = f"--{setting.name.replace('_', '-')}", setting.metadata["about"].replace("%", "%%")
         if isinstance(setting.default, bool):
             parser.add_argument(flag, action="store_true", default=None, help=about)
+        elif setting.name == "spark_conf":
+            parser.add_argument(flag, action="append", metavar="KEY=VALUE", help=about.partition(": ")[2])
         elif setting.name == "background":
             parser.add_argument(flag, action="extend", nargs="+", metavar="[GRAPH=]FILE", help=about.partition(": ")[2])
         else:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, assert_never
 
 import epsparql
 from engine.entries import RDFS, UNRESTRICTED
-from epsparql.algebra import Ask, Construct, Describe, Query, Select
-from epsparql.errors import Warning_
+from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
+from epsparql.check import nodes
+from epsparql.errors import Span, Warning_
+from epsparql.translate import ParsedQuery
 from pipeline.results import Bindings, Form, Triples, Verdict
 
 if TYPE_CHECKING:
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the solutions are, the streams that are read, and the one that a CONSTRUCT writes."""
+    """What the solutions are, the streams that are read, the one that a CONSTRUCT writes, and where the first part stands that time alone may bring on."""
 
     form: Form
     streams: tuple[str, ...]
     into: str | None
+    waits: Span | None = None
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -86,7 +89,7 @@ def shape(text: str) -> Shape:
     """Of a text that was accepted before; kept until it is forgotten. Raises: QueryError."""
     found = _shapes.get(text)
     if found is None:
-        found = _shapes[text] = shape_of(epsparql.parse(text).query)
+        found = _shapes[text] = shape_of(epsparql.parse(text))
     return found
 
 
@@ -95,15 +98,28 @@ def forget(text: str) -> None:
     _shapes.pop(text, None)
 
 
-def shape_of(query: Query) -> Shape:
+def shape_of(parsed: ParsedQuery) -> Shape:
+    query = parsed.query
+    into = query.into if isinstance(query, Construct) else None
+    return Shape(_form_of(query), query.streams, into, _waits_at(parsed))
+
+
+def _form_of(query: Query) -> Form:
     match query:
         case Select():
-            return Shape(Bindings(tuple(variable.name for variable in query.projection)), query.streams, None)
-        case Construct():
-            return Shape(Triples(), query.streams, query.into)
-        case Describe():
-            return Shape(Triples(), query.streams, None)
+            return Bindings(tuple(variable.name for variable in query.projection))
+        case Construct() | Describe():
+            return Triples()
         case Ask():
-            return Shape(Verdict(), query.streams, None)
+            return Verdict()
         case _:
             assert_never(query)
+
+
+def _waits_at(parsed: ParsedQuery) -> Span | None:
+    """The place of the first timer, or window that reports at instants of its own; None where there is neither."""
+    for node in nodes(parsed.query):
+        timer = isinstance(node, WithoutFor | NamedWindow)
+        if timer or (isinstance(node, Group) and isinstance(node.window, RangeWindow) and node.window.step is not None):
+            return parsed.places.of(node) or Span(0, min(1, len(parsed.text)))
+    return None

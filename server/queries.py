@@ -26,7 +26,7 @@ from server.names import Name, decoded, encoded
 from server.problems import Fault, Problem, bad_request, described, of_exception
 from server.service import Service
 from server.settings import Settings
-from server.upstream import Written, alive, fed_among, reached, unfed, written_by
+from server.upstream import Written, alive, fed_among, reached, silence_warnings, unfed, written_by
 from server.waiting import registration as registered_from
 
 router = APIRouter(tags=["queries"])
@@ -382,6 +382,12 @@ def _held_back(registration: Registration, around: _Around) -> list[Warning_]:
     ]
 
 
+def _silent(service: Service, registration: Registration, around: _Around) -> list[Warning_]:
+    if registration.state not in _AT_WORK:
+        return []
+    return silence_warnings(shape(registration.text), around.written, service.log.catalogue.streams)
+
+
 def _summary(service: Service, registration: Registration, around: _Around) -> QuerySummary:
     path = f"/queries/{encoded(registration.name)}"
     tally = service.solutions.tally(registration.registered)
@@ -427,7 +433,9 @@ async def document(service: Service, registration: Registration, warnings: tuple
     """With the warnings of its text, and of the streams for which it waits."""
     told = registration.registered < service.solutions.position  # else there is nothing of it in the report, which is of all queries, and long
     around = _around(service, await asyncio.to_thread(service.report) if told else None)
-    shown = [_warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around))]
+    shown = [
+        _warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around), *_silent(service, registration, around))
+    ]
     return QueryDocument(**_summary(service, registration, around).model_dump(by_alias=True), warnings=shown)
 
 

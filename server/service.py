@@ -20,7 +20,7 @@ from pipeline.export import Exporter
 from pipeline.inprocess import InProcessRunner
 from pipeline.keeper import Keeper
 from pipeline.log import LogReader, LogWriter
-from pipeline.report import Report, read_report
+from pipeline.report import DeadlineReader, Report, read_report
 from pipeline.results import Form, ndjson
 from pipeline.retention import Limits, Retention, secured
 from pipeline.solutions import SolutionReader, solution_id
@@ -101,6 +101,7 @@ class Service:
         self.preparing = True  # what was compiled is being loaded, or compiled
         self.generation = 0
         self._timeline = Timeline()
+        self._deadlines = DeadlineReader(settings.data)
         self.explaining = asyncio.Semaphore(1)  # derivations are searched for one after the other
         self._catching = Catching(settings.data, log)
         self._resampling = False
@@ -277,18 +278,22 @@ class Service:
 
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
-        """Time passes on silent streams, and the logs are held to their limits, until cancelled."""
+        """Time passes on silent streams that queries wait for, and the logs are held to their limits, until cancelled."""
         loop = asyncio.get_running_loop()
         swept_s = loop.time()
         while True:
             await asyncio.sleep(_HOUSEKEEPING_S)
             try:
-                await asyncio.to_thread(self.log.idle)
+                await asyncio.to_thread(self._pass_time)
                 if loop.time() - swept_s >= self.settings.retain_every_s:
                     swept_s = loop.time()
                     await asyncio.to_thread(self.retention.sweep, self.clock())
             except Exception:  # noqa: BLE001 - a failed round must not end housekeeping
                 _log.exception("housekeeping failed")
+
+    def _pass_time(self) -> None:
+        """Time goes into the log only where queries wait for it: a server on which nothing waits writes nothing."""
+        self.log.pass_time(self._deadlines.read())
 
     async def catching_up(self) -> None:
         """Queries that are behind read on, until cancelled."""
@@ -333,6 +338,7 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
         settings.buckets,
         low_latency=settings.low_latency,
         store=settings.store if settings.away else None,
+        conf=settings.spark_conf,
     )
 
 

@@ -1,6 +1,7 @@
 """What the operator chooses: by flag, by EPSPARQL_* variable, or in a TOML file. docs/configuration.md is made from this (server/configuration.py)."""
 
 import ipaddress
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.sharing import MOST_BUCKETS
+from pipeline.spark_conf import chosen_settings
 
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")
@@ -92,6 +94,10 @@ def _yes(text: str) -> bool:
     return text == "true"
 
 
+def _spark_conf(text: str) -> tuple[str, ...]:
+    return tuple(f"{key}={value}" for key, value in chosen_settings(text).items())
+
+
 def _setting(default: Any, read: Callable[[str], Any], about: str, *, told: bool = True) -> Any:
     """`told`: it holds no secrets."""
     return field(default=default, repr=told, metadata={"read": read, "about": about})
@@ -107,6 +113,12 @@ class Settings:
     data: Path = _setting(Path("epsparql-data"), Path, "directory of the log, solutions and snapshots")
     runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
     master: str = _setting("local[*,4]", str, "Spark's master")
+    spark_conf: tuple[str, ...] = _setting(
+        (),
+        _spark_conf,
+        "KEY=VALUE: settings of Spark's, such as spark.executor.memory=2g; they go before those of spark-defaults.conf in SPARK_CONF_DIR",
+        told=False,
+    )
     low_latency: bool = _setting(False, _yes, "on Spark: one task that stays, a few milliseconds from event to solution, in place of micro-batches")
     buckets: int | None = _setting(
         None,
@@ -227,6 +239,8 @@ def _given(flag: str, value: Any, read: Callable[[str], Any]) -> Any:
     match value:
         case str():
             return _read(flag, value, read)
+        case list() if read is _spark_conf:
+            return _read(flag, shlex.join(value), read)
         case list():
             return tuple(value)
         case _:  # a switch
@@ -262,5 +276,5 @@ def _as_text(file: Path, name: str, value: object, switch: bool) -> str:
         case str() | int() | float():
             return str(value)
         case list() if all(isinstance(each, str) for each in value):
-            return " ".join(value)
+            return shlex.join(value) if name == "spark_conf" else " ".join(value)
     raise SettingsError(f"{file}: {name} must be {'true or false' if switch else 'a string, a number or an array of strings'}")

@@ -114,11 +114,12 @@ async def _accepted(service: Service, stream: str, text: str | None, data: bytes
             raise Fault(too_large("frame", service.settings.max_frame))
         while service.overtaxed:
             await service.news(service.generation, 1.0)
-        parse = partial(parse_frame, body, arrived=service.clock(), binary=text is None)
+        arrived = service.clock()
+        parse = partial(parse_frame, body, arrived=arrived, binary=text is None)
         batch, key = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
         while True:
             try:
-                return asyncio.wrap_future(service.log.submit(stream, batch, key))
+                return asyncio.wrap_future(service.log.submit(stream, batch, key, arrived=arrived))
             except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
                 await asyncio.sleep(_AGAIN_S)
     except (Fault, PipelineError) as error:

@@ -203,9 +203,10 @@ async def post_events(
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(at, start, end)
     body = await read_body(request, service.settings.max_body)
-    parse = partial(parse_body, body, request.headers["content-type"], default=default, arrived=service.clock(), timing=timing)
+    arrived = service.clock()
+    parse = partial(parse_body, body, request.headers["content-type"], default=default, arrived=arrived, timing=timing)
     batch: pa.RecordBatch = await asyncio.to_thread(parse)
-    ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key))
+    ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key, arrived=arrived))
     return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
+from epsparql.errors import Warning_
 from pipeline.catalogue import Stream
 from server.compiled import Shape
 
@@ -51,3 +52,17 @@ def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
 def unfed(reads: Collection[str], written: Written, alive: frozenset[str]) -> list[str]:
     """The streams for whose first event a reader of `reads` waits."""
     return sorted(reached(reads, written) - alive)
+
+
+def silence_warnings(shape: Shape, written: Written, streams: Mapping[str, Stream]) -> list[Warning_]:
+    """Of a query that waits for time: the streams on which none may pass in silence, each with the setting that mends it."""
+    if shape.waits is None:
+        return []
+    sources = [name for name in reached(shape.streams, written) if name not in written or name in streams]
+    return [
+        Warning_(
+            "silent-stream", f"no time passes here while {name!r} is silent, if its events carry times: set the stream's idle_timeout", shape.waits
+        )
+        for name in sorted(sources)
+        if (stream := streams.get(name)) is None or not (stream.by_clock or stream.finished or stream.idle_timeout is not None)
+    ]

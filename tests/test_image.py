@@ -87,6 +87,17 @@ def test_services_are_a_master_two_workers_and_a_server() -> None:
         assert set(service.get("secrets", ())) <= set(found["secrets"])
 
 
+def test_spark_s_processes_know_each_other_by_a_secret() -> None:
+    """What the comment has written goes where Spark looks for it; that Spark then authenticates is run in tests/pipeline/test_cluster.py."""
+    text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    assert "spark.authenticate true" in text
+    assert "> spark-defaults.conf" in text
+    for service in compose()["services"].values():
+        assert service["environment"]["SPARK_CONF_DIR"] == "/run/secrets"
+        assert "spark-defaults.conf" in service["secrets"]
+    assert "spark-defaults.conf" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
 def test_spark_s_classes_and_script_are_where_compose_says() -> None:
     import pyspark
 

@@ -2,11 +2,12 @@
 
 import { useState } from "preact/hooks";
 import { api, type StreamDocument } from "./api";
+import { lookAgain } from "./checks";
 import { attempt } from "./state";
 
 const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] = [
   ["max_delay", "PT0S", "how long the watermark holds back, for events out of order"],
-  ["idle_timeout", "never", "after which a silent stream goes on"],
+  ["idle_timeout", "never, if events carry times", "after which a silent stream goes on with the clock"],
   ["max_ahead", "no limit", "how far events may be ahead of the clock"],
 ];
 
@@ -16,7 +17,7 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
   const save = (event: Event) => {
     event.preventDefault();
     const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value.trim()));
-    void attempt(() => api.putStream(name, given), "Saved");
+    void attempt(() => api.putStream(name, given), "Saved").then(lookAgain); // a warning may have named the setting
   };
   return (
     <form class="settings" onSubmit={save}>

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from engine.entries import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
 from engine.entries import Drop as DropQuery
-from pipeline.catalogue import Catalogue, Graph, Registration, Stream
+from pipeline.catalogue import CLOCK_SILENCE, Catalogue, Graph, Registration, Stream
 from pipeline.records import Record
 
 
@@ -28,6 +26,14 @@ def test_a_stream_is_created_by_whatever_names_it_first() -> None:
 def test_a_dropped_stream_is_gone_and_may_come_again() -> None:
     again = fold(Finish(0, "s"), DropStream(1, "s"), DropStream(2, "s"), Events(3, "s", 1, None))
     assert again.streams == {"s": Stream("s", 3, accepted=1, arrived=7)}
+
+
+def test_a_stream_goes_by_the_clock_while_no_event_has_a_time_of_its_own() -> None:
+    catalogue, found = Catalogue(), []
+    for offset, by_clock in enumerate((True, True, False, True)):
+        catalogue.apply(Record(Events(offset, "s", 1, 5), latest=5, by_clock=by_clock), 7)
+        found.append(catalogue.streams["s"].by_clock)
+    assert found == [True, True, False, False]
 
 
 def test_a_query_is_replaced_by_name_and_dropped_by_registration() -> None:
@@ -54,20 +60,28 @@ def test_background_graphs_name_the_entries_that_they_are_made_of() -> None:
 
 def test_silence_is_judged_by_timeout_and_delay() -> None:
     stream = Stream("s", 0, max_delay=3, idle_timeout=10, latest=100, watermark=97, arrived=1000)
-    assert [stream.idle(now) for now in (1009, 1010, 1020)] == [None, 107, 117]
-    assert [replace(stream, watermark=None).idle(now) for now in (1009, 1010)] == [None, 107]
-    assert Stream("s", 0, idle_timeout=10).idle(10**9) is None
-    assert Stream("s", 0, idle_timeout=10, latest=1, watermark=10**6, arrived=0).idle(100) is None
+    assert [stream.advance(now, 100) for now in (1009, 1010, 1020)] == [None, 107, 117]
+    assert [replace(stream, watermark=None).advance(now, 100) for now in (1009, 1010)] == [None, 107]
+    assert Stream("s", 0, idle_timeout=10).advance(10**9, 0) is None
+    assert Stream("s", 0, idle_timeout=10, latest=1, watermark=10**6, arrived=0).advance(100, 0) is None
 
 
-@pytest.mark.parametrize(("timeout", "step"), [(200_000, 1_000_000), (10_000_000, 1_000_000), (60_000_000, 6_000_000)])
-def test_a_long_silence_brings_few_advances_and_the_first_at_once(timeout: int, step: int) -> None:
-    stream, advances = Stream("s", 0, max_delay=3, idle_timeout=timeout, latest=100, watermark=97, arrived=0), []
-    for now in range(0, 120_000_001, 100_000):
-        if (watermark := stream.idle(now)) is not None:
-            stream = replace(stream, watermark=watermark)
-            advances.append(now)
-    assert advances == list(range(timeout, 120_000_001, step))
+def test_a_stream_without_times_of_its_own_needs_no_timeout() -> None:
+    stream = Stream("s", 0, max_delay=3, latest=100, watermark=97, arrived=100, by_clock=True)
+    due = 100 + CLOCK_SILENCE
+    assert [stream.advance(now, 97) for now in (due - 1, due)] == [None, due - 3]
+    assert replace(stream, by_clock=False).advance(due, 97) is None
+
+
+def test_the_clock_advances_a_stream_only_past_what_queries_wait_for() -> None:
+    stream = Stream("s", 0, idle_timeout=10, latest=100, watermark=100, arrived=100)
+    assert [stream.advance(now, 150) for now in (149, 150, 151)] == [None, None, 151]
+    assert replace(stream, watermark=151).advance(10**9, 150) is None
+
+
+def test_a_clock_that_goes_back_brings_nothing() -> None:
+    stream = Stream("s", 0, idle_timeout=10, latest=100, watermark=500, arrived=1000)
+    assert [stream.advance(now, 500) for now in (0, 999, 1020, 1399, 1400, 1401)] == [None, None, None, None, None, 501]
 
 
 def test_what_is_behind_says_from_where_the_log_is_needed() -> None:

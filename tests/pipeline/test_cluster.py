@@ -121,9 +121,13 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_
 
 
 def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the demo's year, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI."""
+    """Half of the demo's year, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
+
+    Spark's processes know each other by a secret, as those of compose.yaml do.
+    """
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
     data, year = tmp_path / "data", instants(find())
     half = len(year) // 2
     (tmp_path / "store").mkdir()
@@ -134,7 +138,8 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
             keeper.start()
             for name, text in QUERIES.items():
                 cases.register(log, name, text)
-            runner = SparkRunner(data, url, heartbeat=log.heartbeat, buckets=2, snapshot_weight=20_000, store=uri)
+            chosen = ["spark.executor.memory=700m"]
+            runner = SparkRunner(data, url, heartbeat=log.heartbeat, buckets=2, snapshot_weight=20_000, store=uri, conf=chosen)
             runner.start()
 
             def state() -> str:
@@ -146,6 +151,10 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
                 cases.reached(data, log.head(), 180, state)
                 cases.eventually(lambda: any(name.endswith(".snapshot") for name in reached(uri).names("snapshots")), 60, state)
                 assert not list(data.glob("snapshots/*.snapshot")), "the engines are elsewhere"
+                executors = [args for worker in workers for args in cases.below(worker.pid).values() if "CoarseGrainedExecutorBackend" in args]
+                assert executors
+                assert all("-Xmx700M" in args and "-Dspark.authenticate=true" in args for args in executors)
+                assert not any(SECRET in args for _, args in cases.processes().values()), "a command line is seen by all users"
                 os.killpg(workers[busy(workers)].pid, signal.SIGKILL)
                 feed(log, year[half // 2 : half])
                 cases.reached(data, cases.finish(log) + 1, 180, state)
@@ -154,6 +163,27 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
                 runner.stop()
         keeper.stop()
     assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
+
+
+def test_who_has_another_secret_is_not_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
+    with cluster(tmp_path, 0) as (url, _):
+        other = authenticated(tmp_path / "other", "another")
+        monkeypatch.setenv("SPARK_CONF_DIR", str(other))
+        with daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
+            cases.eventually(lambda: said(tmp_path / "stranger", "(?i)authenticat|SaslException|digest"), 60, lambda: "no refusal")
+            assert not said(tmp_path / "stranger", "Successfully registered")
+
+
+SECRET = "5e4d0b"
+
+
+def authenticated(directory: Path, kind: str) -> Path:
+    """A directory for SPARK_CONF_DIR with the file that compose.yaml asks for."""
+    directory.mkdir()
+    lines = ("spark.authenticate true", "spark.network.crypto.enabled true", f"spark.authenticate.secret {SECRET}{kind}")
+    (directory / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
+    return directory
 
 
 def feed(log: LogWriter, year: Sequence[Instant]) -> None:

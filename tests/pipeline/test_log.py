@@ -147,14 +147,40 @@ def test_silence_advances_a_stream_by_the_clock_and_each_advance_is_an_entry(tmp
         log.append(lambda offset: SetStream(offset, "s", max_delay=3, idle_timeout=100))
         log.append_events("s", occurrences(50))
         log.append_events("never idle", occurrences(50))
+        waits = {"s": 50, "never idle": 50, "never fed": 50}
         clock.now += 99
-        log.idle()
+        log.pass_time(waits)
         assert log.head() == 3
         clock.now += 1
-        log.idle()
-        log.idle()
+        log.pass_time({})
+        log.pass_time(waits | {"s": 147})
+        assert log.head() == 3, "nothing that waits is reached"
+        log.pass_time(waits)
+        log.pass_time(waits)
         assert entries(log.reader(), 3) == [Tick(3, "s", 147)]
         assert log.append_events("s", occurrences(146, 147)) == Ack(5, 2, 1)
+
+
+def test_untimed_events_are_never_late_whatever_the_clock_does(tmp_path: Path) -> None:
+    """The clock advances their stream while a body is on its way; then it goes back by an hour."""
+    clock, hour = Clock(10**12), 3_600_000_000
+    with LogWriter(tmp_path, clock) as log:
+        for _ in range(2):
+            log.append_events("s", occurrences(clock.now), arrived=clock.now)
+        begun = clock.now
+        clock.now += 5_000_000
+        log.pass_time({"s": begun})
+        assert log.append_events("s", occurrences(begun), arrived=begun).late == 0
+        clock.now -= hour
+        log.pass_time({"s": begun})
+        assert log.append_events("s", occurrences(clock.now, clock.now), arrived=clock.now).late == 0
+        assert {row["end"].timestamp() for row in rows(list(log.reader().blocks(3, 1000)))} == {(begun + 5_000_000) / 1e6}  # type: ignore[attr-defined]
+        assert log.catalogue.streams["s"].watermark == begun + 5_000_000
+        assert log.append_events("s", occurrences(begun)).late == 1, "a time of its own may be late"
+        assert not log.catalogue.streams["s"].by_clock
+    with LogWriter(tmp_path, clock) as log:
+        log.pass_time({"s": begun + 5_000_000})
+        assert log.head() == 6
 
 
 def test_a_builder_that_raises_gets_its_error_back_and_writes_nothing(tmp_path: Path) -> None:

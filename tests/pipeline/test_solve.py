@@ -3,7 +3,7 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -158,6 +158,37 @@ def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSessio
     assert min(ends) >= cases.START + MESSAGES // FILES * cases.SECOND  # the first file came second: all of it was late
     assert len(ends) > 20
     assert not any(len(batch) for batch in found[3600])  # the hour has not passed
+
+
+def test_the_page_s_sink_has_each_solution_once_whatever_dies(
+    spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A micro-batch dies after it has written, and once it has half written; another reader than Spark looks at what is there in the end."""
+    (code,) = (block for block in fenced("spark.md", "python") if "def keep" in block and "foreachBatch" in block)
+    found: dict[str, Callable[[DataFrame, int], None]] = {}
+    exec(code[code.index("def keep") : code.index("solve(")], found)  # the page is ours
+    monkeypatch.chdir(tmp_path)
+    frame = solve(spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(events)), cases.HIGH, buckets=2)
+    died = set[int]()
+
+    def dying(batch: DataFrame, number: int) -> None:
+        found["keep"](batch.limit(number + 1) if number not in died and number == 1 else batch, number)
+        if number in (1, 2) and number not in died:
+            died.add(number)
+            raise OSError("it dies here")
+
+    stream = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", "checkpoint").foreachBatch(dying)
+    for _ in range(2):
+        with pytest.raises(Exception, match="it dies here"):
+            stream.start().awaitTermination()
+    stream.start().awaitTermination()
+    outbox = list((tmp_path / "outbox").glob("batch=*/*.parquet"))
+    expected = solve(spark.read.parquet(str(events)), cases.HIGH, buckets=1).toArrow()
+    assert sorted(row for path in outbox for row in shown(pq.read_table(path))) == sorted(shown(expected))
+
+
+def shown(rows: pa.Table) -> list[str]:
+    return [str((row["start"], row["end"], row["binding"])) for row in rows.to_pylist()]
 
 
 def run(frame: DataFrame, checkpoint: Path, batches: list[pa.Table]) -> None:

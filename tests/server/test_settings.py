@@ -71,6 +71,19 @@ def test_sizes_have_units() -> None:
     assert (found.max_body, found.max_query, found.max_state_bytes) == (10_000_000, 300_000, 1_000_000_000)
 
 
+def test_spark_s_settings_come_by_flag_variable_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text('spark_conf = ["spark.executor.memory=2g", "spark.executor.extraJavaOptions=-Da=1 -Db=2"]\n')
+    both = ("spark.executor.memory=2g", "spark.executor.extraJavaOptions=-Da=1 -Db=2")
+    assert settings_from({"config": file}, {}).spark_conf == both
+    assert settings_from({}, {"EPSPARQL_SPARK_CONF": "spark.executor.memory=2g 'spark.executor.extraJavaOptions=-Da=1 -Db=2'"}).spark_conf == both
+    flags = parser().parse_args(["serve", "--spark-conf", both[0], "--spark-conf", both[1]])
+    assert settings_from(vars(flags), {"EPSPARQL_SPARK_CONF": "spark.ui.enabled=true"}).spark_conf == both
+    with pytest.raises(SettingsError, match=re.escape("spark.master cannot be chosen: it is given by --master")):
+        settings_from(vars(parser().parse_args(["serve", "--spark-conf", "spark.master=yarn"])), {})
+    assert "2g" not in repr(settings_from({"config": file}, {})), "it may hold secrets"
+
+
 def test_low_latency_is_of_spark() -> None:
     with pytest.raises(SettingsError, match="mode of the runner spark"):
         settings_from({"low_latency": True, "runner": "inprocess"}, {})

@@ -1,0 +1,45 @@
+"""Deadlines: the instants that time has to pass, by an event or by the clock, before waiting queries can go on (semantics.md section 8)."""
+
+from collections.abc import Mapping
+
+from engine.clock import Stream
+from engine.entries import END_OF_TIME, Micros
+from engine.kernel import columns as c
+from engine.member import Member, reached
+from engine.run import Engine
+
+
+def find_deadlines(engine: Engine) -> dict[str, Micros]:
+    """Return, for each stream on which something waits, the least instant that its watermark has yet to pass."""
+    found: dict[str, Micros] = {}
+    rules = engine.rules
+    for member in engine.members:
+        deadline = find_deadline(member)
+        if deadline is None:
+            continue
+        for name in reached(member.network.reads, rules):
+            if _holds_back(engine.streams, name, deadline):
+                found[name] = min(deadline, found.get(name, deadline))
+    return found
+
+
+def _holds_back(streams: Mapping[str, Stream], name: str, deadline: Micros) -> bool:
+    """Whether a stream was fed and its watermark has not passed the deadline yet."""
+    stream = streams.get(name)
+    return stream is not None and stream.fed and stream.watermark <= deadline
+
+
+def find_deadline(member: Member) -> Micros | None:
+    """Return the least instant that a network's time has to pass for anything to happen in it; None where nothing waits for time.
+
+    Waiting are timers and windows, decisions of the last instant, occurrences ahead of time, and queries without a first instant.
+    """
+    net, time = member.network.net, member.time
+    if time >= END_OF_TIME:
+        return None
+    due = int(net.timers[: net.at[c.TIMER_NODES], c.T_DUE].min(initial=c.FOREVER))
+    if len(member.pending):
+        due = min(due, int(member.pending.end.min()) - 1)
+    if net.at[c.WAITING] or member.network.unopened():
+        due = min(due, time)
+    return max(due, time) if due < c.AT_END else None
