@@ -128,12 +128,24 @@ def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) ->
     return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(len(start), np.bool_))], schema=OCCURRENCES)
 
 
+def batch_of_numbers(terms: pa.Array, cells: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
+    """OCCURRENCES whose s, p, o and g are numbers of terms (-1: none), a row of `cells` each."""
+    text, spans = _spans_of(terms)
+    return _batch(text, spans, cells, start, end)
+
+
 def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same with a dictionary of what stands in some row, in order of first appearance."""
-    text, offsets = _texts_of(column.dictionary)
+    text, spans = _spans_of(column.dictionary)
+    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column), nulls=column.null_count > 0)
+
+
+def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
+    """The bytes of utf8 texts, and where in them each stands."""
+    text, offsets = _texts_of(terms)
     spans = np.zeros((len(offsets) - 1, 4), np.int64)
     spans[:, dictionary.START], spans[:, dictionary.SIZE] = offsets[:-1], np.diff(offsets)
-    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column), nulls=column.null_count > 0)
+    return text, spans
 
 
 def odd_terms(terms: pa.Array, kinds: str) -> Ints:

@@ -7,12 +7,15 @@ import pyoxigraph as ox
 
 from engine.entries import Micros
 from pipeline.arrow import parse_arrow
+from pipeline.budget import Budget
 from pipeline.columns import quads_batch
 from pipeline.errors import FormatError
-from pipeline.messages import VERSION, parse_messages
+from pipeline.messages import VERSION, parse_messages, read_timed_message
 from pipeline.ndjson import parse_ndjson, parse_ndjson_frame
-from pipeline.occurrences import Interval, batch_of
-from pipeline.rdf import Statement, parse_message
+from pipeline.occurrences import Interval
+from pipeline.rdf import read_message
+from pipeline.rdf_xml import placed, plain_xml
+from pipeline.rows import Rows
 from pipeline.times import instant
 
 NDJSON = "application/x-ndjson"
@@ -21,6 +24,7 @@ TURTLE = "text/turtle"
 TRIG = "application/trig"
 N_QUADS = "application/n-quads"
 LD_JSON = "application/ld+json"
+RDF_XML = "application/rdf+xml"
 ARROW = "application/vnd.apache.arrow.stream"
 
 _RDF = {
@@ -29,6 +33,7 @@ _RDF = {
     TRIG: ox.RdfFormat.TRIG,
     N_QUADS: ox.RdfFormat.N_QUADS,
     LD_JSON: ox.RdfFormat.JSON_LD,
+    RDF_XML: ox.RdfFormat.RDF_XML,
 }
 _SUFFIXES = {
     ".ndjson": NDJSON,
@@ -38,6 +43,7 @@ _SUFFIXES = {
     ".trig": TRIG,
     ".nq": N_QUADS,
     ".jsonld": LD_JSON,
+    ".rdf": RDF_XML,
     ".arrows": ARROW,
 }
 MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
@@ -83,18 +89,34 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
     if (version := version_of(media_type)) is not None:
-        if version != VERSION or kind == LD_JSON:
+        if version != VERSION or kind in (LD_JSON, RDF_XML):
             raise FormatError(
                 "media-type", f"{kind} has no version {version!r} here", expected=f"version={VERSION} of {TURTLE}, {TRIG}, {N_TRIPLES} or {N_QUADS}"
             )
-        return _batch(parse_messages(body, _RDF[kind], otherwise, timing), otherwise)
+        rows = Rows(Budget(len(body)))
+        parse_messages(body, _RDF[kind], otherwise, rows, timing)
+        return rows.batch()
+    if kind == RDF_XML:
+        return _read_rdf_xml(body, otherwise, timing)
     batch = quads_batch(body, otherwise, graphs=kind == N_QUADS) if kind in (N_TRIPLES, N_QUADS) else None
     return batch if batch is not None else read_statements(body, _RDF[kind], otherwise)
 
 
 def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
     """The exact path of RDF: OCCURRENCES of any message, those without a time at `otherwise`. Raises: FormatError."""
-    return _batch(parse_message(body, fmt, otherwise), otherwise)
+    rows = Rows(Budget(len(body)))
+    read_message(body, fmt, otherwise, rows)
+    return rows.batch()
+
+
+def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None) -> pa.RecordBatch:
+    """One message, which has no graphs and so is timed as a whole. Raises: FormatError."""
+    rows = Rows(Budget(len(body)))
+    try:
+        read_timed_message(plain_xml(body, rows.budget), ox.RdfFormat.RDF_XML, otherwise, rows, timing, scope=body)
+    except FormatError as fault:
+        raise placed(fault, body) from None
+    return rows.batch()
 
 
 def version_of(media_type: str) -> str | None:
@@ -106,18 +128,6 @@ def version_of(media_type: str) -> str | None:
     return None
 
 
-def _batch(statements: list[Statement], otherwise: Interval) -> pa.RecordBatch:
-    when = [statement.when or otherwise for statement in statements]
-    return batch_of(
-        [statement.s for statement in statements],
-        [statement.p for statement in statements],
-        [statement.o for statement in statements],
-        [statement.g for statement in statements],
-        [interval.start for interval in when],
-        [interval.end for interval in when],
-    )
-
-
 def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[pa.RecordBatch, str | None]:
     """A WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary one is Arrow. Raises: FormatError."""
     if binary:
@@ -126,5 +136,5 @@ def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[
 
 
 __all__ = [
-    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
+    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "RDF_XML", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
 ]  # fmt: skip

@@ -3,21 +3,20 @@
 Source: W3C RDF Stream Processing community group, "RDF Messages", living draft of 2026. Prefixes go on from message to message, blank nodes do not.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyoxigraph as ox
 
 from pipeline.errors import FormatError
 from pipeline.occurrences import Interval
-from pipeline.rdf import ENDS_AT, GENERATED_AT, STARTS_AT, Statement, parse_message, place_of
-from pipeline.times import instant
+from pipeline.rdf import ENDS_AT, STARTS_AT, TIMING, Node, Said, place_of, read_message, time_of
+from pipeline.rows import Rows
 from pipeline.tokens import Token, place, tokens
 
 VERSION = "1.2-messages"
 _CARRIED = 1 << 24  # bytes of prefixes that go on, counted for each message anew
 _REPEATED = 64  # prefixes that some writers declare in each message anew
-_DATE_TIME = '"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,12 @@ class Message:
     directives: tuple[bytes, ...]
 
 
-def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, timing: str | None = None) -> list[Statement]:
-    """The statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
+def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None = None) -> None:
+    """Adds the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
 
     A message's time is what its default graph says with `timing`, or without it with prov:generatedAtTime, or startsAtTime and endsAtTime.
     Raises: FormatError.
     """
-    found: list[Statement] = []
     carried = 0
     for number, message in enumerate(split(body)):
         carried += sum(map(len, message.directives))
@@ -43,19 +41,17 @@ def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, timing: 
             raise FormatError(
                 "messages", "too many prefixes go on into too many messages; send the messages in several bodies", *place(body, message.start)
             )
-        found += _statements(body, message, number, fmt, otherwise, timing)
-    return found
+        text = b" ".join(message.directives) + b"\n" + message.text
+        try:
+            read_timed_message(text, fmt, otherwise, rows, timing, scope=b"%d %s" % (number, message.text))
+        except FormatError as fault:
+            raise _moved(fault, *place(body, message.start)) from None
 
 
-def _statements(body: bytes, message: Message, number: int, fmt: ox.RdfFormat, otherwise: Interval, timing: str | None) -> list[Statement]:
-    text = b" ".join(message.directives) + b"\n" + message.text
-    try:
-        statements = parse_message(text, fmt, otherwise, b"%d %s" % (number, message.text))
-        when, told = _time(statements, text, timing)
-    except FormatError as fault:
-        raise _moved(fault, *place(body, message.start)) from None
-    kept = (each for number, each in enumerate(statements) if number not in told)
-    return [replace(each, when=each.when or when or otherwise) for each in kept]
+def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None, scope: bytes | None = None) -> None:
+    """Adds the statements of one message, whose default graph may say when it is. Raises: FormatError."""
+    wanted = TIMING if timing is None else TIMING | {timing}
+    read_message(text, fmt, otherwise, rows, scope=scope, timing=wanted, timed=lambda said: _time(said, text, timing))
 
 
 def _moved(fault: FormatError, line: int, column: int) -> FormatError:
@@ -66,18 +62,17 @@ def _moved(fault: FormatError, line: int, column: int) -> FormatError:
     return FormatError(fault.code, fault.message, line + within, fault.column + (column - 1 if within == 0 else 0), fault.expected)
 
 
-def _time(statements: list[Statement], text: bytes, timing: str | None) -> tuple[Interval | None, frozenset[int]]:
+def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Interval | None, frozenset[int]]:
     """A message's time, and which of its statements say nothing else. Raises: FormatError."""
-    wanted = {f"<{name}>" for name in ((GENERATED_AT, STARTS_AT, ENDS_AT) if timing is None else (timing,))}
-    said = {number: each for number, each in enumerate(statements) if each.g is None and each.p in wanted}
-    values = {each.p: each.o for each in said.values()}
-    if not values:
+    said = [each for each in found if timing is None or each.predicate == timing]
+    values = {each.predicate: each.value for each in said}
+    if not said:
         return None, frozenset()
-    for each in said.values():
-        if values[each.p] != each.o:
-            raise FormatError("time", f"the message has two times by {each.p}", *place_of(text, _lexical(each.o)))
-    instants = {name.strip("<>"): _instant(value, text) for name, value in values.items()}
-    alone = frozenset(said) if timing is None else frozenset()
+    for each in said:
+        if values[each.predicate] != each.value:
+            raise FormatError("time", f"the message has two times by <{each.predicate}>", *place_of(text, _lexical(each.value)))
+    instants = {name: time_of(value, text) for name, value in values.items()}
+    alone = frozenset(each.row for each in said) if timing is None else frozenset()
     if len(instants) == 1 and STARTS_AT not in instants and ENDS_AT not in instants:
         at = next(iter(instants.values()))
         return Interval(at, at), alone
@@ -88,18 +83,8 @@ def _time(statements: list[Statement], text: bytes, timing: str | None) -> tuple
     return Interval(instants[STARTS_AT], instants[ENDS_AT]), alone
 
 
-def _lexical(term: str) -> str:
-    return term[1:].partition('"')[0] if term.startswith('"') else term.strip("<>")
-
-
-def _instant(term: str, text: bytes) -> int:
-    try:
-        if term.startswith('"') and term.endswith(_DATE_TIME):
-            return instant(_lexical(term))
-        reason = f"{term} is no time"
-    except ValueError as fault:
-        reason = str(fault)
-    raise FormatError("time", reason, *place_of(text, _lexical(term)), 'an xsd:dateTime such as "2026-01-01T00:00:01Z"^^xsd:dateTime')
+def _lexical(term: Node) -> str:
+    return "<<" if isinstance(term, ox.Triple) else term.value
 
 
 def split(body: bytes) -> Iterator[Message]:

@@ -12,11 +12,13 @@ import pyoxigraph as ox
 from msgspec import UNSET, UnsetType
 
 from engine.entries import Micros
+from pipeline.budget import Budget
 from pipeline.columns import events_batch
 from pipeline.errors import FormatError
 from pipeline.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
-from pipeline.occurrences import Interval, Labels, batch_of
-from pipeline.rdf import parse_message
+from pipeline.occurrences import Interval, Labels
+from pipeline.rdf import read_message
+from pipeline.rows import Rows
 from pipeline.times import instant
 
 LONGEST_KEY = 255
@@ -75,16 +77,13 @@ def read_lines(
     body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine] = _LINE
 ) -> tuple[pa.RecordBatch, str | None]:
     """The exact path, line by line: OCCURRENCES of any body, and the first line's id. Raises: FormatError."""
-    rows: list[tuple[str, str, str, str | None, Micros, Micros]] = []
-    lines: list[Line] = []
+    rows, first = Rows(Budget(len(body))), None
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line = _decode(text, number, decoder)
-            rows += _Place(text, number).rows(line, default)
-            lines.append(line)
-    s, p, o, g, start, end = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
-    first = lines[0] if lines else None
-    return batch_of(s, p, o, g, start, end), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
+            _Place(text, number).read(line, default, rows)
+            first = first or line
+    return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
 
 def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]) -> Line:
@@ -146,21 +145,23 @@ class _Place:
     def fault(self, code: str, message: str, name: str, expected: str = "") -> FormatError:
         return FormatError(code, message, self.number, self.column(name, 0), expected)
 
-    def rows(self, line: Line, default: Interval) -> list[tuple[str, str, str, str | None, Micros, Micros]]:
-        """The occurrences of the line. Raises: FormatError."""
+    def read(self, line: Line, default: Interval, rows: Rows) -> None:
+        """Adds the occurrences of the line. Raises: FormatError."""
         when = self._when(line)
         labels = Labels(self.text, default if when is None else None)
         if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in Line.__struct_fields__):
-            return []
+            return
         graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
-        start, end = (default.start, default.end) if when is None else (when.start, when.end)
+        at = when or default
         if isinstance(line.triples, str):
             for name in "spo":
                 if getattr(line, name) is not UNSET:
                     raise self.fault("field", f"'triples' and {name!r} exclude each other", name)
-            return [(s, p, o, graph, start, end) for s, p, o in self._triples(line.triples, default if when is None else None)]
-        s, p, o = (self._required(terms, name, line, labels) for terms, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o")))
-        return [(s, p, o, graph, start, end)]
+            self._read_triples(line.triples, at, rows, graph, stated=when is not None)
+            return
+        terms = [self._required(place, name, line, labels) for place, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o"))]
+        rows.spend_row()
+        rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
 
     def _required(self, terms: Terms, name: str, line: Line, labels: Labels) -> str:
         text = getattr(line, name)
@@ -176,10 +177,10 @@ class _Place:
         except FormatError as fault:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
 
-    def _triples(self, text: str, default: Interval | None) -> list[tuple[str, str, str]]:
+    def _read_triples(self, text: str, at: Interval, rows: Rows, graph: str | None, *, stated: bool) -> None:
         """A message of Turtle, whose blank nodes are scoped by the whole line."""
         try:
-            return [(x.s, x.p, x.o) for x in parse_message(text.encode(), ox.RdfFormat.TURTLE, default, self.text)]
+            read_message(text.encode(), ox.RdfFormat.TURTLE, at, rows, scope=self.text, stated=stated, graph=graph)
         except FormatError as fault:
             before = text.split("\n")[: (fault.line or 1) - 1]
             offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1

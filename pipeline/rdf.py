@@ -1,15 +1,19 @@
-"""Turtle, TriG, N-Triples, N-Quads and JSON-LD, read with pyoxigraph."""
+"""RDF in any of its syntaxes, read with pyoxigraph, statement by statement."""
 
 import re
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyoxigraph as ox
 
+from pipeline.budget import Budget
 from pipeline.errors import FormatError
 from pipeline.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
 from pipeline.occurrences import Interval, Labels
+from pipeline.rows import NO_TERM, Rows
 from pipeline.times import instant
-from pipeline.tokens import check_json, check_terms, place
+from pipeline.tokens import check_json, check_names, check_terms, place
 
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 STARTS_AT = "http://streamreasoning.org/timeVocab#startsAtTime"
@@ -22,46 +26,88 @@ Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """One triple of a message with its canonical terms, graph (None for the default graph) and time (None: the request's)."""
+class Said:
+    """A triple of a message's default graph that may state a time; `subject` is also the number of a graph, if it names one."""
 
-    s: str
-    p: str
-    o: str
-    g: str | None
-    when: Interval | None
+    row: int
+    subject: int
+    name: Node
+    predicate: str
+    value: Node
 
 
-def parse_message(text: bytes, fmt: ox.RdfFormat, default: Interval | None, scope: bytes | None = None) -> list[Statement]:
-    """The statements of one message. Raises: FormatError.
+def read_message(
+    text: bytes,
+    fmt: ox.RdfFormat,
+    otherwise: Interval,
+    rows: Rows,
+    *,
+    scope: bytes | None = None,
+    stated: bool = False,
+    graph: str | None = None,
+    timing: Collection[str] = TIMING,
+    timed: Callable[[Sequence[Said]], tuple[Interval | None, Collection[int]]] | None = None,
+) -> None:
+    """Adds the rows of one message, those without a time of their own at `otherwise`, which may be `stated` in the text. Raises: FormatError.
 
-    `default` is the time of the untimed ones (None: the message's text states it) and `scope` the text that names its blank nodes (None: `text`).
+    `graph` is that of triples in none. Blank nodes are named by `scope`, or else by the text. `timed` gives the time of the whole message, and which rows say only that, from what
+    the default graph says with a property of `timing`.
     """
-    quads = parse_quads(text, fmt)
-    times = graph_times(quads, text)
-    untimed = not all(quad.graph_name in times for quad in quads if not _timing(quad, times))
-    labels = Labels(scope or text, default if untimed else None)
-    return [
-        Statement(
-            term_text(quad.subject, labels, text),
-            term_text(quad.predicate, labels, text),
-            term_text(quad.object, labels, text),
-            None if isinstance(quad.graph_name, ox.DefaultGraph) else term_text(quad.graph_name, labels, text),
-            times.get(quad.graph_name),
-        )
-        for quad in quads
-        if not _timing(quad, times)
-    ]
+    cells, blanks, said = (
+        array("i"),
+        dict[str, int](),
+        list[Said](),
+    )  # four numbers a row; blank nodes have theirs below NO_TERM, until they are named
+
+    def number(term: Node) -> int:
+        if isinstance(term, ox.BlankNode):
+            return blanks.setdefault(term.value, NO_TERM - 1 - len(blanks))
+        return rows.number(_text(term, text))
+
+    for s, p, o, g in parse_quads(text, fmt, budget=rows.budget):
+        rows.spend_row()
+        subject, of, predicate = number(s), NO_TERM if isinstance(g, ox.DefaultGraph) else number(g), _text(p, text)
+        if of == NO_TERM and (name := predicate[1:-1]) in timing:
+            said.append(Said(len(cells) // 4, subject, s, name, o))
+        cells.extend((subject, rows.number(predicate), number(o), of))
+    graphs = set(cells[3::4])
+    own = [each for each in said if each.subject in graphs and each.predicate in TIMING]
+    times, left_out = _graph_times(own, text), {each.row for each in own}
+    when = None
+    if timed is not None:
+        when, alone = timed([each for each in said if each.row not in left_out])
+        left_out.update(alone)
+    kept = [at for at in range(0, len(cells), 4) if at // 4 not in left_out]
+    untimed = when is None and not all(cells[at + 3] in times for at in kept)
+    labels = Labels(scope or text, otherwise if untimed and not stated else None)
+    written = list(blanks)
+    names: dict[int, int] = {}
+    for at in kept:
+        terms = cells[at : at + 4]
+        interval = times.get(terms[3]) or when or otherwise
+        for column in range(4) if blanks else ():
+            if (blank := terms[column]) < NO_TERM:
+                if blank not in names:
+                    names[blank] = rows.number(labels.of(written[NO_TERM - 1 - blank]))
+                terms[column] = names[blank]
+        if terms[3] == NO_TERM and graph is not None:
+            terms[3] = rows.number(graph)
+        rows.add(terms, interval.start, interval.end)
 
 
-def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None) -> list[ox.Quad]:
-    """The statements as they stand. Nothing external is resolved: JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
+def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: Budget) -> Iterator[ox.Quad]:
+    """The statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
 
-    Raises: FormatError.
+    Raises: FormatError, also where the parser would expand names beyond the budget.
     """
-    (check_json if fmt == ox.RdfFormat.JSON_LD else check_terms)(text)
+    if fmt == ox.RdfFormat.JSON_LD:
+        check_json(text)
+    else:
+        check_terms(text)
+    if fmt in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG):
+        check_names(text, budget)
     try:
-        return list(ox.parse(text, fmt, base_iri=base))
+        yield from ox.parse(text, fmt, base_iri=base)
     except SyntaxError as fault:
         message = re.sub(r"^Parser error .*?: ", "", fault.msg)
         if "LoadDocumentCallback" in message:
@@ -72,33 +118,33 @@ def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None) -> list
         raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message), fault.lineno, fault.offset) from None
 
 
-def graph_times(quads: list[ox.Quad], text: bytes) -> dict[Node | ox.DefaultGraph, Interval]:
+def _graph_times(said: Sequence[Said], text: bytes) -> dict[int, Interval]:
     """When each named graph holds, as the default graph says: timing triples whose subject is a graph of this message."""
-    graphs = {quad.graph_name for quad in quads if not isinstance(quad.graph_name, ox.DefaultGraph)}
-    stated: dict[Node, dict[str, Node]] = {}
-    for quad in quads:
-        if isinstance(quad.graph_name, ox.DefaultGraph) and quad.predicate.value in TIMING and quad.subject in graphs:
-            known = stated.setdefault(quad.subject, {})
-            if known.setdefault(quad.predicate.value, quad.object) != quad.object:
-                raise _time_fault(text, quad.object, f"graph {quad.subject} has two times for <{quad.predicate.value}>")
-    return {graph: _interval(graph, times, text) for graph, times in stated.items()}
+    stated: dict[int, dict[str, Node]] = {}
+    for each in said:
+        known = stated.setdefault(each.subject, {})
+        if known.setdefault(each.predicate, each.value) != each.value:
+            raise _time_fault(text, each.value, f"graph {each.name} has two times for <{each.predicate}>")
+    named = {each.subject: each.name for each in said}
+    return {graph: _interval(named[graph], times, text) for graph, times in stated.items()}
 
 
 def _interval(graph: Node, times: dict[str, Node], text: bytes) -> Interval:
     if GENERATED_AT in times:
         if len(times) > 1:
             raise _time_fault(text, times[GENERATED_AT], f"graph {graph} has both prov:generatedAtTime and startsAtTime or endsAtTime")
-        at = _instant(times[GENERATED_AT], text)
+        at = time_of(times[GENERATED_AT], text)
         return Interval(at, at)
     if len(times) < 2:
         raise _time_fault(text, next(iter(times.values())), f"graph {graph} has only one of startsAtTime and endsAtTime")
-    start, end = _instant(times[STARTS_AT], text), _instant(times[ENDS_AT], text)
+    start, end = time_of(times[STARTS_AT], text), time_of(times[ENDS_AT], text)
     if start > end:
         raise _time_fault(text, times[STARTS_AT], f"graph {graph} starts after it ends")
     return Interval(start, end)
 
 
-def _instant(literal: Node, text: bytes) -> int:
+def time_of(literal: Node, text: bytes) -> int:
+    """The instant that a literal says. Raises: FormatError."""
     if not isinstance(literal, ox.Literal) or literal.datatype.value not in _DATE_TIMES:
         raise _time_fault(text, literal, f"{literal} is no time", 'an xsd:dateTime such as "2026-01-01T00:00:01Z"^^xsd:dateTime')
     try:
@@ -122,16 +168,18 @@ def place_of(text: bytes, needle: str) -> tuple[int, int]:
 
 def term_text(term: Node, labels: Labels, text: bytes) -> str:
     """Canonical N-Triples text, blank nodes relabelled."""
-    if isinstance(term, ox.BlankNode):
-        return labels.of(term.value)
+    return labels.of(term.value) if isinstance(term, ox.BlankNode) else _text(term, text)
+
+
+def _text(term: Node, text: bytes) -> str:
+    """Canonical N-Triples text of a term that is no blank node. Raises: FormatError."""
     if isinstance(term, ox.Triple):
         raise FormatError("rdf", "triple terms (RDF 1.2) are not supported", *place_of(text, "<<"))
     if isinstance(term, ox.Literal) and term.direction is not None:
         raise FormatError("rdf", NO_DIRECTIONS, *place_of(text, term.value), PLAIN_TAG)
-    if len(term.value) > MAX_TERM:
-        raise FormatError("term", f"a term of {len(term.value)} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))
-    return str(term)
-
-
-def _timing(quad: ox.Quad, times: dict[Node | ox.DefaultGraph, Interval]) -> bool:
-    return isinstance(quad.graph_name, ox.DefaultGraph) and quad.subject in times and quad.predicate.value in TIMING
+    found = str(term)
+    if len(found) > MAX_TERM:  # with its quotes and escapes
+        parts = (term.value, term.datatype.value, term.language or "") if isinstance(term, ox.Literal) else (term.value,)
+        if (size := max(map(len, parts))) > MAX_TERM:
+            raise FormatError("term", f"a term of {size} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))
+    return found

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from pipeline.budget import Budget
 from pipeline.errors import FormatError
 
 MAX_DEPTH = 64
@@ -13,7 +14,10 @@ TOKEN = re.compile(
     rb"(?P<blank>\s+|#[^\n\r]*)|(?P<string>" + _STRINGS + rb")|(?P<iri><[^<>\"{}|^`\x00-\x20]*>)|(?P<name>" + _NAME + rb")|<<|>>|.", re.DOTALL
 )
 _JSON = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
-
+_PREFIX, _BASE = re.compile(rb"(?i:prefix)"), re.compile(rb"(?i:base)")
+_LONG = re.compile(rb"<[^<>\"{}|^`\x00-\x20]{200,}")
+_USUAL = 200  # bytes that IRIs seldom have
+_ABSOLUTE = re.compile(rb"<[A-Za-z][A-Za-z0-9+.-]*:")
 
 Token = re.Match[bytes]
 
@@ -27,6 +31,45 @@ def check_terms(text: bytes) -> None:
     """Raises: FormatError for triple terms inside each other beyond MAX_DEPTH."""
     if text.count(b"<<") > MAX_DEPTH:
         _check(text, ((found.start(), {b"<<": 1, b">>": -1}.get(found[0], 0)) for found in tokens(text)), "triple terms")
+
+
+def check_names(text: bytes, budget: Budget) -> None:
+    """Raises: FormatError where a parser of Turtle would keep more than the budget allows: prefixes as resolved, and names in brackets inside each other.
+
+    Most texts are seen to be harmless by counting; only of the others the tokens are looked at.
+    """
+    longest = max(map(len, _LONG.findall(text)), default=_USUAL)
+    names = len(_PREFIX.findall(text)) + text.count(b"[") + text.count(b"(")
+    if names and names * (len(_BASE.findall(text)) + 1) * longest > budget.most:
+        _check_names(text, budget)
+
+
+def _check_names(text: bytes, budget: Budget) -> None:
+    base = longest = kept = depth = 0
+    sizes: dict[bytes, int] = {}
+    found = tokens(text)
+    for token in found:
+        match token[0].lower():
+            case b"[" | b"(":
+                depth += 1
+            case b"]" | b")":
+                depth -= 1
+            case b"prefix" | b"@prefix":
+                name, iri = next(found, None), next(found, None)
+                size = _resolved(iri, base)
+                if name is not None:
+                    kept, sizes[name[0]] = kept + size - sizes.get(name[0], 0), size
+                longest = max(longest, size)
+            case b"base" | b"@base":
+                base = _resolved(next(found, None), base)
+                longest = max(longest, base)
+        if kept + depth * longest > budget.most:
+            raise budget.fault(*place(text, token.start()))
+
+
+def _resolved(iri: Token | None, base: int) -> int:
+    """At most so many bytes an IRI has when it is resolved against a base of so many."""
+    return 0 if iri is None else len(iri[0]) + (0 if _ABSOLUTE.match(iri[0]) else base)
 
 
 def check_json(text: bytes) -> None:
