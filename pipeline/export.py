@@ -1,9 +1,13 @@
 """Solutions as Parquet files, `query=NAME/date=YYYY-MM-DD/<lo>-<hi>.parquet`, for whatever reads Parquet; each exactly once (docs/decisions/0027).
 
+A long name is cut and ends in a digest, for a directory's name has at most 255 bytes; the file's own metadata hold the whole name.
+
 What is exported next is noted before it is written, as a range of log positions that names the files: an export that was killed is done again, into the same files.
 """
 
+import hashlib
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -19,7 +23,7 @@ import pyarrow.parquet as pq
 import epsparql
 from engine.entries import Register, int64s
 from epsparql.algebra import Query
-from pipeline.errors import Gone, NotOfThisLog, Overtaken, PipelineError
+from pipeline.errors import Gone, NotOfThisLog, Overtaken, PipelineError, StoreFailed
 from pipeline.frames import oldest
 from pipeline.log import LogReader
 from pipeline.marks import Marks
@@ -36,6 +40,9 @@ EXPORTED = pa.schema([("id", pa.utf8()), ("registered", pa.int64()), ("entry", p
 """As of `solve`, with the solution's id and the log positions of its registration and of the entry that brought it; `query` and `date` are in the path."""
 _DAY_US = 86_400_000_000
 _PAUSE_S = 5.0
+_LONGEST = 249  # bytes of an encoded name: file systems allow 255, less `query=`
+_CUT = 200  # of a longer one, beside its digest
+_BROKEN = re.compile(r"%[0-9A-F]?$")  # an escape of which the end is cut off
 _NOTE = "_epsparql.json"  # what begins with _ is no data, to those who read
 _log = logging.getLogger("epsparql.export")
 
@@ -77,6 +84,7 @@ class Exporter:
         self._stood = standing()  # at the last round: who goes between two may have registered where the log is no longer kept
         self._marks, self._writer = Marks(self._data), token_hex(8)
         self._parsed: dict[int, Query | None] = {}
+        self._folders: dict[str, str] = {}
         try:
             self._state = self._found()
             self._texts = dict(self._state.texts)
@@ -188,10 +196,24 @@ class Exporter:
             (found,) = solved(mine, {name: query})
             ends = int64s(mine.column("end"))
             ids = pa.array(map(solution_id, ends.tolist(), mine.column("ordinal").to_pylist()), pa.utf8())
-            table = pa.Table.from_arrays([ids, mine.column("registered"), mine.column("entry"), *found.columns[1:]], schema=EXPORTED)
+            columns = [ids, mine.column("registered"), mine.column("entry"), *found.columns[1:]]
+            table = pa.Table.from_arrays(columns, schema=EXPORTED.with_metadata({"query": name}))
             days = ends // _DAY_US
             for day in np.unique(days).tolist():
-                yield f"query={quote(name, safe='')}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
+                yield f"{self._folder(name)}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
+
+    def _folder(self, name: str) -> str:
+        """A query's folder. One with a longer name, which a store took before names were cut, goes on in use."""
+        if name not in self._folders:
+            whole, found = f"query={quote(name, safe='')}", folder_of(name)
+            self._folders[name] = whole if whole != found and self._has(whole) else found
+        return self._folders[name]
+
+    def _has(self, folder: str) -> bool:
+        try:
+            return bool(self._place.names(folder))
+        except (OSError, StoreFailed):  # such a name is too long for this place
+            return False
 
     # ------------------------------------------------------------ queries
     def _query(self, registered: int, name: str) -> Query | None:
@@ -251,6 +273,14 @@ class Exporter:
         marked = msgspec.structs.replace(state, log=self._marks.at(state.reached), writer=self._writer)
         self._place.put(_NOTE, msgspec.json.encode(marked))
         self._state = state
+
+
+def folder_of(name: str) -> str:
+    """Return the name of a query's folder, whose `!` no encoded name holds."""
+    encoded = quote(name, safe="")
+    if len(encoded) > _LONGEST:
+        encoded = f"{_BROKEN.sub('', encoded[:_CUT])}!{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    return f"query={encoded}"
 
 
 def _noted(place: Place) -> State | None:

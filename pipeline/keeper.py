@@ -16,6 +16,7 @@ import msgspec
 from pipeline.errors import NotOfThisStore, PipelineError, StoreFailed, StoreTaken
 from pipeline.fence import Fence, new_server
 from pipeline.frames import FrameReader, oldest, segments
+from pipeline.idempotency import KEYS_FOLDER
 from pipeline.kept import KeptLog
 from pipeline.lock import DirectoryLock
 from pipeline.notes import NOTES, note_path, write_note
@@ -283,7 +284,8 @@ class Keeper:
                 yield path, _signature(path)
 
     def _states_here(self) -> list[Path]:
-        return [self._data / name for name in STATES] + sorted((self._data / OBSERVERS).glob("*.json"))
+        keys = sorted((self._data / KEYS_FOLDER).glob("*.keys"))  # before the catalogue, which names them
+        return keys + [self._data / name for name in STATES] + sorted((self._data / OBSERVERS).glob("*.json"))
 
     def _bring(self, name: str) -> bool:
         """If the store does not have it. False where the snapshot has just been let go."""

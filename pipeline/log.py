@@ -3,7 +3,7 @@
 Writing is in `pipeline/writer.py`, reading in `pipeline/reader.py`; import both from here.
 """
 
-from pipeline.memory import Ack
+from pipeline.idempotency import Ack
 from pipeline.reader import LateRow, LogReader, SharedReader
 from pipeline.writer import LogWriter
 

@@ -9,6 +9,7 @@ from pipeline.errors import StoreFailed
 from pipeline.extents import Part
 from pipeline.fence import Claim, Fence
 from pipeline.frames import FrameWriter, segment_path, sync_directory
+from pipeline.idempotency import KEYS_FOLDER
 from pipeline.kept import bytes_of, present
 from pipeline.places import Place
 
@@ -39,7 +40,7 @@ def restore(place: Place, data_dir: Path, fence: Fence) -> None:
 
 def wipe(data_dir: Path) -> None:
     """Remove what `restore` brings."""
-    for name in (*LOGS, OBSERVERS, SNAPSHOTS):
+    for name in (*LOGS, KEYS_FOLDER, OBSERVERS, SNAPSHOTS):
         shutil.rmtree(data_dir / name, ignore_errors=True)
     for name in STATES:
         (data_dir / name).unlink(missing_ok=True)

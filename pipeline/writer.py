@@ -18,7 +18,8 @@ from pipeline.backlog import Backlog
 from pipeline.catalogue import Catalogue, Stream
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
-from pipeline.memory import Ack, load, save
+from pipeline.idempotency import Ack
+from pipeline.memory import load, save
 from pipeline.reader import SMALL, LogReader, Published
 from pipeline.records import HAS_LATE, NO_ROWS, Content, Record, decode_records, encode
 
@@ -223,7 +224,7 @@ class LogWriter:
         self._backlog.add(self._frames.position, batch.num_rows)
         small = len(payload) <= SMALL and batch.get_total_buffer_size() <= SMALL
         self._published.announce(self._frames.position, Content(at, tuple(records), batch) if small else None)
-        if rotated:
+        if rotated or self._keys.is_due():
             self._save()
 
     def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
@@ -235,7 +236,7 @@ class LogWriter:
             if isinstance(entry, Finish) and self.catalogue.stream(entry.stream).finished:
                 raise StreamFinished(entry.stream)
             return Ack(offset + 1), Record(entry), NO_ROWS
-        known = self._keys.get(request.stream, request.key)
+        known = self._keys.get(request.stream, request.key, at)
         if known is not None:
             return known, None, NO_ROWS
         stream = self.catalogue.stream(request.stream)
@@ -251,19 +252,19 @@ class LogWriter:
     def _open(self) -> None:
         self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
         try:
-            self.catalogue, self._keys = load(self._data, self._frames.position)
+            self.catalogue, self._keys, begin = load(self._data, self._frames.position, self._clock())
             if self.catalogue.position < oldest(self._data / "log"):
                 raise Corrupt(
                     self._data / "catalogue.json", 0, "it cannot be read, and the log's beginning, from which it could be made, is no longer kept"
                 )
             self.saved = self.catalogue.position
             reader = FrameReader(self._data / "log")
-            for frame in reader.frames(self.catalogue.position):
+            for frame in reader.frames(max(begin, oldest(self._data / "log"))):
                 at, records, _ = decode_records(frame.first, reader.payload(frame))
                 for record in records:
                     if record.entry.offset == self.catalogue.position:
                         self.catalogue.apply(record, at)
-                        self._keys.recall(record, at)
+                    self._keys.recall(record, at)
             reader.close()
         except BaseException:
             self._frames.close()

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
+import pyarrow.parquet as pq
 import pytest
 
 from engine.entries import Drop
 from epsparql.client import Client
 from pipeline.errors import Locked, NotOfThisLog, Overtaken, StoreFailed
-from pipeline.export import Exporter
+from pipeline.export import Exporter, folder_of
 from pipeline.frames import oldest
 from pipeline.log import LogWriter
 from pipeline.marks import Marks
@@ -76,6 +77,37 @@ def test_files_grow_with_the_log_and_by_day(tmp_path: Path) -> None:
         exported(data, out)
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"query=a%2Fb%20%3D%20c"}
     assert {path.name for path in (tmp_path / "out").glob("query=*/*")} == {"date=2026-01-01", "date=2026-01-02"}
+    assert values(out.rows()) == logged(data)
+
+
+LONG = ["溫" * 27, "溫" * 28, "溫" * 28 + "a", "溫" * 28 + "b", "a" * 249, "a" * 250, "ü/" * 5_000]
+"""Names whose encoded bytes are about as many as a directory's name may have, and far more."""
+
+
+def test_a_long_name_holds_up_nothing(tmp_path: Path, out: Target) -> None:
+    data = tmp_path / "data"
+    with LogWriter(data, cases.frozen_clock) as log:
+        for name in LONG:
+            cases.register(log, name, cases.HIGH)
+        cases.readings(log, range(40), Random(3))
+    run(data)
+    exported(data, out)
+    folders = {name: unquote(folder_of(name)).removeprefix("query=") for name in LONG}
+    assert values(out.rows()) == Counter((folders[str(query)], *rest) for query, *rest in logged(data).elements()) != Counter()
+    if out.kind == "directory":
+        assert {pq.read_schema(path).metadata[b"query"].decode() for path in Path(out.given).rglob("*.parquet")} == set(LONG)
+
+
+def test_a_long_name_that_a_store_has_taken_stays(tmp_path: Path, s3: Bucket) -> None:
+    """So an export that was cut short by an older version ends in the same files."""
+    data, out, name = tmp_path / "data", Target("s3", s3.uri("some/where")), "a" * 300
+    with LogWriter(data, cases.frozen_clock) as log:
+        cases.register(log, name, cases.HIGH)
+        cases.readings(log, range(40), Random(3))
+    run(data)
+    with closing(out.place()) as place:
+        place.put(f"query={name}/date=2026-01-01/_old", b"old")
+    exported(data, out)
     assert values(out.rows()) == logged(data)
 
 

@@ -241,17 +241,6 @@ def test_what_could_not_be_saved_at_the_end_is_read_again_from_the_log(tmp_path:
         assert log.catalogue.streams["s"].latest == 1
 
 
-def test_no_key_is_forgotten_early_so_one_too_many_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.memory.KEYS", 2)
-    with LogWriter(tmp_path, clock := Clock()) as log:
-        first, _ = (log.append_events("s", occurrences(1), key) for key in "ab")
-        with pytest.raises(Overloaded, match="idempotency keys"):
-            log.append_events("s", occurrences(2), "c")
-        assert log.append_events("s", occurrences(2), "a") == first
-        clock.now += 24 * 3600 * 1_000_000 + 1
-        log.append_events("s", occurrences(2), "c")
-
-
 def test_a_body_of_nothing_is_an_entry(tmp_path: Path) -> None:
     with LogWriter(tmp_path, Clock()) as log:
         assert log.append_events("s", occurrences()) == Ack(1, 0, 0)
