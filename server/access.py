@@ -25,10 +25,11 @@ Shared = Annotated[Service, Depends(_service)]
 Sent = Annotated[Deliveries, Depends(_deliveries)]
 
 
-def admit(connection: HTTPConnection, service: Service, scope: str) -> None:
+def admit(connection: HTTPConnection, service: Service, scope: str) -> security.Caller:
     """Raises: Fault, as `Gate.check`."""
     caller = service.gate.check(connection.headers, scope)
     connection.state.who, connection.state.all_names = caller.who, caller.all_names
+    return caller
 
 
 async def _admin(request: Request, service: Shared) -> None:
@@ -47,4 +48,16 @@ async def _read(request: Request, service: Shared, name: Name) -> None:
     admit(request, service, security.read(name))
 
 
+async def _reader(request: Request, service: Shared) -> security.Caller:
+    return admit(request, service, security.read(""))
+
+
+async def _feeder(request: Request, service: Shared) -> security.Caller:
+    return admit(request, service, security.ingest(""))
+
+
+Reader = Annotated[security.Caller, Depends(_reader)]
+"""Who may read some query; a list shows them what they may."""
+Feeder = Annotated[security.Caller, Depends(_feeder)]
+"""Who may feed some stream."""
 ADMIN, METRICS, INGEST, READ = Depends(_admin), Depends(_metrics), Depends(_ingest), Depends(_read)

@@ -19,7 +19,8 @@ from pipeline.catalogue import Registration
 from pipeline.log import Ack
 from pipeline.report import Report, Standing
 from pipeline.times import iso
-from server.access import ADMIN, READ, Sent, Shared
+from server import security
+from server.access import ADMIN, READ, Reader, Sent, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of
 from server.compiled import check, shape
 from server.names import Name, decoded, encoded
@@ -129,7 +130,7 @@ class EngineMemory(BaseModel):
 
 
 class QueryList(BaseModel):
-    """All queries, without their warnings: these are in the document of each. `engine` is null until the runner has told of it."""
+    """Queries without their warnings: these are in the document of each. `engine` is null without the scope admin, and until the runner has told of it."""
 
     queries: list[QuerySummary]
     engine: EngineMemory | None
@@ -445,15 +446,16 @@ def _warning(warning: Warning_, text: str) -> WarningDocument:
 
 
 # ---------------------------------------------------------------- what is registered
-@router.get("/queries", dependencies=[ADMIN], summary="All queries")
-async def list_queries(service: Shared) -> QueryList:
-    return await asyncio.to_thread(_listed, service)
+@router.get("/queries", summary="All queries that the token may read")
+async def list_queries(service: Shared, caller: Reader) -> QueryList:
+    return await asyncio.to_thread(_listed, service, caller)
 
 
-def _listed(service: Service) -> QueryList:
+def _listed(service: Service, caller: security.Caller) -> QueryList:
     report = service.report()
     own, around = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _around(service, report)
-    return QueryList(queries=[_summary(service, registration, around) for registration in service.queries()], engine=own)
+    shown = [_summary(service, registration, around) for registration in service.queries() if caller.may(security.read(registration.name))]
+    return QueryList(queries=shown, engine=own if caller.may(security.ADMIN) else None)
 
 
 @router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)

@@ -39,7 +39,15 @@ class Grant:
     scopes: frozenset[str]
 
     def allows(self, scope: str) -> bool:
-        return not self.scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
+        """Whether it holds `scope`; with a kind alone, as `read:`, whether it holds one of that kind."""
+        if scope.endswith(":"):
+            return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
+        return holds(self.scopes, scope)
+
+
+def holds(scopes: frozenset[str], scope: str) -> bool:
+    """Whether `scope` is among the scopes, by its name, by a star, or as admin."""
+    return not scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,11 @@ class Caller:
 
     who: str
     all_names: bool
+    scopes: frozenset[str] = frozenset((ADMIN,))
+
+    def may(self, scope: str) -> bool:
+        """Whether the caller's scopes hold `scope`, by its name, by a star, or as admin."""
+        return holds(self.scopes, scope)
 
 
 class Gate:
@@ -76,10 +89,10 @@ class Gate:
                 Problem(
                     HTTPStatus.FORBIDDEN,
                     "not-allowed",
-                    f"the token lacks the scope {scope!r}; the operator may add it to the token file, which is read at the start",
+                    f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to the token file, which is read at the start",
                 )
             )
-        return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"))
+        return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
 
     def _check_host(self, host: str) -> None:
         """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""

@@ -17,11 +17,12 @@ from pipeline.formats import MEDIA_TYPES, NDJSON, TRIG, TURTLE, interval_of, par
 from pipeline.log import LateRow
 from pipeline.ndjson import LONGEST_KEY
 from pipeline.times import iso
-from server.access import ADMIN, INGEST, Shared
+from server.access import ADMIN, INGEST, Feeder, Shared
 from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
 from server.compiled import shape
 from server.names import Name
 from server.problems import Fault, Problem, described
+from server.security import ingest
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
@@ -130,9 +131,9 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
     return _document(service.stream(name))
 
 
-@router.get("/streams", dependencies=[ADMIN], summary="All streams")
-async def list_streams(service: Shared) -> StreamList:
-    return StreamList(streams=[_document(stream) for stream in service.streams().values()])
+@router.get("/streams", summary="All streams that the token may feed")
+async def list_streams(service: Shared, caller: Feeder) -> StreamList:
+    return StreamList(streams=[_document(stream) for name, stream in service.streams().items() if caller.may(ingest(name))])
 
 
 @router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)

@@ -14,7 +14,7 @@ export interface Problem {
 /** What the server refused, or `code` "unreachable" where it did not answer. */
 export class Refused extends Error {
   constructor(readonly problem: Problem) {
-    super((problem.line ? `line ${problem.line}, column ${problem.column ?? 1}: ` : "") + problem.detail);
+    super((problem.line ? `line ${problem.line}, column ${problem.column ?? 1}: ` : "") + problem.detail + (problem.expected ? `; expected ${problem.expected}` : ""));
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import { api, type CheckDocument, type Mark, Refused } from "./api";
+import { admin } from "./state";
 import { tab } from "./tabs";
 
 const PAUSE_MS = 250;
@@ -46,6 +47,7 @@ export function lookAgain(): void {
 }
 
 async function look(query: string, policy: string, default_graph: string, name: string): Promise<void> {
+  if (!admin.peek()) return void (checked.value = null);
   control = new AbortController();
   try {
     const found = await api.check({ query, policy, default_graph, name }, control.signal);

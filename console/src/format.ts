@@ -32,14 +32,10 @@ export function shortTerm(term: Term | undefined, prefixes: ReadonlyMap<string, 
   if (!term) return "";
   if (term.type === "uri") return shortIri(term.value, prefixes);
   if (term.type === "bnode") return `_:${term.value}`;
-  if (isNumber(term)) return trimmed(term.value);
   return term["xml:lang"] ? `${term.value}@${term["xml:lang"]}` : term.value;
 }
 
 export const isNumber = (term: Term) => term.type === "literal" && NUMBER.test(term.datatype ?? "");
-
-/** A decimal of more than four places is cut for the eye; the whole of it is in the row's details. */
-const trimmed = (value: string) => value.replace(/^(-?\d+\.\d{4})\d+$/, "$1…");
 
 export function fullTerm(term: Term): string {
   if (term.type === "uri") return `<${term.value}>`;

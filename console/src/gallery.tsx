@@ -3,7 +3,7 @@
 import { api } from "./api";
 import { type Example, EXAMPLES } from "./examples";
 import { start } from "./player";
-import { attempt, queries, refresh, view } from "./state";
+import { admin, attempt, queries, refresh, view } from "./state";
 import { add, show, tabs, unused } from "./tabs";
 
 export async function run(example: Example): Promise<void> {
@@ -30,11 +30,17 @@ export function Gallery() {
     <article class="page gallery" aria-label="Examples">
       <header>
         <h1>Examples on real data</h1>
-        <p class="quiet">Run registers the queries and plays recorded measurements into a stream. Edit what you see; it is yours.</p>
+        <p class="quiet">
+          {admin.value
+            ? "Run registers the queries and plays recorded measurements into a stream. Edit what you see; it is yours."
+            : "This token may read what the queries at the left find. To run a query takes a token with the scope admin."}
+        </p>
         <div class="buttons">
-          <button type="button" onClick={blank}>
-            New query
-          </button>
+          {admin.value && (
+            <button type="button" onClick={blank}>
+              New query
+            </button>
+          )}
           {tabs.value.length > 0 && (
             <button type="button" onClick={() => (view.value = { kind: "query" })}>
               Back to the queries
@@ -50,7 +56,7 @@ export function Gallery() {
             <p>{example.tells}</p>
             <p class="quiet small">{example.source}</p>
             <div class="buttons">
-              <button type="button" class="primary" aria-label={`Run ${example.title}`} onClick={() => run(example)}>
+              <button type="button" class="primary" disabled={!admin.value} aria-label={`Run ${example.title}`} onClick={() => run(example)}>
                 Run
               </button>
               <button type="button" aria-label={`Read ${example.title}`} onClick={() => look(example)}>

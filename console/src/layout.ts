@@ -6,7 +6,9 @@ import { shortIri } from "./format";
 export const WIDTH = 194;
 const [ACROSS, DOWN] = [32, 14];
 const LINE = 16;
-const LONG = 30;
+/** Letters of a line, and lines of a text. */
+const LONG = 26;
+const MOST = 6;
 
 export interface Node {
   step: PlanStep;
@@ -38,14 +40,18 @@ function lines(step: PlanStep, prefixes: ReadonlyMap<string, string>): string[] 
   return found.map(short).flatMap(folded);
 }
 
-/** Two lines at most, broken at a space if there is one. */
+/** As many lines as fit a box, broken at spaces where there are some. */
 function folded(line: string): string[] {
-  if (line.length <= LONG) return [line];
-  const at = line.lastIndexOf(" ", LONG);
-  return at > LONG / 2 ? [line.slice(0, at), cut(line.slice(at + 1))] : [line.slice(0, LONG), cut(line.slice(LONG))];
+  const found = [];
+  let rest = line;
+  while (rest.length > LONG && found.length < MOST - 1) {
+    const at = rest.lastIndexOf(" ", LONG);
+    const end = at > LONG / 2 ? at : LONG;
+    found.push(rest.slice(0, end));
+    rest = rest.slice(end).trimStart();
+  }
+  return [...found, rest.length > LONG ? `${rest.slice(0, LONG - 1)}…` : rest];
 }
-
-const cut = (text: string) => (text.length > LONG ? `${text.slice(0, LONG - 1)}…` : text);
 
 export function arranged(plan: PlanDocument, prefixes: ReadonlyMap<string, string>): Graph {
   const steps = plan.plan;

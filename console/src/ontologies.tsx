@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "./api";
+import { Cell } from "./cell";
 import { bytes, count, shortIri, some } from "./format";
 import { classes, statements, type Statement } from "./ntriples";
 import { asked, attempt, ontologies } from "./state";
@@ -53,24 +54,29 @@ export function Ontologies() {
 
 function Load() {
   const [name, setName] = useState("");
+  const [named, setNamed] = useState(false);
   const [type, setType] = useState("text/turtle");
   const [file, setFile] = useState<File | null>(null);
   const choose = (found: File | null) => {
     setFile(found);
     if (!found) return;
-    const ending = found.name.split(".").pop() ?? "";
+    const ending = found.name.split(".").pop()!.toLowerCase();
     setType(FORMATS.find(([, , endings]) => endings.includes(ending))?.[0] ?? type);
-    if (!name) setName(found.name.replace(/\.\w+$/, ""));
+    if (!named) setName(iriOf(found));
+  };
+  const rename = (text: string) => {
+    setName(text);
+    setNamed(text !== ""); // a name that somebody wrote stays until it is used
   };
   const load = async (add: boolean) => {
     if (!file || !name) return;
     const loading = async () => api.loadOntology(name, await contents(file), type, add);
-    await attempt(loading, `${file.name} is loaded as ${name}`);
+    if (await attempt(loading, `${file.name} is loaded as ${name}`)) setNamed(false);
   };
   return (
     <form class="load bar" onSubmit={(event) => (event.preventDefault(), void load(false))}>
       <input type="file" aria-label="File" onChange={(event) => choose(event.currentTarget.files?.[0] ?? null)} />
-      <input type="text" aria-label="Name" placeholder="name of the graph" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+      <input type="text" aria-label="Name" placeholder="name of the graph: an IRI, or default" value={name} onInput={(event) => rename(event.currentTarget.value)} />
       <select aria-label="Format" value={type} onChange={(event) => setType(event.currentTarget.value)}>
         {FORMATS.map(([each, called]) => (
           <option key={each} value={each}>
@@ -87,6 +93,9 @@ function Load() {
     </form>
   );
 }
+
+/** A graph is named by an IRI; that of a file, as tools for RDF have it, though a browser tells no folder. */
+const iriOf = (file: File) => `file:///${encodeURIComponent(file.name)}`;
 
 /** A browser does not read a file that was changed after it was chosen. */
 function contents(file: File): Promise<Blob> {
@@ -144,9 +153,7 @@ function Browse({ name }: { name: string }) {
             {rows.slice(0, SHOWN).map((row, k) => (
               <tr key={k}>
                 {[row.s, row.p, row.o].map((term, column) => (
-                  <td key={column} class="mono" title={term}>
-                    {shown(term)}
-                  </td>
+                  <Cell key={column} class="mono" title={term} text={shown(term)} />
                 ))}
               </tr>
             ))}

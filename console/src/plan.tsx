@@ -11,9 +11,11 @@ import { tab } from "./tabs";
 
 const EVERY_MS = 1000;
 const STEP = 1.2;
-/** Smaller than this, nobody can read it. */
-const LEAST = 0.7;
-const MARGIN = 28;
+/** Smaller than this, it is hard to read: a plan opens no smaller, and Fit shows all of it. */
+const READABLE = 0.7;
+const LEAST = 0.35;
+/** What the graph's padding takes, and a little, lest scroll bars come and go. */
+const MARGIN = { width: 30, height: 32 };
 
 export function Plan() {
   const query = registered.value;
@@ -25,13 +27,14 @@ export function Plan() {
   }, [running, query?.registered]);
 
   const [sheet, setSheet] = useState<HTMLDivElement | null>(null);
-  const [chosen, zoom] = useState<number | null>(null);
-  const width = useWidth(sheet);
+  const [chosen, zoom] = useState<number | "fit" | null>(null);
+  const size = useSize(sheet);
   const plan = running && known?.registered === query.registered ? known.plan : (checked.value?.plan ?? null);
   const graph = useMemo(() => (plan ? arranged(plan, prefixesOf(tab.peek()?.query ?? "")) : null), [plan]);
   if (!plan || !graph) return <p class="empty">A plan appears here as soon as the text above has no fault.</p>;
-  const fit = Math.min(1, Math.max(LEAST, (width - MARGIN) / graph.width));
-  const scale = chosen ?? fit;
+  const across = Math.max(0, size.width - MARGIN.width) / graph.width;
+  const fit = Math.min(1, across, Math.max(0, size.height - MARGIN.height) / graph.height);
+  const scale = chosen === "fit" ? fit : (chosen ?? Math.min(1, Math.max(READABLE, across)));
   const kept = running && goals ? matched(plan.plan, goals) : new Map<number, Kept>();
   return (
     <section class="plan" aria-label="Plan of the query">
@@ -42,13 +45,13 @@ export function Plan() {
         </span>
         <span class="grow" />
         <span class="buttons" role="group" aria-label="Size of the plan">
-          <button type="button" aria-label="Smaller" title="Smaller" onClick={() => zoom(Math.max(LEAST / 2, scale / STEP))}>
+          <button type="button" aria-label="Smaller" title="Smaller" onClick={() => zoom(Math.max(Math.min(LEAST, fit), scale / STEP))}>
             −
           </button>
           <button type="button" aria-label="Larger" title="Larger" onClick={() => zoom(Math.min(2, scale * STEP))}>
             +
           </button>
-          <button type="button" title="As much as can be read at once" aria-pressed={chosen === null} onClick={() => zoom(null)}>
+          <button type="button" title="All of the plan" aria-pressed={chosen === "fit"} onClick={() => zoom("fit")}>
             Fit
           </button>
         </span>
@@ -83,15 +86,15 @@ function matched(steps: readonly PlanStep[], goals: GoalsDocument): Map<number, 
   return found;
 }
 
-function useWidth(box: HTMLElement | null): number {
-  const [width, setWidth] = useState(0);
+function useSize(box: HTMLElement | null): { width: number; height: number } {
+  const [size, setSize] = useState({ width: 0, height: 0 });
   useEffect(() => {
     if (!box) return;
-    const observer = new ResizeObserver(() => setWidth(box.clientWidth));
+    const observer = new ResizeObserver(() => setSize({ width: box.clientWidth, height: box.clientHeight }));
     observer.observe(box);
     return () => observer.disconnect();
   }, [box]);
-  return width;
+  return size;
 }
 
 function useGoals(name: string | null): GoalsDocument | null {

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
 import { bytes, clock, count, day, rate, shortIri } from "./format";
 import { millis } from "./solutions";
-import { asked, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
+import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
 import { Spark } from "./spark";
 import { showQuery, tab } from "./tabs";
 
@@ -31,14 +31,16 @@ export function Rail() {
       )}
       <div class={`scroll ${many ? "many" : ""}`}>
         <Queries only={many ? wanted.value : ""} />
-        <Streams only={many ? wanted.value : ""} />
-        <section>
-          <h2>
-            <button type="button" class="plain heading" aria-current={view.value.kind === "ontologies"} onClick={() => go({ kind: "ontologies" })}>
-              Ontologies <span class="quiet figures">{ontologies.value.length || ""}</span>
-            </button>
-          </h2>
-        </section>
+        {feeds.value && <Streams only={many ? wanted.value : ""} />}
+        {admin.value && (
+          <section>
+            <h2>
+              <button type="button" class="plain heading" aria-current={view.value.kind === "ontologies"} onClick={() => go({ kind: "ontologies" })}>
+                Ontologies <span class="quiet figures">{ontologies.value.length || ""}</span>
+              </button>
+            </h2>
+          </section>
+        )}
       </div>
       <footer class="links">
         <button type="button" class="plain" aria-current={view.value.kind === "examples"} onClick={() => go({ kind: "examples" })}>
@@ -92,7 +94,7 @@ function Queries({ only }: { only: string }) {
       <h2>
         Queries <Amount shown={all.length} of={queries.value.length} />
       </h2>
-      {asked.value && !queries.value.length && <p class="hint">None yet. Write one, or take an example.</p>}
+      {asked.value && !queries.value.length && <p class="hint">{admin.value ? "None yet. Write one, or take an example." : "None yet that this token may read."}</p>}
       <ul>
         {all.map((query) => (
           <li key={query.registered}>

@@ -10,6 +10,7 @@ import { selected } from "./selection";
 import { amount, rows, standing, watch } from "./solutions";
 import { different, queries, rateOf, registered, trouble } from "./state";
 import { Table } from "./table";
+import { LONG_AGO } from "./stream";
 import { change, choose, pane, showQuery, tab, unused } from "./tabs";
 import { Timeline } from "./timeline";
 import { streamsOf } from "./watermark";
@@ -176,9 +177,9 @@ function Nothing() {
   );
 }
 
-/** A command that sends an event to the stream, as a shell takes it. Its time is long ago, so that it makes no other event late. */
+/** A command that sends an event to the stream, as a shell takes it. */
 function sending(stream: string): string {
-  const event = { s: "<http://example.org/s>", p: "<http://example.org/p>", o: '"1"', at: "2000-01-01T00:00:00Z" };
+  const event = { s: "<http://example.org/s>", p: "<http://example.org/p>", o: '"1"', at: LONG_AGO };
   const secret = token.get() ? " -H 'Authorization: Bearer TOKEN'" : "";
   const path = `streams/${encodeURIComponent(stream).replaceAll("'", "%27")}/events`;
   return `curl -X POST '${location.origin}/${path}'${secret} -H 'Content-Type: application/x-ndjson' -d '${JSON.stringify(event)}'`;

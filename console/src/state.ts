@@ -6,6 +6,7 @@ import { differences, tab } from "./tabs";
 
 const EVERY_MS = 1000;
 const SAMPLES = 60;
+const LISTS = 3;
 
 export const queries = signal<readonly QuerySummary[]>([]);
 export const streams = signal<readonly StreamDocument[]>([]);
@@ -13,6 +14,12 @@ export const ontologies = signal<readonly Ontology[]>([]);
 /** What stands in the way, if anything: shown until it is gone. */
 export const trouble = signal<{ code: string; detail: string } | null>(null);
 export const asked = signal(false);
+/** The lists that the token may not ask for: they are not asked for again. */
+const refused = new Set<string>();
+/** Whether the token may change queries; else the page shows what it may read. */
+export const admin = signal(true);
+/** Whether it may feed streams. */
+export const feeds = signal(true);
 export const runner = signal("");
 export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
 /** What the middle of the page shows: the open tab, the gallery, a stream, or the ontologies. */
@@ -58,8 +65,17 @@ export function refresh(): Promise<void> {
 }
 
 async function ask(): Promise<void> {
+  const asker = token.get();
   try {
-    const [ready, found, fed, known] = await Promise.all([api.ready().catch(notReady), api.queries(), api.streams(), api.ontologies()]);
+    const [ready, found, fed, known] = await Promise.all([
+      api.ready().catch(notReady),
+      allowed("queries", api.queries, { queries: [] }),
+      allowed("streams", api.streams, { streams: [] }),
+      allowed("ontologies", api.ontologies, { ontologies: [] }),
+    ]);
+    if (token.get() !== asker) return await ask(); // another was entered while the server answered
+    admin.value = !refused.has("ontologies");
+    feeds.value = !refused.has("streams");
     queries.value = found.queries;
     streams.value = fed.streams;
     ontologies.value = known.ontologies;
@@ -74,11 +90,27 @@ async function ask(): Promise<void> {
     );
     if (ready) trouble.value = null;
   } catch (error) {
+    if (token.get() !== asker) return await ask();
     const problem = error instanceof Refused ? error.problem : { code: "console", detail: String(error), status: 0 };
     trouble.value = problem;
+    if (problem.code === "unreachable") refused.clear(); // it may come back with other scopes
     if (problem.status === 401 && !asked.value) overlay.value = "token";
   }
   asked.value = true;
+}
+
+/** What is listed, or `nothing` where the token lacks the scope. Rejects when it lacks the scope for every list. */
+async function allowed<T>(list: string, call: () => Promise<T>, nothing: T): Promise<T> {
+  const asker = token.get();
+  if (refused.has(list) && refused.size < LISTS) return nothing;
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.problem.code !== "not-allowed" || token.get() !== asker) throw error;
+    refused.add(list);
+    if (refused.size === LISTS) throw error;
+    return nothing;
+  }
 }
 
 function notReady(error: unknown): null {
@@ -98,6 +130,7 @@ export function poll(): void {
 export function useToken(text: string): void {
   token.set(text.trim());
   asked.value = false;
+  refused.clear();
   void refresh();
 }
 
@@ -114,6 +147,7 @@ export async function attempt(work: () => Promise<unknown>, done?: string): Prom
   try {
     await work();
     if (done) say("done", done);
+    else if (notice.value?.kind === "fault") notice.value = null; // what was refused before is done now
     await refresh();
     return true;
   } catch (error) {

@@ -2,20 +2,27 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type StreamDocument } from "./api";
+import { Cell } from "./cell";
 import { count, moment, rate } from "./format";
 import { readable } from "./reasons";
 import { StreamSettings } from "./streamsettings";
 import { millis } from "./solutions";
 import { Spark } from "./spark";
-import { attempt, queries, rateOf, rates, say, streams, view } from "./state";
+import { admin, attempt, queries, rateOf, rates, say, streams, view } from "./state";
 import { Sure } from "./sure";
 import { showQuery } from "./tabs";
 import { streamsOf, writtenBy } from "./watermark";
 
 const SHOWN = 100;
 const NONE: ReadonlyMap<string, string> = new Map();
-const EXAMPLE = () =>
-  `{"s":"<http://example.org/sensor>","p":"<http://example.org/temp>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"${new Date().toISOString().slice(0, 19)}Z"}\n`;
+/** The time of an example for a stream without events: long ago, so that it makes no other event late. */
+export const LONG_AGO = "2000-01-01T00:00:00Z";
+
+/** An event of the stream's own time: one at its newest event or watermark moves neither, and is not late. */
+function example({ latest, watermark }: StreamDocument): string {
+  const at = [latest, watermark].reduce((newest, each) => (each && millis(each) > millis(newest) ? each : newest), LONG_AGO);
+  return `{"s":"<http://example.org/sensor>","p":"<http://example.org/temp>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"${at}"}\n`;
+}
 
 interface Late {
   s: string;
@@ -29,9 +36,6 @@ interface Late {
 export function Stream({ name }: { name: string }) {
   const stream = streams.value.find((each) => each.name === name);
   if (!stream) return <p class="empty">There is no stream {name} any more.</p>;
-  const drop = async () => {
-    if (await attempt(() => api.dropStream(name), `${name} is forgotten`)) view.value = { kind: "query" };
-  };
   return (
     <article class="page" aria-label={`Stream ${name}`}>
       <header>
@@ -40,21 +44,31 @@ export function Stream({ name }: { name: string }) {
         <Used by={name} />
       </header>
       <Figures stream={stream} />
-      <Send name={name} />
+      <Send key={name} stream={stream} />
       <LateEvents stream={stream} />
-      <StreamSettings key={name} stream={stream} />
-      <section class="buttons">
-        {!stream.finished && (
-          <Sure
-            label="Finish"
-            question="Really finish?"
-            title="It has ended: nothing is waited for any more, and nothing more is taken"
-            act={() => attempt(() => api.finish(name), `${name} is finished`)}
-          />
-        )}
-        <Sure label="Forget" question="Really forget?" title="Its name, settings and counts; no query may be reading it" act={drop} />
-      </section>
+      {admin.value && <StreamSettings key={name} stream={stream} />}
+      {admin.value && <Endings stream={stream} />}
     </article>
+  );
+}
+
+/** What cannot be undone. */
+function Endings({ stream: { name, finished } }: { stream: StreamDocument }) {
+  const drop = async () => {
+    if (await attempt(() => api.dropStream(name), `${name} is forgotten`)) view.value = { kind: "query" };
+  };
+  return (
+    <section class="buttons">
+      {!finished && (
+        <Sure
+          label="Finish"
+          question="Really finish?"
+          title="It has ended: nothing is waited for any more, and nothing more is taken"
+          act={() => attempt(() => api.finish(name), `${name} is finished`)}
+        />
+      )}
+      <Sure label="Forget" question="Really forget?" title="Its name, settings and counts; no query may be reading it" act={drop} />
+    </section>
   );
 }
 
@@ -112,8 +126,10 @@ function Figures({ stream }: { stream: StreamDocument }) {
   );
 }
 
-function Send({ name }: { name: string }) {
-  const [text, setText] = useState(EXAMPLE);
+function Send({ stream }: { stream: StreamDocument }) {
+  const { name } = stream;
+  const [written, write] = useState<string | null>(null);
+  const text = written ?? example(stream);
   const [type, setType] = useState("application/x-ndjson");
   const [fault, setFault] = useState("");
   const send = async (event: Event) => {
@@ -129,7 +145,7 @@ function Send({ name }: { name: string }) {
   return (
     <form class="send" onSubmit={send}>
       <h2>Send events</h2>
-      <textarea aria-label="Events" spellcheck={false} rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      <textarea aria-label="Events" spellcheck={false} rows={4} value={text} onInput={(event) => write(event.currentTarget.value)} />
       <div class="bar">
         <select aria-label="Format" value={type} onChange={(event) => setType(event.currentTarget.value)}>
           <option value="application/x-ndjson">ndjson</option>
@@ -180,9 +196,7 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
                 <td class="figures">{moment(millis(each.end))}</td>
                 <td class="figures">{moment(millis(each.watermark))}</td>
                 {[each.s, each.p, each.o].map((term, column) => (
-                  <td key={column} class="mono" title={term}>
-                    {readable(term, NONE)}
-                  </td>
+                  <Cell key={column} class="mono" title={term} text={readable(term, NONE)} />
                 ))}
                 <td>{each.reason}</td>
               </tr>

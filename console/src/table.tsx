@@ -1,6 +1,7 @@
 /** Solutions as rows, the newest first; only those on view are in the page, however many there are. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Cell, isLong } from "./cell";
 import { clock, day, duration, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
 import { variables } from "./lanes";
 import { readables } from "./reasons";
@@ -40,6 +41,7 @@ export function Table() {
   const first = Math.max(0, Math.floor(at.top / HEIGHT) - SPARE);
   const last = Math.min(shown.length, first + Math.ceil(at.height / HEIGHT) + 2 * SPARE);
   const visible = shown.slice(shown.length - last, shown.length - first).reverse();
+  const roomy = visible.some((row) => row.triples !== null || names.some((name) => isLong(shortTerm(row.binding[name], prefixes)))); // all the width is for values
   const move = (event: KeyboardEvent) => {
     const by = event.key === "ArrowDown" ? -1 : event.key === "ArrowUp" ? 1 : 0;
     if (!by) return;
@@ -74,7 +76,7 @@ export function Table() {
               </th>
             ))}
             {triples && <th scope="col">triples</th>}
-            <th class="rest" aria-hidden="true" />
+            {!roomy && <th class="rest" aria-hidden="true" />}
           </tr>
         </thead>
         <tbody>
@@ -94,18 +96,13 @@ export function Table() {
               {names.map((name) => {
                 const term = row.binding[name];
                 return (
-                  <td key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)}>
+                  <Cell key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)} text={shortTerm(term, prefixes)}>
                     {name === legend.value.by && <Swatch of={term?.value ?? ""} />}
-                    {shortTerm(term, prefixes)}
-                  </td>
+                  </Cell>
                 );
               })}
-              {triples && (
-                <td class="mono" title={row.triples ?? ""}>
-                  {row.triples && readables(row.triples, prefixes).join(" · ")}
-                </td>
-              )}
-              <td class="rest" />
+              {triples && <Cell class="mono" title={row.triples ?? ""} text={row.triples ? readables(row.triples, prefixes).join(" · ") : ""} />}
+              {!roomy && <td class="rest" />}
             </tr>
           ))}
           <Space rows={shown.length - last} />

@@ -16,6 +16,9 @@ import { tab } from "./tabs";
 const LEAST_MS = 1;
 const MARGIN = 0.03;
 const ZOOM = 1.25;
+/** How wide a letter of a lane's name is, and how much of the width the names may take. */
+const LETTER = 7.3;
+const NAMES = 0.25;
 
 /** `all`: everything there is; `follow`: the newest, at this zoom; `free`: where somebody looks. */
 type Mode = "all" | "follow" | "free";
@@ -38,7 +41,6 @@ export function Timeline() {
   const whole = useMemo(() => extent(shown), [shown]);
   const view = viewed(whole);
   const lanesBy = by === undefined ? natural(shown) : by;
-  const left = lanesBy === null ? 12 : 92;
   const span = whole.to - whole.from;
   const inner = Math.max(60, room.height - AXIS - STRIP - 40);
   const zoom = 2 ** Math.round(Math.log2((view.to - view.from) / span));
@@ -46,6 +48,7 @@ export function Timeline() {
   useEffect(() => showLegend(lanesBy, lanes), [lanes]);
   const prefixes = prefixesOf(tab.value?.query ?? "");
   const labels = lanes.groups.map((group) => shortTerm(group.term, prefixes) || group.key);
+  const left = lanesBy === null ? 12 : Math.max(92, Math.min(30 + LETTER * Math.max(...labels.map((label) => label.length)), room.width * NAMES));
   const picture: Picture = {
     ...room,
     left,

@@ -1,15 +1,20 @@
 /** What can be done with the query of the open tab. */
 
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { api, type From, type QuerySummary } from "./api";
 import { checked } from "./checks";
-import { attempt, different, queries, registered, say } from "./state";
+import { admin, attempt, different, notice, queries, registered, say } from "./state";
 import { Sure } from "./sure";
 import { change, link, type Tab, tab, tabs, unused } from "./tabs";
 
 /** The tab and the text by which, as the button asks, the registered query is to be replaced. */
 const asking = signal("");
 const asked = (now: Tab) => `${now.key} ${now.query}`;
+
+const MEND = "Mend the fault first: it is underlined.";
+effect(() => {
+  if (!checked.value?.errors.length && notice.peek()?.text === MEND) notice.value = null; // it is mended
+});
 
 const isOver = (query: QuerySummary) => query.state === "completed" || query.state === "failed";
 
@@ -18,9 +23,9 @@ export async function run(): Promise<void> {
   const field = document.activeElement;
   if (field instanceof HTMLInputElement) field.blur(); // a name is taken when its field is left
   const now = tab.peek();
-  if (!now?.query.trim()) return;
+  if (!now?.query.trim() || !admin.peek()) return;
   const found = checked.peek();
-  if (found?.text === now.query && found.errors.length) return say("fault", "Mend the fault first: it is underlined.");
+  if (found?.text === now.query && found.errors.length) return say("fault", MEND);
   const query = registered.peek();
   const differs = different.peek().length > 0;
   if (query && !differs && !isOver(query)) return;
@@ -79,7 +84,7 @@ export function Toolbar() {
         <option value="all">all graphs</option>
         <option value="unnamed">unnamed graph</option>
       </select>
-      {(query === null || anew) && (
+      {admin.value && (query === null || anew) && (
         <select
           aria-label="Reads from"
           title="Whether it also reads what came before"
@@ -94,8 +99,8 @@ export function Toolbar() {
       <button type="button" onClick={share} title="Copy a link that holds the query">
         Share
       </button>
-      {query && (query.state === "running" || query.state === "paused") && <Pause name={now.name} paused={query.state === "paused"} />}
-      {query && (
+      {admin.value && query && (query.state === "running" || query.state === "paused") && <Pause name={now.name} paused={query.state === "paused"} />}
+      {admin.value && query && (
         <Sure
           label="Drop"
           question="Really drop?"
@@ -106,10 +111,10 @@ export function Toolbar() {
       <button
         type="button"
         class="primary run"
-        disabled={query !== null && !anew}
+        disabled={!admin.value || (query !== null && !anew)}
         onClick={run}
         onBlur={() => (asking.value = "")}
-        title={anew ? "Drop the one that is registered, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
+        title={!admin.value ? "This token may read queries, and register none" : anew ? "Drop the one that is registered, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
       >
         {told(query, anew, asking.value === asked(now))} {(query === null || anew) && <kbd>⌃↵</kbd>}
       </button>

@@ -2,7 +2,7 @@
 
 import { checked, range, unchecked } from "./checks";
 import type { EditorHost } from "./editor";
-import { different, registered } from "./state";
+import { admin, different, registered } from "./state";
 import { tab } from "./tabs";
 
 export function Verdict() {
@@ -49,5 +49,6 @@ export function Verdict() {
 
 function meanwhile(text: string): string {
   if (!text.trim()) return "Write a query, or take an example.";
+  if (!admin.value) return "Not checked: this token may read queries, and register none.";
   return unchecked.value ? `Not checked yet: ${unchecked.value}` : "checking …";
 }

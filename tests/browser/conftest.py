@@ -43,6 +43,8 @@ def client(url: str) -> Iterator[Client]:
         client.drop(query["name"])
     for stream in client._json("GET", "/streams")["streams"]:
         client.request("DELETE", f"/streams/{segment(stream['name'])}")
+    for ontology in client._json("GET", "/ontologies")["ontologies"]:
+        client.request("DELETE", f"/ontologies/{segment(ontology['name'])}")
 
 
 @pytest.fixture

@@ -258,3 +258,144 @@ def test_where_a_solution_came_from(page: Page, client: Client) -> None:
             tooltip.wait_for(timeout=500)
             break
     expect(tooltip).to_contain_text(":settling")
+
+
+def test_a_file_is_loaded_under_the_name_that_is_filled_in(page: Page, client: Client, tmp_path: Path) -> None:
+    """Each file under its own: the next one does not replace the graph before it."""
+    page.get_by_role("button", name="Ontologies").click()
+    for name, stem in (("onto.TTL", "onto.TTL"), ("a b.ttl", "a%20b.ttl")):
+        (tmp_path / name).write_text(ONTOLOGY)
+        page.get_by_label("File", exact=True).set_input_files(tmp_path / name)
+        expect(page.get_by_role("textbox", name="Name")).to_have_value(f"file:///{stem}")
+        page.get_by_role("button", name="Load", exact=True).click()
+        expect(page.get_by_role("button", name=f"Drop file:///{stem}")).to_be_visible()
+    page.get_by_role("textbox", name="Name").fill("onto")
+    page.get_by_role("button", name="Load", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("expected an absolute IRI")
+
+
+def test_an_event_as_it_is_proposed_moves_no_watermark(page: Page, client: Client) -> None:
+    """Of a stream that replays the past, as well as of one that has none yet, to which the past may still come."""
+    client.create_stream("hall")
+    client.create_stream("cellar", max_delay="PT1H")
+    client.send("cellar", json.dumps({"s": "<http://example.org/s>", "p": "<http://example.org/v>", "o": '"1"', "at": "2013-02-01T10:00:00.25Z"}))
+    before = client.stream("cellar")
+    for name in ("cellar", "hall"):
+        page.get_by_role("button", name=name).click()
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".figures-list dd").first).to_have_text("2" if name == "cellar" else "1")
+    found = client.stream("cellar")
+    assert [found[key] for key in ("latest", "watermark", "late")] == [before["latest"], before["watermark"], 0]
+    assert client.stream("hall")["watermark"] < "2001"
+
+
+def test_the_fault_is_no_longer_told_once_it_is_mended(page: Page, client: Client) -> None:
+    page.get_by_role("button", name="New query").first.click()
+    work.write(page, WIND.replace("?st :wind_speed", "?st w:wind_speed"))
+    expect(page.locator(".verdict")).to_contain_text("2:48")
+    page.get_by_role("button", name="Run").click()
+    told = page.get_by_text("Mend the fault first")
+    expect(told).to_be_visible()
+    work.write(page, WIND)
+    expect(told).to_have_count(0)
+
+
+def test_a_refusal_is_no_longer_told_once_it_is_done(page: Page, client: Client) -> None:
+    """A step that says nothing when it is done."""
+    page.get_by_role("button", name="New query").first.click()
+    work.write(page, WIND)
+    page.route("**/queries/query", lambda route: route.abort())
+    page.get_by_role("button", name="Run").click()
+    told = page.get_by_role("alert").filter(has_text="the server does not answer")
+    expect(told).to_be_visible()
+    page.unroute("**/queries/query")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("button", name="Running")).to_be_visible()
+    expect(told).to_have_count(0)
+
+
+LONG = "The wind rose from the north-west, the pressure fell, and the sea was rough until the evening"
+OVERFLOWS = "(cell) => cell.scrollWidth > cell.clientWidth || [...cell.children].some((each) => each.scrollHeight > each.clientHeight + 1)"
+
+
+def test_values_are_whole_where_there_is_room(page: Page, client: Client) -> None:
+    client.register("remarks", "PREFIX : <http://example.org/> SELECT ?n ?remark FROM STREAM <hall> WHERE { ?s :n ?n ; :remark ?remark }")
+    triples = f'<http://example.org/s> <http://example.org/n> 0.123456789012345 ; <http://example.org/remark> "{LONG}" .'
+    client.send("hall", triples, "text/turtle", at="2026-01-01T00:00:00Z")
+    page.get_by_role("navigation").get_by_role("button", name="remarks").click()
+    for text in ("0.123456789012345", LONG):
+        cell = page.get_by_role("cell", name=text, exact=True)
+        expect(cell).to_be_visible()
+        assert not cell.evaluate(OVERFLOWS), text
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.get_by_role("cell", name=LONG, exact=True).evaluate(OVERFLOWS)  # but there it is cut
+    page.get_by_role("cell", name=LONG, exact=True).click()
+    expect(page.get_by_role("complementary", name="The chosen solution")).to_contain_text(LONG)
+
+
+def test_lines_of_a_plan_are_whole(page: Page) -> None:
+    page.get_by_role("button", name="Read Tsunami").click()
+    page.get_by_role("tab", name="Plan").click()
+    expect(page.locator(".step").first).to_be_visible()
+    lines = page.locator(".step .line")
+    assert not any(lines.evaluate_all("(all) => all.map((line) => line.scrollWidth > line.clientWidth)"))
+    assert "…" not in "".join(lines.all_inner_texts())
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_fit_shows_all_of_a_plan(page: Page, width: int) -> None:
+    page.get_by_role("button", name="Read Tsunami").click()
+    page.get_by_role("tab", name="Plan").click()
+    page.set_viewport_size({"width": width, "height": 844})
+    page.get_by_role("button", name="Fit").click()
+    steps = page.locator(".step")
+    expect(steps.first).to_be_in_viewport(ratio=1)
+    for step in steps.all():
+        expect(step).to_be_in_viewport(ratio=1)
+    assert page.locator(".graph").evaluate("(graph) => [graph.scrollWidth - graph.clientWidth, graph.scrollHeight - graph.clientHeight]") == [0, 0]
+    page.get_by_role("button", name="Smaller").click()
+    expect(steps.last).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "queries", "streams"),
+    [
+        pytest.param("read:alert", ["alert"], None, id="one query"),
+        pytest.param("read:* ingest:hall", ["alert", "other"], ["hall"], id="all queries and a stream"),
+        pytest.param("ingest:hall", [], ["hall"], id="a stream"),
+    ],
+)
+def test_the_page_shows_what_a_token_may(context: BrowserContext, tmp_path: Path, scopes: str, queries: list[str], streams: list[str] | None) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{digest('root')} admin\n{digest('some')} {scopes}\n")
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        root = Client(url, "root")
+        for name in ("alert", "other"):
+            root.register(name, "SELECT * FROM STREAM <hall> WHERE { ?s ?p ?o }")
+        root.send("hall", '{"s":"<http://example.org/s>","p":"<http://example.org/v>","o":"\\"1\\"","at":"2026-01-01T10:00:00Z"}')
+        root.create_stream("garden")
+        page = context.new_page()
+        page.goto(f"{url}/")
+        page.get_by_label("Bearer token").fill("some")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status").filter(has_text="inprocess")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+        rail = page.get_by_role("navigation")
+        expect(rail.get_by_role("region", name="Queries").locator(".name")).to_have_text(queries)
+        expect(rail.get_by_role("region", name="Streams").locator(".name")).to_have_text(streams or [])
+        expect(rail.get_by_role("button", name="Ontologies")).to_have_count(0)
+        if queries:
+            rail.get_by_role("button", name="alert").first.click()
+            expect(page.locator("tr[data-id]")).to_have_count(1)
+            page.get_by_role("tab", name="Plan").click()
+            expect(page.locator(".step").first).to_be_visible()
+            for change in ("Drop", "Pause"):
+                expect(page.get_by_role("button", name=change)).to_have_count(0)
+            expect(page.get_by_role("button", name="Run")).to_be_disabled()
+        if streams:
+            rail.get_by_role("button", name="hall").first.click()
+            page.get_by_role("button", name="Send").click()
+            expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
+            expect(page.get_by_role("button", name="Forget")).to_have_count(0)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        page.close()

@@ -20,7 +20,7 @@ TALKS = """
     async ([url, token, coded, event]) => {
         const headers = { Authorization: `Bearer ${token}` };
         const sent = await fetch(`${url}/streams/a/events`, { method: "POST", body: event, headers: { ...headers, "Content-Type": "application/x-ndjson", "Idempotency-Key": "1" } });
-        const refused = await fetch(`${url}/queries`, { headers });
+        const refused = await fetch(`${url}/ontologies`, { headers });
         const found = await fetch(`${url}/queries/q/solutions?wait=30`, { headers });
         const socket = new WebSocket(`${url.replace("http", "ws")}/queries/q/feed`, ["epsparql.v1+json", `epsparql.bearer.${coded}`]);
         const told = await new Promise((done) => {

@@ -45,7 +45,9 @@ def test_scopes(tmp_path: Path, tokens: Path) -> None:
             lambda: sensor.query("q"),
             lambda: screen.send("a", event(1)),
             lambda: screen.register("r", values("a")),
-            lambda: screen.queries(),
+            lambda: sensor.queries(),
+            lambda: screen._json("GET", "/streams"),
+            lambda: everything._json("GET", "/ontologies"),
             lambda: everything.finish("a"),
         ):
             with pytest.raises(ApiError) as fault:
@@ -67,6 +69,21 @@ def test_scopes(tmp_path: Path, tokens: Path) -> None:
         with pytest.raises(Closed) as closed:
             feed_one(screen)
         assert closed.value.code == 4003
+
+
+def test_lists_show_what_the_token_may(tmp_path: Path, tokens: Path) -> None:
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        root = Client(url, "root")
+        for name in ("q", "other"):
+            root.register(name, values(name))
+        for token, queries, engine in (("screen", ["q"], False), ("all", ["q", "other"], False), ("root", ["q", "other"], True)):
+            found = Client(url, token)._json("GET", "/queries")
+            assert ([query["name"] for query in found["queries"]], found["engine"] is not None) == (queries, engine)
+        for stream in ("a", "b"):
+            root.send(stream, event(1))
+        for token, streams in (("sensor", {"a"}), ("all", {"a", "b"}), ("root", {"a", "b"})):
+            found = Client(url, token)._json("GET", "/streams")
+            assert {stream["name"] for stream in found["streams"]} & {"a", "b"} == streams
 
 
 @pytest.mark.parametrize(("token", "told"), [("screen", False), ("all", True), ("root", True)])
