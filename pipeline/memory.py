@@ -1,6 +1,7 @@
 """What the log's writer remembers between starts, so that a start reads only the log's end: the catalogue, and idempotency keys."""
 
-import os
+import logging
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,11 +9,14 @@ import msgspec
 
 from engine.entries import Events, Micros
 from pipeline.catalogue import Catalogue, Graph, Registration, Stream
-from pipeline.errors import Overloaded
+from pipeline.errors import NotOfOneLog, Overloaded
+from pipeline.frames import replace_file, seal, unseal
+from pipeline.marks import Marks
 from pipeline.records import Record
 
 REMEMBERED: Micros = 24 * 3600 * 1_000_000
 KEYS = 2_000_000
+_log = logging.getLogger("epsparql.catalogue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +73,36 @@ class _State:
     entailment: str
     keys: list[tuple[str, str, Micros, Ack]]
     rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    mark: int = 0
 
 
-def save(data_dir: Path, catalogue: Catalogue, keys: Keys) -> None:
-    """Replace the state file in one step."""
+def save(data_dir: Path, catalogue: Catalogue, keys: Keys, mark: int) -> None:
+    """Replace the state file in one step. `mark`: that of the log's frame that ends where the catalogue does."""
     streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
-    state = _State(catalogue.position, streams, queries, graphs, catalogue.entailment, keys.listed(), dict(catalogue.rereads))
-    path = data_dir / "catalogue.json"
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.encode(state))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    state = _State(catalogue.position, streams, queries, graphs, catalogue.entailment, keys.listed(), dict(catalogue.rereads), mark)
+    replace_file(data_dir / "catalogue.json", seal(msgspec.json.encode(state)))
 
 
 def load(data_dir: Path, head: int) -> tuple[Catalogue, Keys]:
-    """The saved state, or nothing where there is none, it cannot be read, or it is not of this log: then the log is read from its beginning."""
+    """The saved state, or nothing where there is none or it cannot be read: then the log is read from its beginning.
+
+    Raises: NotOfOneLog where the log is not the one that was catalogued, or is less of it.
+    """
+    path = data_dir / "catalogue.json"
     try:
-        state = msgspec.json.decode((data_dir / "catalogue.json").read_bytes(), type=_State)
-    except (FileNotFoundError, msgspec.MsgspecError, ValueError):
+        data = path.read_bytes()
+        state = msgspec.json.decode(unseal(data) or data, type=_State)  # that of version 0.1.0 is not sealed
+    except FileNotFoundError:
         return Catalogue(), Keys()
+    except (msgspec.MsgspecError, ValueError) as fault:
+        _log.warning("%s cannot be read (%s): the log is read from its beginning", path, fault)
+        return Catalogue(), Keys()
+    remedy = "restore log/ from a copy, or remove catalogue.json to go on with what is left"
     if state.position > head:
-        return Catalogue(), Keys()
+        raise NotOfOneLog(data_dir / "log", f"ends at position {head}, and catalogue.json was saved at {state.position}", remedy)
+    with closing(Marks(data_dir)) as marks:
+        if state.mark and (found := marks.mark_before(state.position)) and found != state.mark:
+            raise NotOfOneLog(path, f"is of another log than log/, at position {state.position}", remedy)
     streams, queries = {s.name: s for s in state.streams}, {q.name: q for q in state.queries}
     keys = Keys()
     for stream, key, at, ack in state.keys:
