@@ -89,7 +89,21 @@ class Corrupt(PipelineError):
         self.path, self.byte, self.reason = path, byte, reason
 
     def __str__(self) -> str:
-        return f"{self.path} is damaged at byte {self.byte}: {self.reason}; restore it from a copy"
+        again = ", or remove solutions/ and snapshots/ to compute them again" if self.path.parent.name == "solutions" else ""
+        return f"{self.path} is damaged at byte {self.byte}: {self.reason}; restore it from a copy{again}"
+
+
+class NotOfOneLog(PipelineError):
+    """Parts of a data directory that are of different logs, or of different times of one."""
+
+    code = "not-of-one-log"
+
+    def __init__(self, path: Path, reason: str, remedy: str) -> None:
+        super().__init__(path, reason, remedy)
+        self.path, self.reason, self.remedy = path, reason, remedy
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.reason}; {self.remedy}"
 
 
 class OutOfOrder(PipelineError):

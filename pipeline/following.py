@@ -69,12 +69,16 @@ class Following:
             except OSError as fault:
                 pause = min(max(_FIRST_PAUSE_S, 2 * pause if self.position == begun else 0.0), _LONGEST_PAUSE_S)
                 self.state = f"waiting: {type(fault).__name__}: {fault}; the next try comes in {pause:g} s"
-                _log.warning("the runner at position %d tries again in %g s", self.position, pause, exc_info=True)
+                _log.warning("the runner at position %d tries again in %g s: %s: %s", self.position, pause, type(fault).__name__, fault)
             solutions = None
         self.state = "stopped"
 
     def _work(self, solutions: SolutionWriter) -> None:
         """Follow the log until it is over, with an engine brought anew to the committed position: one that failed half-way is of no use."""
+        if self._reader.head() < self.position:
+            raise OutOfOrder(
+                f"the log ends at {self._reader.head()}, before {self.position}, to which there are solutions: it is not the log they came from"
+            )
         number = settle(self._data, self._buckets)
         with closing(host_for(self._data, number, reader=self._reader, snapshot_weight=self._snapshot_weight)) as host:
             for _ in host.run(self.position, self.position, self._max_rows):

@@ -6,9 +6,11 @@ snapshots are named by log position.
 """
 
 import os
+import re
+import struct
 import time
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +23,15 @@ from engine.run import Engine
 from engine.snapshot import apart, digest_of
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
+from pipeline.marks import Marks
 from pipeline.report import Reporter
 from pipeline.sharing import SNAPSHOT_WEIGHT, name_of
 from pipeline.spill import Spill
 
 MAX_ROWS = 50_000
+SNAPSHOT_NAME = re.compile(r"([^-]+)-(\d{20})\.snapshot")
+_MARK = b"EPSMARK\0"
+_MARKED = struct.Struct("<8sI")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +50,7 @@ class EngineHost:
     def __init__(self, data_dir: Path | str, share: Share = ONE, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         self._data, self._share = data_dir, share
         self._name = name_of(share.bucket, share.buckets)
+        self._marks = Marks(Path(data_dir))
         self._snapshots = Snapshots(Path(data_dir) / "snapshots", self._name, share)
         self._reader = reader or LogReader(data_dir)
         self._reporter = Reporter(data_dir, self._name, time.monotonic)
@@ -87,11 +94,12 @@ class EngineHost:
     def close(self) -> None:
         self._engine = None
         self._reader.close()
+        self._marks.close()
 
     def _at(self, lo: int, max_rows: int) -> Engine:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
-            engine = self._snapshots.newest(lo) or Engine(self._share)
+            engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)
             engine.look_back_by(self._past)
             self._weight = 0
         for reader, _ in self._feed(engine, lo, max_rows):
@@ -127,8 +135,13 @@ class EngineHost:
         with closing(LogReader(self._data)) as reader:
             yield from reader.blocks(lo, MAX_ROWS, hi)
 
+    def _is_ours(self, position: int, mark: int) -> bool:
+        """Whether a snapshot with this mark may be of this log: 0 says nothing."""
+        with closing(Marks(Path(self._data))) as marks:
+            return not mark or marks.mark_before(position) in (0, mark)
+
     def _write(self, engine: Engine) -> None:
-        self._snapshots.write(engine)
+        self._snapshots.write(engine, self._marks.mark_before(engine.position))
         self._weight, self.unswept = 0, True
 
 
@@ -144,25 +157,25 @@ class Snapshots:
         self._lock = Lock()  # an engine that is ahead may write one while others are swept
 
     def positions(self) -> list[int]:
-        start, stop = f"{self.bucket}-", ".snapshot"
         names = os.listdir(self.directory) if self.directory.exists() else []
-        return sorted(int(name[len(start) : -len(stop)]) for name in names if name.startswith(start) and name.endswith(stop))
+        return sorted(int(found[2]) for name in names if (found := SNAPSHOT_NAME.fullmatch(name)) is not None and found[1] == self.bucket)
 
-    def newest(self, at_most: int) -> Engine | None:
-        """The engine of the newest snapshot that can be used."""
+    def newest(self, at_most: int, is_ours: Callable[[int, int], bool] = lambda _position, _mark: True) -> Engine | None:
+        """The engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
         for position in reversed([position for position in self.positions() if position <= at_most]):
-            data = self._read(position)
+            mark, data = self._read(position)
             with suppress(EngineError):  # of another version
-                if data is not None and (engine := Engine.restore(data, self._piece, self._share)).position == position:
+                if data and is_ours(position, mark) and (engine := Engine.restore(data, self._piece, self._share)).position == position:
                     return engine
         return None
 
-    def write(self, engine: Engine) -> None:
-        """Pieces come before the snapshot that needs them."""
+    def write(self, engine: Engine, mark: int = 0) -> None:
+        """Pieces come before the snapshot that needs them. `mark`: that of the log's frame with the entry before the position."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._lock:
             data = engine.snapshot(self._put)
-            _replace(self._path(engine.position), [zlib.crc32(data).to_bytes(4, "little"), data])
+            marked = _MARKED.pack(_MARK, mark)
+            _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
 
     def sweep(self, committed: int) -> None:
         with self._lock:
@@ -187,17 +200,21 @@ class Snapshots:
         needed = set[str]()
         for position in self.positions():
             with suppress(EngineError):  # of another version, which is of no use
-                data = self._read(position)
-                needed |= apart(data) if data is not None else set()
+                _, data = self._read(position)
+                needed |= apart(data) if data else set()
         for name in pieces.keys() - needed:
             pieces[name].unlink(missing_ok=True)
 
-    def _read(self, position: int) -> bytes | None:
-        with suppress(FileNotFoundError):
+    def _read(self, position: int) -> tuple[int, bytes]:
+        """Its mark and the engine's bytes, which are empty where the snapshot is not whole. Those of version 0.1.0 have no mark."""
+        with suppress(OSError):
             data = self._path(position).read_bytes()
             if zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]:
-                return data[4:]
-        return None
+                marked = data[4 : 4 + _MARKED.size]
+                if marked.startswith(_MARK):
+                    return _MARKED.unpack(marked)[1], data[4 + _MARKED.size :]
+                return 0, data[4:]
+        return 0, b""
 
     def _put(self, digest: str, piece: memoryview) -> None:
         path = self._pieces / digest

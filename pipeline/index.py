@@ -1,6 +1,5 @@
 """Where each registration's solutions stand in the solution log. Derived from the frames, so it may be thrown away at any time."""
 
-import os
 from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
@@ -12,7 +11,7 @@ import msgspec
 
 from engine.entries import StateChange
 from pipeline.errors import Corrupt, Gone
-from pipeline.frames import Frame, FrameReader, Head, segments, sync_directory
+from pipeline.frames import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
 from pipeline.ordinals import Key, Run, Summary, decode_summary, solution_id
 
 
@@ -151,7 +150,8 @@ def read_base(directory: Path) -> Base | None:
     """Raises: Corrupt, for it cannot be made anew."""
     path = directory / "base"
     try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=Base)
+        data = path.read_bytes()
+        return msgspec.msgpack.decode(unseal(data) or data, type=Base)  # that of version 0.1.0 is not sealed
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as fault:
@@ -160,13 +160,8 @@ def read_base(directory: Path) -> Base | None:
 
 def write_base(directory: Path, base: Base) -> None:
     """In one step, and durably: what it stands for is removed next."""
-    temporary = directory / "base.tmp"
-    with temporary.open("wb") as file:
-        file.write(msgspec.msgpack.encode(base))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(directory / "base")
-    sync_directory(directory)
+    replace_file(directory / "base", seal(msgspec.msgpack.encode(base)))
+    write_begin(directory, base.position)
 
 
 def _notes(directory: Path, segment: int) -> Path:
@@ -174,16 +169,24 @@ def _notes(directory: Path, segment: int) -> Path:
 
 
 def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
-    path = _notes(directory, segment)
-    if not path.exists():
+    if _read_notes(directory, segment) is None:
         with suppress(OSError):  # it only saves time
+            path = _notes(directory, segment)
             temporary = path.with_suffix(".tmp")
-            temporary.write_bytes(msgspec.msgpack.encode(noted))
+            temporary.write_bytes(seal(msgspec.msgpack.encode((_which(directory, segment), noted))))
             temporary.replace(path)
 
 
 def _read_notes(directory: Path, segment: int) -> _Noted | None:
-    try:
-        return msgspec.msgpack.decode(_notes(directory, segment).read_bytes(), type=_Noted)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    """None for what is not of this very segment, or of version 0.1.0: then the segment is read, once."""
+    with suppress(OSError, msgspec.MsgspecError):
+        data = unseal(_notes(directory, segment).read_bytes())
+        if data is not None:
+            which, noted = msgspec.msgpack.decode(data, type=tuple[str, _Noted])
+            return noted if which == _which(directory, segment) else None
+    return None
+
+
+def _which(directory: Path, segment: int) -> str:
+    opening = read_opening(directory, segment)
+    return f"{opening.digest}-{opening.size}"

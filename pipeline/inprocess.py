@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
+from pipeline.errors import PipelineError
 from pipeline.following import Following
 from pipeline.hosting import MAX_ROWS
 from pipeline.log import LogReader
@@ -80,6 +81,9 @@ class InProcessRunner:
     def _run(self) -> None:
         try:
             self._following.run()
+        except PipelineError as fault:
+            self._failure = f"failed: {type(fault).__name__}: {fault}"
+            _log.error("the runner stopped at position %d: %s: %s", self.position, type(fault).__name__, fault)
         except Exception as fault:  # noqa: BLE001  # whatever it was, it must be seen: the server shows the state
             self._failure = f"failed: {type(fault).__name__}: {fault}"
             _log.exception("the runner stopped at position %d", self.position)

@@ -91,7 +91,7 @@ class Keeper:
         if not self.away:
             return secured(self._data)
         found = [name.removesuffix(".snapshot").partition("-") for name in self._place.names(SNAPSHOTS) if name.endswith(".snapshot")]
-        return needed_by({bucket: int(position) for bucket, _, position in sorted(found, reverse=True)}, self._data) or 0
+        return needed_by({bucket: int(position) for bucket, _, position in sorted(found, reverse=True) if position.isdecimal()}, self._data) or 0
 
     def start(self) -> None:
         self._thread.start()

@@ -151,7 +151,7 @@ class KeptLog:
         if whole or not path.exists():
             return path.stat().st_size if path.exists() else 0
         with closing(SegmentFile(self._directory, segment)) as file:
-            return sound(file)[0]
+            return sound(file).size
 
     def _same(self, part: Part, size: int) -> int:
         """Up to where the bytes of a part are those that are here, of which `size` hold."""

@@ -6,7 +6,8 @@ was restored from a copy is the same one, up to where the copy ends.
 
 from pathlib import Path
 
-from pipeline.frames import Frame, FrameReader, oldest
+from pipeline.errors import Gone
+from pipeline.frames import Frame, FrameReader, mark_of, oldest, read_opening
 
 
 class Marks:
@@ -28,6 +29,23 @@ class Marks:
             begin = max(position - 1, oldest(self._directory)) if self._last is None else self._last.after
             self._last = next(frame for frame in self._frames.frames(begin) if frame.after >= position)
         return _mark(self._last)
+
+    def mark_before(self, position: int) -> int:
+        """Return the mark, in 31 bits, of the frame that holds the entry before a position, which must not fall from one call to the next.
+
+        0 where there is none, or it is not known any more.
+        """
+        if self._last is None or self._last.after < position:
+            begin = position - 1 if self._last is None else self._last.after
+            try:
+                found = next((frame for frame in self._frames.frames(max(begin, 0)) if frame.after >= position), None)
+            except Gone:
+                first = oldest(self._directory)
+                link = read_opening(self._directory, first).link if first == position else None
+                return 0 if link is None else mark_of(link.crc)
+            self._last = found or self._last
+        known = self._last is not None and self._last.first < position <= self._last.after
+        return mark_of(self._last.crc) if known and self._last is not None else 0
 
     def holds(self, mark: str) -> bool:
         """Whether it is of this log. Raises: Gone."""

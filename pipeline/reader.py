@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from engine.entries import OCCURRENCES, TERM, Block, Entry, Events, Micros
 from engine.packed import joined_terms
+from pipeline.errors import Corrupt
 from pipeline.frames import Frame, FrameReader, oldest
 from pipeline.records import HAS_LATE, NO_ROWS, Content, decode, rows_of
 
@@ -43,6 +44,8 @@ class Published:
 
     def __init__(self, position: int) -> None:
         self.position = position
+        self.damage = ""
+        """What is wrong with the log: nothing more is written to it then."""
         self._changed = Condition()
         self._contents: dict[int, Content] = {}  # by the first position of each frame
 
@@ -141,7 +144,7 @@ class LogReader:
         until = head.position if until is None else min(until, head.position)
         if position >= until:
             return
-        for frame in self._frames.frames(position, head):
+        for frame in self._told(self._frames.frames(position, head)):
             content = self._content(frame)
             entries = tuple(record.entry for record in content.records)
             if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
@@ -151,9 +154,27 @@ class LogReader:
             if frame.after >= until:
                 return
 
+    def _told(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """The frames; damage is told to the writer, if that is in this process."""
+        try:
+            yield from frames
+        except Corrupt as fault:
+            self._tell(fault)
+            raise
+
     def _content(self, frame: Frame) -> Content:
         known = None if self._published is None else self._published.content(frame.first)
-        return decode(frame.first, self._frames.payload(frame)) if known is None else known
+        if known is not None:
+            return known
+        try:
+            return decode(frame.first, self._frames.payload(frame))
+        except Corrupt as fault:
+            self._tell(fault)
+            raise
+
+    def _tell(self, fault: Corrupt) -> None:
+        if self._published is not None:
+            self._published.damage = str(fault)
 
 
 class SharedReader(LogReader):

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.errors import StoreFailed
 from pipeline.extents import cover, extent_of
 from pipeline.fence import Fence
-from pipeline.frames import HEADER, Frame, FrameWriter, segment_path, unpack_header
+from pipeline.frames import HEADER, LINK, Frame, FrameWriter, segment_path, unpack_header
 from pipeline.kept import bytes_of
 from pipeline.places import Place
 from pipeline.restore import SNAPSHOTS, snapshots, tree, write
@@ -119,7 +119,8 @@ class Replica:
         begin = self._byte - len(self._rest)
         self._byte += len(data)
         for frame, payload in frames_in(whole, self._segment, begin):
-            log.append([payload], frame.first, frame.after, frame.rows, frame.flags)
+            if not frame.flags & LINK:  # the copy has segments of its own
+                log.append([payload], frame.first, frame.after, frame.rows, frame.flags)
             begin = frame.end
             if log.position >= position:
                 self._byte, self._rest = begin, b""

@@ -14,7 +14,7 @@ from pipeline.kept import bytes_of, present
 from pipeline.places import Place
 
 LOGS = "log", "solutions"
-STATES = "catalogue.json", "buckets", "solutions/base"
+STATES = "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
 OBSERVERS, SNAPSHOTS = "observers", "snapshots"
 _TRIES = 5
 """A server that has not noticed yet may put one object in the place of many before they are read."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.entries import Micros
-from pipeline.frames import segment_path, segments, sync_directory
+from pipeline.frames import read_begin, segment_path, segments, sync_directory, write_begin
 from pipeline.sharing import name_of, recorded
 from pipeline.solutions import SolutionReader
 
@@ -73,6 +73,8 @@ def _cut(directory: Path, limits: Limits, now: Micros, needed: int) -> int | Non
 def _remove(directory: Path, cut: int | None) -> int:
     """The oldest first, so that what is left is always one piece."""
     freed = 0
+    if cut is not None and read_begin(directory) < cut:
+        write_begin(directory, cut)
     for first in segments(directory) if cut is not None else ():
         if cut is not None and first < cut:
             path = segment_path(directory, first)
@@ -116,7 +118,8 @@ def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:
     found: dict[str, dict[int, Path]] = {}
     for path in directory.glob("*-*.snapshot"):
         bucket, _, position = path.stem.rpartition("-")
-        found.setdefault(bucket, {})[int(position)] = path
+        if position.isdecimal():
+            found.setdefault(bucket, {})[int(position)] = path
     return found
 
 

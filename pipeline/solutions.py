@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from engine.entries import Micros, StateChange, int64s
 from engine.packed import plain
-from pipeline.errors import OutOfOrder
+from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
-from pipeline.index import Index, Places
+from pipeline.index import Index, Places, read_base
+from pipeline.marks import Marks
 from pipeline.ordinals import STORED, Key, Summary, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
 
 NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
@@ -62,6 +63,7 @@ class SolutionWriter:
         except BaseException:
             self._frames.close()
             raise
+        self._marks = Marks(Path(data_dir))
         self._last: dict[int, Key] = {registered: places.last for registered, places in index.places.items() if places.last is not None}
 
     @property
@@ -79,7 +81,7 @@ class SolutionWriter:
         ordinals, runs = assign(registered, ends, self._last)
         summary = Summary(tuple(runs), tuple(changes))
         payload = encode_solutions(solutions, ordinals, summary) if runs or changes else ()
-        self._frames.append(payload, lo, hi, len(ordinals))
+        self._frames.append(payload, lo, hi, len(ordinals), self._marks.mark_before(hi))
         self._frames.publish()
         self._last.update(last_keys(runs))
         return True
@@ -90,6 +92,31 @@ class SolutionWriter:
 
     def close(self) -> None:
         self._frames.close()
+        self._marks.close()
+
+
+def check_solutions(data_dir: Path | str) -> None:
+    """See that the solutions are whole and of the log beside them: each frame's flags are the mark of the log's frame up to which it goes.
+
+    Raises: Corrupt, NotOfOneLog.
+    """
+    directory = Path(data_dir) / "solutions"
+    if not directory.exists():
+        return
+    try:
+        read_base(directory)
+        with closing(FrameWriter(directory, durable=False)) as frames:
+            reached, mark = frames.position, frames.flags
+    except Locked:  # by a runner that a killed server has left for some seconds: it was fed from this log
+        return
+    with closing(FrameReader(directory.parent / "log")) as log:
+        head = log.head().position
+    remedy = "restore log/ from a copy, or remove solutions/ and snapshots/ to compute all again from it"
+    if reached > head:
+        raise NotOfOneLog(directory, f"reaches log position {reached}, and log/ ends at {head}", remedy)
+    with closing(Marks(directory.parent)) as marks:
+        if mark and (found := marks.mark_before(reached)) and found != mark:
+            raise NotOfOneLog(directory, f"is of another log than log/, at position {reached}", remedy)
 
 
 class SolutionReader:

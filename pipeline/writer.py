@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition, Thread
@@ -16,7 +16,7 @@ import pyarrow as pa
 from engine.entries import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.backlog import Backlog
 from pipeline.catalogue import Catalogue, Stream
-from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
+from pipeline.errors import Corrupt, LogFailed, Overloaded, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.idempotency import Ack
 from pipeline.memory import load, save
@@ -114,6 +114,15 @@ class LogWriter:
         """The position after the last durable entry."""
         return self._published.position
 
+    @property
+    def damage(self) -> str:
+        """What is wrong with what was written; empty if nothing is. Then nothing more is."""
+        return self._published.damage
+
+    def tell_damage(self, fault: Corrupt) -> None:
+        """Write nothing more: what came after the damage would be lost when the log is restored from a copy."""
+        self._published.damage = str(fault)
+
     def rows_beyond(self, position: int) -> int:
         """Rows, written since the start, of frames that do not end by a position, which must not fall from one call to the next."""
         return self._backlog.beyond(position)
@@ -131,8 +140,6 @@ class LogWriter:
         try:
             if not self._broken:
                 self._save()
-        except OSError:
-            _log.warning("the catalogue cannot be saved: the next start reads the log from position %d", self.saved, exc_info=True)
         finally:
             self._frames.close()
 
@@ -153,6 +160,8 @@ class LogWriter:
                 raise Overloaded(f"{len(self._queue)} bodies wait to be written; send more slowly, or again later")
             if self._closing:
                 raise LogFailed("the log is closed")
+            if self.damage:
+                raise LogFailed(self.damage)
             self._queue.append(request)
             self._queued_rows += request.rows.num_rows
             self._changed.notify_all()
@@ -172,6 +181,15 @@ class LogWriter:
             self._changed.notify_all()
             return taken
 
+    def _waiting(self) -> list[_Request]:
+        """All that is queued, taken from there."""
+        with self._changed:
+            taken = [request for request in self._queue if request.done.set_running_or_notify_cancel()]
+            self._queue.clear()
+            self._queued_rows = 0
+            self._changed.notify_all()
+            return taken
+
     def _run(self) -> None:
         while taken := self._take():
             requests = [request for request in taken if request.done.set_running_or_notify_cancel()]
@@ -181,7 +199,9 @@ class LogWriter:
                 answers = self._commit(requests)
             except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting
                 self._broken = True
-                self._recover_if_it_can_be()  # before anyone is told: what is not in the log must not stand in the catalogue
+                self._withdraw()  # before anyone is told
+                if isinstance(fault, StoreFailed):
+                    requests += self._waiting()  # as long as these: each would wait for the store as long again
                 for request in requests:
                     if not request.done.done():
                         request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))
@@ -252,39 +272,57 @@ class LogWriter:
     def _open(self) -> None:
         self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
         try:
-            self.catalogue, self._keys, begin = load(self._data, self._frames.position, self._clock())
-            if self.catalogue.position < oldest(self._data / "log"):
-                raise Corrupt(
-                    self._data / "catalogue.json", 0, "it cannot be read, and the log's beginning, from which it could be made, is no longer kept"
-                )
-            self.saved = self.catalogue.position
-            reader = FrameReader(self._data / "log")
-            for frame in reader.frames(max(begin, oldest(self._data / "log"))):
-                at, records, _ = decode_records(frame.first, reader.payload(frame))
-                for record in records:
-                    if record.entry.offset == self.catalogue.position:
-                        self.catalogue.apply(record, at)
-                    self._keys.recall(record, at)
-            reader.close()
+            self._fold()
         except BaseException:
             self._frames.close()
             raise
 
+    def _fold(self) -> None:
+        """The catalogue and the keys, as of what is published."""
+        with closing(FrameReader(self._data / "log")) as reader:
+            catalogue, keys, begin = load(self._data, reader.head().position, self._clock())
+            if catalogue.position < oldest(self._data / "log"):
+                raise Corrupt(
+                    self._data / "catalogue.json", 0, "it cannot be read, and the log's beginning, from which it could be made, is no longer kept"
+                )
+            self.saved = catalogue.position
+            for frame in reader.frames(max(begin, oldest(self._data / "log"))):
+                at, records, _ = decode_records(frame.first, reader.payload(frame))
+                for record in records:
+                    if record.entry.offset == catalogue.position:
+                        catalogue.apply(record, at)
+                    keys.recall(record, at)
+        self.catalogue, self._keys = catalogue, keys
+
+    def _withdraw(self) -> None:
+        """After a write that failed: what is not published must not stand in the catalogue. The next commit begins by `_recover`.
+
+        What was not on disk is cut off; what was may be in the store already, so it stays, and is published once the store answers.
+        """
+        with suppress(OSError):
+            self._frames.cut_back()
+        with suppress(Exception):
+            self._fold()
+
     def _recover(self) -> None:
-        """After a write that failed: all as it is on disk."""
+        """All as it is on disk, once nothing is there of which the disk has not said so."""
+        self._frames.cut_back()
         self._frames.close()
         self._open()
+        if self._frames.position > self._published.position:
+            with closing(FrameReader(self._data / "log")) as reader:
+                self._backlog.add(self._frames.position, sum(frame.rows for frame in reader.frames(self._published.position)))
+            self._published.announce(self._frames.position)
         self._broken = False
 
-    def _recover_if_it_can_be(self) -> None:
-        """Else the next commit begins by it."""
-        with suppress(Exception):
-            self._recover()
-
     def _save(self) -> None:
+        """It only saves time: what was to be written is in the log."""
         self.catalogue.forget_before(self.oldest())
-        save(self._data, self.catalogue, self._keys)
-        self.saved = self.catalogue.position
+        try:
+            save(self._data, self.catalogue, self._keys, self._frames.mark)
+            self.saved = self.catalogue.position
+        except OSError as fault:
+            _log.warning("the catalogue cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
 
 
 def judge(

@@ -35,6 +35,9 @@ async def livez() -> Live:
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     runner = service.runner
+    damage = service.log.damage or service.scrubber.damage
+    if damage:
+        raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", damage))
     if not runner.ready or service.stopping.is_set() or _taken(service):
         problem = Problem(
             HTTPStatus.SERVICE_UNAVAILABLE,

@@ -20,6 +20,7 @@ from pipeline.keeper import Keeper, unfinished
 from pipeline.log import LogWriter
 from pipeline.patience import within
 from pipeline.places import Place, named, reached
+from pipeline.solutions import check_solutions
 from server.app import create_app
 from server.connections import prepare, timely
 from server.lean import set_aside
@@ -85,7 +86,7 @@ def serve(settings: Settings) -> int:
     """Exit code 0 after an orderly stop. What can be refused by itself is refused before the store is taken from a server that runs.
 
     Raises: SettingsError for an address that cannot be had, a token file, a store, a place to export to or a background that cannot be; SourceFault for one that
-    cannot be read; Locked, Corrupt, NotOfThisLog, NotOfThisStore and StoreTaken.
+    cannot be read; Locked, Corrupt, NotOfOneLog, NotOfThisLog, NotOfThisStore and StoreTaken.
     """
     log_to_stderr(settings.log_format)
     sys.setswitchinterval(_TURN_S)
@@ -137,7 +138,13 @@ def _kept(settings: Settings) -> Iterator[Keeper | None]:
 
 def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
     try:
-        return LogWriter(settings.data, clock, keep=None if keeper is None else keeper.keep)
+        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.keep)
+        try:
+            check_solutions(settings.data)
+        except BaseException:
+            log.close()
+            raise
+        return log
     except OSError as error:
         raise SettingsError(
             f"--data {settings.data} cannot be used: {error}; make it a directory that can be written to, or choose another"

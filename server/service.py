@@ -16,6 +16,7 @@ from engine.warm import warm
 from pipeline.batches import Batch, read_batch
 from pipeline.catalogue import Registration, Stream
 from pipeline.catching import Catching
+from pipeline.errors import PipelineError
 from pipeline.export import Exporter
 from pipeline.inprocess import InProcessRunner
 from pipeline.keeper import Keeper
@@ -23,6 +24,7 @@ from pipeline.log import LogReader, LogWriter
 from pipeline.report import DeadlineReader, Report, read_report
 from pipeline.results import Form, ndjson
 from pipeline.retention import Limits, Retention, secured
+from pipeline.scrub import Scrubber
 from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
 from server.asking import Endpoint
@@ -94,6 +96,7 @@ class Service:
         self.runner = _runner(settings, log)
         self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
         self.retention = _retention(settings, log, self.solutions, export, keeper)
+        self.scrubber = Scrubber(settings.data, log.tell_damage)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
         self.stopping = asyncio.Event()
         self.expecting = False  # whether the runner's thread has called for `committed`
@@ -288,6 +291,8 @@ class Service:
                 if loop.time() - swept_s >= self.settings.retain_every_s:
                     swept_s = loop.time()
                     await asyncio.to_thread(self.retention.sweep, self.clock())
+            except (OSError, PipelineError) as fault:
+                _log.warning("housekeeping waits: %s", fault)
             except Exception:  # noqa: BLE001 - a failed round must not end housekeeping
                 _log.exception("housekeeping failed")
 
@@ -302,7 +307,9 @@ class Service:
             if self.log.catalogue.leads:
                 try:
                     await asyncio.to_thread(self._catching.step, self.solutions.position)
-                except Exception:  # noqa: BLE001 - a full disk, say: it is tried again
+                except (OSError, PipelineError) as fault:
+                    _log.warning("queries that are behind wait: %s", fault)
+                except Exception:  # noqa: BLE001 - it is tried again
                     _log.exception("queries that are behind cannot read on")
             await self.news(seen, _HOUSEKEEPING_S)
 
@@ -350,7 +357,11 @@ def _begin(service: Service, begun: Callable[[], None]) -> None:
             warm()
         service.preparing = False
         service.runner.start()
+        service.scrubber.start()
         begun()
+    except (OSError, PipelineError) as error:
+        _log.error("the runner did not start: %s", error)
+        service.failure = str(error)
     except Exception as error:  # noqa: BLE001 - told by /readyz
         _log.exception("the runner did not start")
         service.failure = str(error)
@@ -391,6 +402,7 @@ async def running(
             chore.cancel()
         await beginning
         await asyncio.to_thread(service.runner.stop)
+        await asyncio.to_thread(service.scrubber.stop)
         await service.endpoint.close()
         service.knowledge.close()
         service.solutions.close()

@@ -16,7 +16,7 @@ import pytest
 from engine.entries import SetStream
 from pipeline import keeper, kept
 from pipeline.errors import PipelineError, StoreFailed
-from pipeline.frames import FrameReader, FrameWriter, oldest, segment_path, segments
+from pipeline.frames import FrameReader, FrameWriter, oldest, segment_path, segments, write_begin
 from pipeline.keeper import Keeper
 from pipeline.log import LogReader, LogWriter
 from pipeline.places import Directory, Place
@@ -151,6 +151,7 @@ class Server:
             known = segments(self.data / kind) if (self.data / kind).exists() else []
             for first, following in pairwise(known):
                 if following <= position:
+                    write_begin(self.data / kind, following)
                     segment_path(self.data / kind, first).unlink()
 
     def kill(self) -> None:

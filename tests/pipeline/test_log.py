@@ -1,12 +1,15 @@
 """The input log: order, lateness, keys, recovery, group commit."""
 
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from errno import EIO
 from pathlib import Path
 from weakref import ref
 
@@ -18,9 +21,11 @@ from hypothesis import strategies as st
 from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
 from pipeline import reader as reader_module
 from pipeline import writer as writer_module
-from pipeline.errors import Corrupt, LogFailed, Overloaded, StreamFinished, TooFarAhead
+from pipeline.catalogue import Catalogue
+from pipeline.errors import Corrupt, LogFailed, NotOfOneLog, Overloaded, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.frames import HEADER, FrameReader, segment_path, segments
 from pipeline.log import Ack, LogReader, LogWriter, SharedReader
+from pipeline.memory import load
 from pipeline.records import NO_ROWS, decode
 from tests.pipeline.made import Clock, occurrences
 
@@ -248,14 +253,96 @@ def test_a_body_of_nothing_is_an_entry(tmp_path: Path) -> None:
         assert log.catalogue.streams["s"].watermark is None
 
 
-def test_a_saved_state_of_a_longer_log_is_not_believed(tmp_path: Path) -> None:
+def test_the_catalogue_says_what_must_be_there(tmp_path: Path) -> None:
     with LogWriter(tmp_path, Clock()) as log:
         log.append_events("s", occurrences(5), "k")
-    for path in (tmp_path / "log").iterdir():
-        path.unlink()
+    shutil.rmtree(tmp_path / "log")
+    for _ in range(2):
+        with pytest.raises(NotOfOneLog, match=r"log ends at position 0, and catalogue.json was saved at 1; restore log/ .* or remove catalogue.json"):
+            LogWriter(tmp_path, Clock())
+    shutil.rmtree(tmp_path / "log")
+    with LogWriter(tmp_path / "other", Clock(7)) as log:
+        log.append_events("t", occurrences(5, 6))
+    shutil.copytree(tmp_path / "other" / "log", tmp_path / "log")
+    with pytest.raises(NotOfOneLog, match=r"catalogue.json is of another log than log/, at position 1"):
+        LogWriter(tmp_path, Clock())
+    (tmp_path / "catalogue.json").unlink()
     with LogWriter(tmp_path, Clock()) as log:
-        assert (log.head(), log.catalogue.streams) == (0, {})
-        assert log.append_events("s", occurrences(1), "k") == Ack(1, 1, 0)
+        assert log.catalogue.streams.keys() == {"t"}
+
+
+def test_every_flipped_byte_of_the_catalogue_is_seen(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        log.append_events("s", occurrences(5, 6), "k")
+        expected = log.catalogue
+    data = (tmp_path / "catalogue.json").read_bytes()
+    for at in range(len(data)):
+        (tmp_path / "catalogue.json").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        catalogue, _ = load(tmp_path, 1)
+        assert catalogue == Catalogue() != expected
+
+
+def test_a_sync_that_fails_takes_the_entry_back_and_the_next_is_read_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without a segment that was begun for it."""
+
+    def failing(_: int) -> None:
+        raise OSError(EIO, "Input/output error")
+
+    with LogWriter(tmp_path, Clock(), segment_bytes=2000) as log:
+        reader = log.reader()
+        seen: list[str] = []
+        for end in range(12):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "fdatasync", failing)
+                with pytest.raises(LogFailed, match="Input/output"):
+                    log.append_events("s", occurrences(1000 + end), f"key{end}")
+                assert (log.head(), log.catalogue.position) == (end, end)
+            assert log.append_events("s", occurrences(end), f"key{end}") == Ack(end + 1, 1, 0)
+            seen += [str(row["o"]) for row in rows(list(reader.blocks(len(seen), 100)))]
+        assert seen == [f'"{end}"' for end in range(12)]
+    assert len(segments(tmp_path / "log")) > 2
+    with LogWriter(tmp_path, Clock()) as log:
+        assert [row["o"] for row in rows(list(log.reader().blocks(0, 100)))] == seen
+
+
+def test_what_a_store_may_have_is_published_once_it_answers_and_is_refused_after_one_wait(tmp_path: Path) -> None:
+    asked: list[tuple[int, int]] = []
+    answers = threading.Event()
+    answers.set()
+
+    def keep(segment: int, size: int) -> None:
+        asked.append((segment, size))
+        if not answers.is_set():
+            raise StoreFailed("it does not answer")
+
+    with LogWriter(tmp_path, Clock(), keep=keep) as log:
+        log.append_events("s", occurrences(1))
+        reader, before = log.reader(), len(asked)
+        answers.clear()
+        with pytest.raises(LogFailed, match="does not answer"):
+            log.append_events("s", occurrences(2), "k")
+        assert len(asked) == before + 1, "it waits for the store once"
+        assert (log.catalogue.position, log.head()) == (1, 1)
+        answers.set()
+        assert log.append_events("s", occurrences(2), "k") == Ack(2, 1, 0)
+        log.append_events("s", occurrences(3))
+        assert [row["o"] for row in rows(list(reader.blocks(0, 10)))] == ['"1"', '"2"', '"3"']
+        assert log.rows_beyond(0) == 3
+
+
+def test_nothing_is_written_after_damage(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock(), segment_bytes=2000) as log:
+        for end in range(reader_module.KEPT_CONTENTS + 10):
+            log.append_events("s", occurrences(end))
+        path = segment_path(tmp_path / "log", 0)
+        data = bytearray(path.read_bytes())
+        data[HEADER.size] ^= 1
+        path.write_bytes(data)
+        log.append_events("s", occurrences(5000))  # nobody has read that far back yet
+        with pytest.raises(Corrupt):
+            list(log.reader().blocks(0, 1000))
+        with pytest.raises(LogFailed, match=r"is damaged at byte 0.*restore it from a copy"):
+            log.append_events("s", occurrences(5001))
 
 
 def test_a_damaged_log_is_refused_and_the_directory_free_again(tmp_path: Path) -> None:
@@ -403,7 +490,7 @@ FEEDER = """
 import sys
 from pipeline.log import LogWriter
 from tests.pipeline.made import Clock, occurrences
-with LogWriter(sys.argv[1], Clock()) as log:
+with LogWriter(sys.argv[1], Clock(), segment_bytes=4000) as log:
     while True:
         ack = log.append_events("s", occurrences(log.head()), f"key{log.head()}")
         print(ack.offset, flush=True)
