@@ -87,11 +87,12 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`offset` is the log position after the events."""
+    """`offset` is the log position after the events; `warning`, if any, tells of a time in the body that was not read as theirs."""
 
     offset: int
     accepted: int
     late: int
+    warning: str = ""
 
 
 class Client:
@@ -156,7 +157,7 @@ class Client:
         path = f"/streams/{segment(name)}/events" + (f"?{urlencode(query)}" if query else "")
         _, _, content = self.request("POST", path, body, Content_Type=media_type, **({"Idempotency_Key": key} if key else {}))
         found = json.loads(content)
-        return Accepted(found["offset"], found["accepted"], found.get("late", 0))
+        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""))
 
     def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
         """`start`: now, beginning, or the log's offset from which the query reads."""

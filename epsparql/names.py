@@ -7,7 +7,7 @@ from itertools import islice
 
 from epsparql import forms, syntax
 from epsparql.check import shown
-from epsparql.errors import Span, UnknownPrefix
+from epsparql.errors import QueryError, Span, UnknownPrefix
 from epsparql.terms import RDF, XSD
 
 _REFERENCE = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.S)  # RFC 3986, appendix B
@@ -88,6 +88,10 @@ def _without_dots(path: str) -> str:
     return "/".join(kept)
 
 
+MAX_WRITTEN_OUT = 1 << 23
+"""Characters of all names of a query together, with their prefixes and BASE written out."""
+
+
 class Names:
     """The prologue read so far: BASE and the prefixes, each also as written, which is how streams are named."""
 
@@ -96,9 +100,10 @@ class Names:
         self._base: str | None = None
         self._resolved: dict[str, str] = {}
         self._written: dict[str, str] = {}
+        self._left = MAX_WRITTEN_OUT
 
     def declare(self, declaration: forms.Declaration) -> None:
-        iri = resolve(declaration.iri.text, self._base)
+        iri = self._absolute(declaration.iri)
         if isinstance(declaration, forms.BaseDeclaration):
             self._base = iri
         else:
@@ -113,7 +118,7 @@ class Names:
     def iri(self, name: syntax.IriName) -> str:
         """Resolved against BASE. Raises UnknownPrefix."""
         if isinstance(name, syntax.IriRef):
-            return resolve(name.text, self._base)
+            return self._absolute(name)
         return self._expanded(self._resolved, name)
 
     def stream(self, name: forms.StreamName) -> str:
@@ -130,7 +135,19 @@ class Names:
         namespace = prefixes.get(name.prefix)
         if namespace is None:
             raise self._unknown(name)
+        self._spend(len(namespace) + len(name.local), name.span)
         return namespace + name.local
+
+    def _absolute(self, name: syntax.IriRef) -> str:
+        self._spend(len(name.text) + len(self._base or ""), name.span)
+        return resolve(name.text, self._base)
+
+    def _spend(self, size: int, span: Span) -> None:
+        """Raises: QueryError before the names of a short query take much memory."""
+        self._left -= size
+        if self._left < 0:
+            message = f"written out, the names up to here take more than {MAX_WRITTEN_OUT:,} characters"
+            raise QueryError(message, span, self._text, "a shorter BASE and shorter prefixes")
 
     def _unknown(self, name: syntax.PrefixedName) -> UnknownPrefix:
         span = Span(name.span.start, name.span.start + len(name.prefix) + 1)

@@ -5,12 +5,14 @@ Terms may be dictionary-encoded; each distinct one is looked at once. Places are
 
 import struct
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.entries import END_OF_TIME, INSTANT
+from pipeline.budget import ROW_BYTES, Budget
 from pipeline.columns import batch_of_columns, odd_terms, used_terms
 from pipeline.errors import FormatError
 from pipeline.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
@@ -25,7 +27,9 @@ _HEADER, _COMPRESSION, _DATA = 2, 3, 1  # fields of Message, RecordBatch and Dic
 
 def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
     """OCCURRENCES of a stream of record batches; `default` is the time of one without times. Raises: FormatError."""
-    table = _read(body)
+    budget = Budget(len(body))
+    table = _read(body, budget)
+    budget.spend(table.num_rows * ROW_BYTES)
     timed = "start" in table.schema.names
     start, end = _times(table) if timed else (np.full(table.num_rows, at, np.int64) for at in (default.start, default.end))
     labels = Labels(body, None if timed else default)
@@ -34,17 +38,43 @@ def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
 
 
 # ---------------------------------------------------------------- the stream
-def _read(body: bytes) -> pa.Table:
+def _read(body: bytes, budget: Budget) -> pa.Table:
     try:
         if any(map(_compressed, pa.ipc.MessageReader.open_stream(pa.py_buffer(body)))):
             raise FormatError("arrow", "the stream's batches are compressed", expected="batches without compression")
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             _check_schema(reader.schema)
-            table = reader.read_all()
-        table.validate(full=True)
+            table = pa.Table.from_batches(_bounded(reader, budget), reader.schema)
     except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as fault:
         raise FormatError("arrow", f"this is no stream of Arrow record batches: {fault}", expected="Arrow's IPC streaming format") from None
     return table
+
+
+def _bounded(reader: pa.RecordBatchStreamReader, budget: Budget) -> Iterator[pa.RecordBatch]:
+    """The batches, valid, each when what it expands to was spent: its views, and dictionaries, which a message may add to and so make anew."""
+    known: dict[str, object] = {}
+    for batch in reader:
+        batch.validate(full=True)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+            if known.get(name) != (identity := _identity(texts)):
+                known[name] = identity
+                budget.spend(_text_bytes(texts))
+        yield batch
+
+
+def _identity(array: pa.Array) -> tuple[int, ...]:
+    """Equal for arrays of one memory."""
+    return len(array), array.offset, *(0 if buffer is None else buffer.address for buffer in array.buffers())
+
+
+def _text_bytes(array: pa.Array) -> int:
+    """Bytes that its texts have together, of which views may show the same many times; of other arrays what they hold."""
+    if array.type != pa.string_view():
+        return int(array.nbytes)
+    _, views, *_ = array.buffers()
+    lengths = np.frombuffer(views or b"", np.int32)[::4][array.offset :][: len(array)]
+    return int(lengths.sum(dtype=np.int64))
 
 
 def _compressed(message: pa.Message) -> bool:
@@ -143,7 +173,11 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if pa.types.is_dictionary(column.type):
         if any(chunk.dictionary.null_count for chunk in column.chunks):
             raise FormatError("term", "a dictionary has a null in it", expected="nulls in a column's indices alone")
-        chunks = [pa.DictionaryArray.from_arrays(c.indices.cast(pa.int32()), c.dictionary.cast(pa.utf8())) for c in column.chunks]
+        chunks = []
+        for _, run in groupby(column.chunks, lambda chunk: _identity(chunk.dictionary)):  # many batches may have one dictionary, which is read once
+            alike = list(run)
+            indices = pa.concat_arrays([chunk.indices for chunk in alike]).cast(pa.int32())
+            chunks.append(pa.DictionaryArray.from_arrays(indices, alike[0].dictionary.cast(pa.utf8())))
     else:
         chunks = [chunk.cast(pa.utf8()).dictionary_encode() for chunk in column.chunks]
     whole = pa.chunked_array(chunks, pa.dictionary(pa.int32(), pa.utf8())).unify_dictionaries()

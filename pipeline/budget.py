@@ -2,6 +2,8 @@
 
 from pipeline.errors import FormatError
 
+ROW_BYTES = 32
+"""A row's, beside those of its terms."""
 _MOST = (1 << 31) - 1  # what the offsets of a column reach
 
 

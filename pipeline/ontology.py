@@ -64,8 +64,10 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
     for s, p, o, g in _quads(body, kind, name, budget):
         graph = name if isinstance(g, ox.DefaultGraph) else term_text(g, labels, body)
         terms = (term_text(term, labels, body) for term in (s, p, o))
-        line, lines = " ".join(terms) + " .\n", graphs[graph.removeprefix("<").removesuffix(">")]
-        if line not in lines:
+        line, graph = " ".join(terms) + " .\n", graph.removeprefix("<").removesuffix(">")
+        if graph not in graphs:
+            budget.spend(size_of(graph))
+        if line not in (lines := graphs[graph]):
             budget.spend(size_of(line))
             lines[line] = None
     return {graph: "".join(lines) for graph, lines in graphs.items()} or {name: ""}

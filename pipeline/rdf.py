@@ -9,6 +9,7 @@ import pyoxigraph as ox
 
 from pipeline.budget import Budget
 from pipeline.errors import FormatError
+from pipeline.json_ld import check_contexts
 from pipeline.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
 from pipeline.occurrences import Interval, Labels
 from pipeline.rows import NO_TERM, Rows
@@ -102,6 +103,7 @@ def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budg
     """
     if fmt == ox.RdfFormat.JSON_LD:
         check_json(text)
+        check_contexts(text, budget)
     else:
         check_terms(text)
     if fmt in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG):

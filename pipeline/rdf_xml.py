@@ -10,6 +10,8 @@ from pipeline.rdf import place_of
 
 MAX_DEPTH = 512
 """Elements inside each other. A parser of RDF takes time that grows with the square of it."""
+_AMPLIFIED = 43
+"""The code of expat's own bound on entities. Source: expat.h, XML_ERROR_AMPLIFICATION_LIMIT_BREACH."""
 _QUOTED = re.compile(r"'([^']+)'")
 
 
@@ -22,8 +24,10 @@ def plain_xml(body: bytes, budget: Budget) -> bytes:
     try:
         copy.parser.Parse(body, True)
     except expat.ExpatError as fault:
-        raise FormatError("rdf", f"this is no well-formed XML: {expat.ErrorString(fault.code)}", fault.lineno, fault.offset + 1) from None
-    except ValueError as fault:  # an encoding that nobody knows, or of several bytes
+        if fault.code == _AMPLIFIED:
+            raise budget.fault(fault.lineno, fault.offset + 1) from None
+        raise FormatError("rdf", f"the XML is not well-formed: {expat.ErrorString(fault.code)}", fault.lineno, fault.offset + 1) from None
+    except (LookupError, ValueError) as fault:  # an encoding that nobody knows, or of several bytes
         raise FormatError("rdf", f"this XML cannot be read: {fault}", 1, 1, "UTF-8") from None
     return bytes(copy.text)
 

@@ -7,11 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from engine.entries import Micros
-from pipeline.budget import Budget, size_of
+from pipeline.budget import ROW_BYTES, Budget, size_of
 from pipeline.columns import batch_of_numbers
 
 NO_TERM = -1
-_ROW_BYTES = 32
 
 
 class Rows:
@@ -34,7 +33,7 @@ class Rows:
 
     def spend_row(self) -> None:
         """To be called once for each row, before it is kept anywhere."""
-        self.budget.spend(_ROW_BYTES)
+        self.budget.spend(ROW_BYTES)
 
     def add(self, terms: Iterable[int], start: Micros, end: Micros) -> None:
         """Adds a row of four numbers."""

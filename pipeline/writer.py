@@ -24,8 +24,11 @@ from pipeline.reader import SMALL, LogReader, Published
 from pipeline.records import HAS_LATE, NO_ROWS, Content, Record, decode_records, encode
 
 QUEUED_ROWS = 500_000
+QUEUED_BYTES = 256 << 20
 QUEUED_REQUESTS = 10_000
 FRAME_ROWS = 100_000
+FRAME_BYTES = 64 << 20
+"""What is gathered into one frame; a body by itself may have more."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,6 +42,7 @@ class _Request:
     key: str | None = None
     build: Callable[[int], Entry] | None = None
     arrived: Micros | None = None  # what rows without a time of their own were given
+    size: int = 0
 
 
 class LogWriter:
@@ -59,8 +63,8 @@ class LogWriter:
     ) -> None:
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
         self._queue: deque[_Request] = deque()
-        self._queued_rows = 0
-        self._changed = Condition()  # guards the queue, its count and the two flags
+        self._queued_rows = self._queued_bytes = 0
+        self._changed = Condition()  # guards the queue, its counts and the two flags
         self._closing = self._broken = False
         self._open()
         self._published, self._backlog = Published(self._frames.position), Backlog()
@@ -81,7 +85,7 @@ class LogWriter:
         within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
-        return self._enqueue(_Request(Future(), stream, batch, key, arrived=arrived), timeout)
+        return self._enqueue(_Request(Future(), stream, batch, key, arrived=arrived, size=batch.get_total_buffer_size()), timeout)
 
     def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None) -> Ack:
         """`submit`, waiting for room and for the Ack."""
@@ -152,8 +156,15 @@ class LogWriter:
     # ------------------------------------------------------------ queue
     def _enqueue(self, request: _Request, timeout: float | None) -> "Future[Ack]":
         def room() -> bool:
-            full = len(self._queue) >= QUEUED_REQUESTS or self._queued_rows + request.rows.num_rows > QUEUED_ROWS
-            return self._closing or not self._queue or not full
+            return (
+                self._closing
+                or not self._queue
+                or (
+                    len(self._queue) < QUEUED_REQUESTS
+                    and self._queued_rows + request.rows.num_rows <= QUEUED_ROWS
+                    and self._queued_bytes + request.size <= QUEUED_BYTES
+                )
+            )
 
         with self._changed:
             if not (room() or self._changed.wait_for(room, timeout)):
@@ -164,6 +175,7 @@ class LogWriter:
                 raise LogFailed(self.damage)
             self._queue.append(request)
             self._queued_rows += request.rows.num_rows
+            self._queued_bytes += request.size
             self._changed.notify_all()
         return request.done
 
@@ -172,12 +184,12 @@ class LogWriter:
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closing)
             taken: list[_Request] = []
-            rows = 0
-            while self._queue and (not taken or rows + self._queue[0].rows.num_rows <= FRAME_ROWS):
+            rows = size = 0
+            while self._queue and (not taken or (rows + self._queue[0].rows.num_rows <= FRAME_ROWS and size + self._queue[0].size <= FRAME_BYTES)):
                 request = self._queue.popleft()
                 taken.append(request)
-                rows += request.rows.num_rows
-            self._queued_rows -= rows
+                rows, size = rows + request.rows.num_rows, size + request.size
+            self._queued_rows, self._queued_bytes = self._queued_rows - rows, self._queued_bytes - size
             self._changed.notify_all()
             return taken
 
@@ -186,7 +198,7 @@ class LogWriter:
         with self._changed:
             taken = [request for request in self._queue if request.done.set_running_or_notify_cancel()]
             self._queue.clear()
-            self._queued_rows = 0
+            self._queued_rows = self._queued_bytes = 0
             self._changed.notify_all()
             return taken
 

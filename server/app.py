@@ -112,7 +112,7 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
     if "parameters" in operation or "requestBody" in operation:
         common.append(HTTPStatus.BAD_REQUEST)
     if "requestBody" in operation:
-        common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
+        common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS]
     for status, response in problems.described(*common).items():
         responses.setdefault(str(status), response)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
 from engine.entries import Micros
 from engine.times import duration
@@ -17,12 +18,38 @@ from server.problems import Fault, Problem, bad_request, malformed_json, too_lar
 from server.settings import Settings
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_HELD = "body_bytes"
 MAX_DEPTH = 64
 """Arrays and objects of a JSON body inside each other."""
 
 
+class Bodies:
+    """Bytes of the bodies of requests that are not answered yet, which all share one bound. On the event loop only."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
+
+    def check(self, size: int) -> None:
+        """Raises: Fault 429 where there is no room for so many bytes more."""
+        if self._held + size > self._most:
+            detail = f"the bodies of other requests leave no room for this one (max_bodies={self._most}); send it again later"
+            raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-bodies", detail, headers={"Retry-After": "1", "Connection": "close"}))
+
+    def take(self, scope: Scope, size: int) -> None:
+        """Counts so many bytes until `release` of the same scope. Raises: Fault 429."""
+        self.check(size)
+        self._held += size
+        state = scope.setdefault("state", {})
+        state[_HELD] = state.get(_HELD, 0) + size
+
+    def release(self, scope: Scope) -> None:
+        """To be called when the request is over."""
+        self._held -= scope.get("state", {}).pop(_HELD, 0)
+
+
 async def read_body(request: Request, limit: int) -> bytes:
-    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come, 415 for an encoded body, 408 for one that does not come in time.
+    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come, 415 for an encoded body, 408 for one that does not come in time, 429 where
+    the bodies of other requests leave no room for it.
 
     Of one whose client hangs up a Fault 400 is left, in the log: nobody is there to be told.
     """
@@ -34,6 +61,9 @@ async def read_body(request: Request, limit: int) -> bytes:
     if announced.isdigit() and int(announced) > limit:
         raise Fault(too_large("body", limit))
     settings: Settings = request.app.state.service.settings
+    bodies: Bodies = request.app.state.service.bodies
+    if announced.isdigit():
+        bodies.check(int(announced))
     parts: list[bytes] = []
     size, loop = 0, asyncio.get_running_loop()
     end_s = loop.time() + settings.body_total_s
@@ -44,6 +74,7 @@ async def read_body(request: Request, limit: int) -> bytes:
                 size += len(part)
                 if size > limit:
                     raise Fault(too_large("body", limit))
+                bodies.take(request.scope, len(part))
                 parts.append(part)
     except TimeoutError:
         detail = f"the body did not come in time; {size} bytes did (body_s, body_total_s)"

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from engine.entries import ADD, DROP, REPLACE
 from pipeline.catalogue import Graph
-from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, TRIG, TURTLE
-from pipeline.ontology import NO_GRAPH, RDF_XML, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
+from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
+from pipeline.ontology import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
 from server.access import ADMIN, Shared
 from server.bodies import read_body
 from server.knowledge import Change

@@ -35,6 +35,7 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.NotFoundAgain: HTTPStatus.CONFLICT,
     pipeline_errors.Gone: HTTPStatus.GONE,
 }
+_STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion": HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def of_exception(error: Exception, *, query: str | None = None) -> Problem:
         case QueryError():
             return Problem(HTTPStatus.BAD_REQUEST, error.code, error.message, error.line, error.column, error.expected, query)
         case pipeline_errors.FormatError():
-            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE if error.code == "media-type" else HTTPStatus.BAD_REQUEST
+            status = _STATUS_OF_FORMAT.get(error.code, HTTPStatus.BAD_REQUEST)
             return Problem(status, error.code, error.message, error.line, error.column, error.expected)
         case pipeline_errors.PipelineError():
             status = _STATUS_OF_PIPELINE.get(type(error), HTTPStatus.SERVICE_UNAVAILABLE)

@@ -66,6 +66,8 @@ class Attended:
         try:
             await self._app(scope, receive, answered)
         finally:
+            if (service := _service_of(scope)) is not None:
+                service.bodies.release(scope)
             self._told(scope, status, time.perf_counter() - began)
 
     def _told(self, scope: Scope, status: int, seconds: float) -> None:
@@ -83,9 +85,14 @@ class Attended:
             "who": state.get("who"),
         }
         _log.info("%s %s %d", method, scope["path"], status, extra={"about": about})
-        service = getattr(scope["app"].state, "service", None) if "app" in scope else None
+        service = _service_of(scope)
         if service is not None and changes(method, template) and status < 400:
             service.audit.tell(service.clock(), about | {"request_id": REQUEST_ID.get()})
+
+
+def _service_of(scope: Scope) -> Any:
+    """Of the app that the request came to, if it came so far."""
+    return getattr(scope["app"].state, "service", None) if "app" in scope else None
 
 
 def changes(method: str, template: str) -> bool:

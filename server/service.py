@@ -29,6 +29,7 @@ from pipeline.solutions import SolutionReader, solution_id
 from pipeline.warm import warm as warm_formats
 from server.asking import Endpoint
 from server.audit import Audit
+from server.bodies import Bodies
 from server.compiled import forget, shape
 from server.knowledge import Knowledge
 from server.outlets import text_frame
@@ -94,7 +95,7 @@ class Service:
         self.endpoint = Endpoint(settings, log)
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
-        self.seats, self.audit = Seats(settings), Audit(settings.data, settings.audit_bytes)
+        self.bodies, self.seats, self.audit = Bodies(settings), Seats(settings), Audit(settings.data, settings.audit_bytes)
         self.retention = _retention(settings, log, self.solutions, export, keeper)
         self.scrubber = Scrubber(settings.data, log.tell_damage)
         self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written

@@ -11,11 +11,12 @@ import pyarrow as pa
 import epsparql
 from engine.entries import Micros
 from pipeline.errors import FormatError
-from pipeline.formats import NDJSON, media_type_of, parse_body
+from pipeline.formats import NDJSON, RDF_XML, media_type_of, parse_body
 from pipeline.graphs import quads_of
 from pipeline.ontology import checked_name, read_graphs, syntax_of
 from server.encoding import undecodable
 
+_TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
 
 
@@ -89,9 +90,7 @@ def occurrences_of(path: Path) -> pa.RecordBatch:
         line = _untimed_line(body) if media_type == NDJSON else 1
         first = batch.slice(int(np.argmax(untimed)), 1)
         triple = " ".join(first.column(name)[0].as_py() for name in ("s", "p", "o"))
-        raise SourceFault(
-            path, f"the event {triple} has no time", line, 1, '"at", or "start" and "end"' if media_type == NDJSON else "a graph that is timed"
-        )
+        raise SourceFault(path, f"the event {triple} has no time", line, 1, _TIMED.get(media_type, "a graph that is timed"))
     return batch
 
 

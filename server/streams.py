@@ -11,11 +11,12 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel
 
-from engine.entries import DropStream, Finish, SetStream
+from engine.entries import DropStream, Finish, Micros, SetStream
 from pipeline.catalogue import Stream
-from pipeline.formats import MEDIA_TYPES, NDJSON, TRIG, TURTLE, interval_of, parse_body
+from pipeline.formats import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of, parse_body
 from pipeline.log import LateRow
 from pipeline.ndjson import LONGEST_KEY
+from pipeline.time_hints import time_hint
 from pipeline.times import iso
 from server.access import ADMIN, INGEST, Feeder, Shared
 from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
@@ -26,6 +27,7 @@ from server.security import ingest
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
+_SHOWN = 200  # characters of a name, in a message
 _NAMED = 5  # of the queries that use a stream, in a message
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
@@ -59,11 +61,15 @@ class StreamSettings(BaseModel):
 
 
 class Accepted(BaseModel):
-    """`offset` is the log position after the body; of the `accepted` occurrences `late` ones are in the late feed alone."""
+    """`offset` is the log position after the body; of the `accepted` occurrences `late` ones are in the late feed alone.
+
+    `warning` is there where all of them were given the time of arrival although the body seems to say another.
+    """
 
     accepted: int
     offset: int
     late: int
+    warning: str | None = None
 
 
 def _document(stream: Stream) -> StreamDocument:
@@ -94,6 +100,11 @@ _SETTINGS_BODY: dict[str, Any] = {
 _EXAMPLES = {
     NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',
     TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
+    RDF_XML: """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://example.org/" xmlns:prov="http://www.w3.org/ns/prov#">
+  <e:Reading rdf:about="http://example.org/r"><e:value>21.5</e:value>
+    <prov:generatedAtTime rdf:datatype="http://www.w3.org/2001/XMLSchema#dateTime">2026-01-01T00:00:00Z</prov:generatedAtTime></e:Reading>
+</rdf:RDF>
+""",
     TRIG: """PREFIX : <http://example.org/> PREFIX prov: <http://www.w3.org/ns/prov#>
 :g prov:generatedAtTime "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 :g { :a :value 21.5 }
@@ -177,6 +188,7 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
     "/streams/{name}/events",
     dependencies=[INGEST],
     status_code=202,
+    response_model_exclude_none=True,
     summary="Add events; answered when they are durable",
     responses=described(
         HTTPStatus.BAD_REQUEST,
@@ -195,7 +207,9 @@ async def post_events(
     at: Annotated[str | None, Query(description="xsd:dateTime of what the body leaves untimed")] = None,
     start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
     end: str | None = None,
-    timing: Annotated[str | None, Query(description="of RDF Messages: the property that times a message, in place of prov:generatedAtTime")] = None,
+    timing: Annotated[
+        str | None, Query(description="of RDF Messages and RDF/XML: the property that times a message, in place of prov:generatedAtTime")
+    ] = None,
     idempotency_key: Annotated[str | None, Header(max_length=LONGEST_KEY, description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
     if behind := service.overtaxed:
@@ -205,10 +219,19 @@ async def post_events(
     default = interval_of(at, start, end)
     body = await read_body(request, service.settings.max_body)
     arrived = service.clock()
-    parse = partial(parse_body, body, request.headers["content-type"], default=default, arrived=arrived, timing=timing)
-    batch: pa.RecordBatch = await asyncio.to_thread(parse)
+    parse = partial(_parsed, body, request.headers["content-type"], default, arrived, timing)
+    batch, warning = await asyncio.to_thread(parse)
     ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key, arrived=arrived))
-    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late)
+    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
+
+
+def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: Micros, timing: str | None) -> tuple[pa.RecordBatch, str | None]:
+    """The occurrences of a body, and what its sender should be warned of. Raises: FormatError."""
+    batch = parse_body(body, content_type, default=default, arrived=arrived, timing=timing)
+    looks = time_hint(body, content_type, batch, arrived) if default is None else None
+    if looks is None:
+        return batch, None
+    return batch, f"all events have the time of arrival: {looks[:_SHOWN]!r} in the body is not read as their time; give ?at=, or time their graph"
 
 
 def _behind(how: str) -> Problem:

@@ -198,8 +198,9 @@ def test_a_builder_that_raises_gets_its_error_back_and_writes_nothing(tmp_path: 
         assert log.append(CONTROLS[0]) == 0
 
 
-def test_a_full_queue_refuses_or_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "QUEUED_ROWS", 10)
+@pytest.mark.parametrize(("bound", "most"), [("QUEUED_ROWS", 10), ("QUEUED_BYTES", 400)])
+def test_a_full_queue_refuses_or_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int) -> None:
+    monkeypatch.setattr(writer_module, bound, most)
     with LogWriter(tmp_path, Clock()) as log:
         entered, leave = threading.Event(), threading.Event()
 

@@ -252,3 +252,45 @@ def test_events_wait_for_a_runner_that_is_behind(tmp_path: Path, limits: dict[st
     assert [answer.status_code for answer in answers] == [202, 202, 202, 429, 429]
     assert f"more than {next(iter(limits))}=" in str(assert_problem(answers[-1], 429, "runner-behind")["detail"])
     assert answers[-1].headers["retry-after"] == "1"
+
+
+def _unfinished(url: str, size: int) -> socket.socket:
+    """A connection that has sent so many bytes of a body, in one chunk, and goes on with it never."""
+    parts = urlsplit(url)
+    connection = socket.create_connection((str(parts.hostname), parts.port or 0), DEADLINE_S)
+    head = "POST /streams/a/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection.sendall(head.encode() + b"%x\r\n%s\r\n" % (size, b" " * size))
+    return connection
+
+
+def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
+    def refused(**sent: Any) -> httpx.Response:
+        return httpx.post(f"{url}/streams/a/events", headers={"Content-Type": "application/x-ndjson"}, timeout=DEADLINE_S, **sent)
+
+    with serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=500_000) as url:
+        client = Client(url)
+        client.create_stream("a")
+        held = [_unfinished(url, 300_000) for _ in range(3)]
+        until(lambda: refused(content=b" " * 350_000).status_code == 429, "three bodies are held")
+        for sent in ({"content": b" " * 350_000}, {"content": iter([b" " * 200_000, b" " * 150_000])}):
+            answer = refused(**sent)
+            detail = str(assert_problem(answer, 429, "too-many-bodies")["detail"])
+            assert "max_bodies=1000000" in detail
+            assert answer.headers["retry-after"] == "1"
+        assert client.send("a", event(1)).accepted == 1  # for which there is room
+        with _unfinished(url, 300_000) as fourth:
+            assert b"HTTP/1.1 429 " in everything(fourth)
+        held.pop().close()
+        until(lambda: refused(content=b" " * 350_000).status_code == 202, "what one held is free again")
+        for connection in held:
+            connection.close()
+        until(lambda: refused(content=b" " * 400_000).status_code == 202, "all of it is free again")
+        for _ in range(4):  # what was answered holds nothing
+            assert refused(content=b" " * 400_000).status_code == 202
+
+
+def test_a_small_body_that_expands_is_too_large(url: str, stream: str) -> None:
+    body = f"@prefix p: <http://e/{'x' * 80_000}> .\n" + "".join(f"p:a{k} p:b p:c .\n" for k in range(1_000))
+    for method, path in (("POST", f"/streams/{stream[-1]}/events"), ("PUT", "/ontologies/expanded")):
+        answer = httpx.request(method, url + path, content=body, headers={"Content-Type": "text/turtle"}, timeout=DEADLINE_S)
+        assert "shorten its prefixes" in str(assert_problem(answer, 413, "expansion")["detail"])

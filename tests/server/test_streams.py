@@ -215,6 +215,27 @@ def test_an_idempotency_key_is_honoured(http: httpx.Client, stream: str) -> None
     assert post(http, stream, untimed, **{"Idempotency-Key": "k2"}).json()["offset"] > first.json()["offset"]
 
 
+def test_rdf_xml_is_taken_and_timed_by_what_it_says(http: httpx.Client, stream: str) -> None:
+    sent = {"Content-Type": "application/rdf+xml"}
+    body = f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="{EX}" xmlns:prov="http://www.w3.org/ns/prov#">
+        <rdf:Description rdf:about="{EX}s" e:value="1"><prov:generatedAtTime rdf:datatype="http://www.w3.org/2001/XMLSchema#dateTime">{moment(9)}
+        </prov:generatedAtTime></rdf:Description></rdf:RDF>""".replace("\n        </prov", "</prov")
+    assert post(http, stream, body, **sent).json().keys() == {"accepted", "offset", "late"}
+    assert http.get(f"/streams/{segment(stream)}").json()["latest"] == moment(9)
+    assert_problem(post(http, stream, body.replace("<rdf:RDF", "<!doctype r><rdf:RDF"), **sent), 400, "rdf")
+    assert accepted(http, stream) == 1
+
+
+def test_a_member_that_looks_like_the_time_is_warned_of(http: httpx.Client, stream: str) -> None:
+    body, sent = json.dumps({"@context": {"@vocab": EX}, "@id": f"{EX}s", "value": 1, "at": moment(5)}), {"Content-Type": "application/ld+json"}
+    warning = post(http, stream, body, **sent).json()["warning"]
+    assert "'at'" in warning
+    assert "time of arrival" in warning
+    path = f"/streams/{segment(stream)}/events"
+    assert "warning" not in http.post(path, params={"at": moment(5)}, content=body, headers=sent).json()
+    assert "warning" not in post(http, stream, body.replace('"at"', '"home"').replace(moment(5), "x"), **sent).json()
+
+
 def test_offsets_grow(http: httpx.Client, stream: str) -> None:
     offsets = [post(http, stream, event(number)).json()["offset"] for number in range(5)]
     assert offsets == sorted(set(offsets))

@@ -174,7 +174,9 @@ class Log:
     latest: dict[str, Micros] = field(default_factory=dict)
     mark: dict[str, Micros] = field(default_factory=dict)
     given: frozenset[Fact] = frozenset()
-    versions: list[tuple[int, Micros, frozenset[Fact]]] = field(default_factory=list)  # by entry: the first stream's watermark, and what is known after it
+    versions: list[tuple[int, Micros, frozenset[Fact]]] = field(
+        default_factory=list
+    )  # by entry: the first stream's watermark, and what is known after it
     ticked: bool = False
 
     @property
@@ -276,7 +278,12 @@ class Log:
             return None
         if query.modifiers.limit is not None or "FOR" in life.entry.text or "STEP" in life.entry.text:
             return None
-        stream = [o for entry, occurrences in self.parts if entry.offset > life.registered and getattr(entry, "stream", "") == DEFAULT_STREAM for o in occurrences]
+        stream = [
+            o
+            for entry, occurrences in self.parts
+            if entry.offset > life.registered and getattr(entry, "stream", "") == DEFAULT_STREAM
+            for o in occurrences
+        ]
         if not stream:
             return None
         before = [given for offset, _, given in self.versions if offset < life.registered]
@@ -364,7 +371,9 @@ def _fault_of(history: History) -> str | None:
 
 
 def told(rows: Iterable[Row]) -> str:
-    return "; ".join(f"{' '.join(value or '-' for value in values)} @{start / SECOND:g}-{end / SECOND:g} (entry {entry})" for entry, start, end, values in rows).replace(EXAMPLE, "")
+    return "; ".join(
+        f"{' '.join(value or '-' for value in values)} @{start / SECOND:g}-{end / SECOND:g} (entry {entry})" for entry, start, end, values in rows
+    ).replace(EXAMPLE, "")
 
 
 def cut_down(history: History, goes_wrong: Callable[[History], bool], seconds: float) -> History:
@@ -458,7 +467,15 @@ def _fact(random: Random, graphs: Sequence[str]) -> Fact:
 
 def _schema(random: Random) -> Fact:
     one, other = (Iri(EXAMPLE + random.choice("pqk")) for _ in range(2))
-    return Fact(random.choice(((one, Iri(RDFS + "subPropertyOf"), other), (one, Iri(RDFS + "domain"), Iri(EXAMPLE + "C")), (Iri(EXAMPLE + "a"), Iri(RDF + "type"), Iri(EXAMPLE + "C")))))
+    return Fact(
+        random.choice(
+            (
+                (one, Iri(RDFS + "subPropertyOf"), other),
+                (one, Iri(RDFS + "domain"), Iri(EXAMPLE + "C")),
+                (Iri(EXAMPLE + "a"), Iri(RDF + "type"), Iri(EXAMPLE + "C")),
+            )
+        )
+    )
 
 
 def _change(random: Random) -> Change:
@@ -491,7 +508,7 @@ def history(random: Random) -> History:
                 text = query(random, few, plain=plain)
             actions.append(Comes(come[-1], text))
         else:
-            (_, make), = random.choices(makers, [weight for weight, _ in makers])
+            ((_, make),) = random.choices(makers, [weight for weight, _ in makers])
             actions.append(make())
     return History(tuple(actions), random.choice((0, 0, 0, 1, 2)), random.choice((0, 1, 1000)), random.choice((1, 3, 40)))
 
