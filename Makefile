@@ -96,6 +96,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench latency --runner spark
 	$(BIN)/epsparql bench latency --runner spark --low-latency
 	$(BIN)/epsparql bench start
+	$(BIN)/epsparql bench subscribers
 	$(BIN)/epsparql bench server
 	$(BIN)/epsparql bench bodies --n 50000
 	$(BIN)/epsparql bench spark --n 200000

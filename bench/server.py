@@ -32,18 +32,18 @@ _MARKED = f"PREFIX : <{_EX}> SELECT ?n WHERE {{ ?s :marked ?n }}"
 def measure(n: int) -> Iterator[str]:
     """Lines: `n` events at 10,000 a second with 100 subscribers, a tenth of it with one that stalls; ingest of 1,000,000 and 5,000,000; 2,000 idle subscribers."""
     setrlimit(RLIMIT_NOFILE, (getrlimit(RLIMIT_NOFILE)[1],) * 2)
-    with _server() as child:
+    with started() as child:
         yield _load(child, n, stalled=False)
         yield _load(child, max(n // 10, RATE), stalled=True)
-    for media_type, rows, events in (("application/x-ndjson", 1_000, min(2 * n, 1_000_000)), (_ARROW, 10_000, min(10 * n, 5_000_000))):
-        with _server() as child:
+    for media_type, rows, events in (("application/x-ndjson", 1_000, min(2 * n, 1_000_000)), (ARROW, 10_000, min(10 * n, 5_000_000))):
+        with started() as child:
             yield _ingest(child, media_type, rows, events)
-    with _server() as child:
+    with started() as child:
         yield asyncio.run(_idle(child, IDLE))
 
 
 @contextmanager
-def _server() -> Iterator[Child]:
+def started() -> Iterator[Child]:
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
         Child(Path(directory) / "data", "inprocess", Path(directory) / "log") as child,
@@ -60,7 +60,7 @@ def resident_mb(child: Child) -> float:
         return 0.0
 
 
-def _cpu_s(child: Child) -> float:
+def cpu_s(child: Child) -> float:
     try:
         fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -114,14 +114,14 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
     if stalled:
         subscribers.append(await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None))
         subscribers[-1].pause()
-    before_mb, before_s = resident_mb(child), _cpu_s(child)
+    before_mb, before_s = resident_mb(child), cpu_s(child)
     began = time.perf_counter()
     lagged_s = await _send(child, frames, sent_at)
     took_s = time.perf_counter() - began
     expected = list(range(0, n, EACH))
     with suppress(TimeoutError):
         await asyncio.wait_for(complete.wait(), _SETTLE_S)
-    cpu_s, after_mb = _cpu_s(child) - before_s, resident_mb(child)
+    used_s, after_mb = cpu_s(child) - before_s, resident_mb(child)
     for subscriber in subscribers:
         await subscriber.end()
     for mine in seen:
@@ -137,7 +137,7 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
         p50_ms=round(percentile(waits, 50) * 1000, 2),
         p99_ms=round(percentile(waits, 99) * 1000, 2),
         generator_late_ms=round(lagged_s * 1000, 1),
-        cpu_s=round(cpu_s, 1),
+        cpu_s=round(used_s, 1),
         rss_mb=round(after_mb),
         grown_mb=round(after_mb - before_mb),
     )
@@ -170,11 +170,11 @@ async def _acks(feed: object, count: int) -> None:
 
 
 # ---------------------------------------------------------------- ingest
-_ARROW = "application/vnd.apache.arrow.stream"
+ARROW = "application/vnd.apache.arrow.stream"
 
 
 def _bodies(media_type: str, rows: int, count: int, base_us: int) -> list[bytes]:
-    make = _arrow_body if media_type == _ARROW else _ndjson_body
+    make = _arrow_body if media_type == ARROW else _ndjson_body
     return [make(number * rows, rows, base_us) for number in range(count)]
 
 
@@ -210,9 +210,9 @@ def _ingest(child: Child, media_type: str, rows: int, events: int) -> str:
         client.register(stream, f"PREFIX : <{_EX}> SELECT ?n FROM STREAM <{stream}> WHERE {{ ?s :marked ?n }}")
     bodies = _bodies(media_type, rows, events // rows // _CONNECTIONS, base_us)
     sent = len(bodies) * rows * _CONNECTIONS
-    before_s, began = _cpu_s(child), time.perf_counter()
+    before_s, began = cpu_s(child), time.perf_counter()
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        list(pool.map(lambda stream: _post(child, stream, media_type, bodies), streams))
+        list(pool.map(lambda stream: post(child, stream, media_type, bodies), streams))
     durable_s = time.perf_counter() - began
     expected = len(bodies) * rows // EACH
     deadline = time.perf_counter() + _SETTLE_S
@@ -221,12 +221,12 @@ def _ingest(child: Child, media_type: str, rows: int, events: int) -> str:
             raise WrongCount("ingest", sum(counts), expected * _CONNECTIONS)
         time.sleep(0.02)
     took_s = time.perf_counter() - began
-    name = "ingest Arrow" if media_type == _ARROW else "ingest ndjson"
-    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(_cpu_s(child) - before_s, 1), "rss_mb": round(resident_mb(child))}
+    name = "ingest Arrow" if media_type == ARROW else "ingest ndjson"
+    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(cpu_s(child) - before_s, 1), "rss_mb": round(resident_mb(child))}
     return line("server", workload=name, n=sent, body=rows, events_per_s=round(sent / took_s), **figures)
 
 
-def _post(child: Child, stream: str, media_type: str, bodies: list[bytes]) -> None:
+def post(child: Child, stream: str, media_type: str, bodies: list[bytes]) -> None:
     connection = HTTPConnection(urlsplit(child.url).netloc, timeout=60)
     for body in bodies:
         while True:
@@ -249,9 +249,9 @@ async def _idle(child: Child, count: int) -> str:
     before_mb = resident_mb(child)
     subscribers = [await _subscribe(child, "/queries/idle/feed", lambda _frame: None) for _ in range(count)]
     await asyncio.sleep(3)
-    after_mb, before_s = resident_mb(child), _cpu_s(child)
+    after_mb, before_s = resident_mb(child), cpu_s(child)
     await asyncio.sleep(5)
-    busy = (_cpu_s(child) - before_s) / 5
+    busy = (cpu_s(child) - before_s) / 5
     for subscriber in subscribers:
         await subscriber.end()
     return line(

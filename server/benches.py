@@ -67,6 +67,7 @@ BENCHES = {
     "latency": Bench(200, _latency),
     "start": Bench(5, _plain),
     "server": Bench(600_000, _plain),
+    "subscribers": Bench(200_000, _workload),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
     "fuzz": Bench(100_000, _fuzz),

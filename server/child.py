@@ -43,9 +43,9 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
-    def stop(self) -> int:
-        """End it in an orderly way; returns its exit code."""
-        self._end()
+    def stop(self, patience_s: float = _STOP_S) -> int:
+        """End it in an orderly way, with force after `patience_s`; returns its exit code."""
+        self._end(patience_s)
         return self._process.returncode
 
     def kill(self) -> None:
@@ -53,11 +53,11 @@ class Child:
         self._process.kill()
         self._process.wait()
 
-    def _end(self) -> None:
+    def _end(self, patience_s: float = _STOP_S) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(_STOP_S)
+            self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

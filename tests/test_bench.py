@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shapes, shared, start, threads
+from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shapes, shared, start, subscribers, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli import BROKEN, main
@@ -126,10 +126,13 @@ def test_each_event_completes_a_query_about_once_however_many_there_are() -> Non
     assert 0.4 < found["one_query_matches"] / 40_000 < 0.6, "half of the events can complete it"
 
 
+@pytest.mark.slow
 def test_goals_are_measured_apart() -> None:
-    live, saved, long = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
+    live, new, restart, saved, long = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
     assert live["goals"] == 3_000
     assert live["bytes_a_goal"] >= 0
+    assert (new["part"], new["goals"]) == ("live, subjects new", 3_000)
+    assert restart["ready_s"] <= restart["answered_s"]
     assert saved["bytes"] > 2_000 * 8 * 3
     assert long["matches"] == matches_of("W1", 12_000, 1_000)
     assert long["rss_end_mb"] >= long["rss_after_10_s_mb"] > 0
@@ -149,6 +152,17 @@ def test_slope(power: int, found: float) -> None:
 
 def test_percentiles_are_measured_values() -> None:
     assert [percentile([3.0, 1.0, 2.0], percent) for percent in (1, 50, 99)] == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.slow
+def test_what_subscribers_get() -> None:
+    """Each way brings each solution once, or the bench says so."""
+    found = [json.loads(line) for line in subscribers.measure("W1", 3_000, 100)]
+    assert [(each["part"], each["way"]) for each in found] == [
+        ("live", "none"), ("backlog", "websocket"), ("backlog", "sse"), ("backlog", "pull"), ("live", "websocket"), ("live", "sse"),
+    ]  # fmt: skip
+    assert {each["solutions"] for each in found} == {matches_of("W1", 3_000, 100)}
+    assert all(each["bytes_out"] > 100 * each["solutions"] for each in found[1:])
 
 
 @pytest.mark.slow

@@ -279,7 +279,7 @@ def test_every_flipped_byte_of_the_catalogue_is_seen(tmp_path: Path) -> None:
     data = (tmp_path / "catalogue.json").read_bytes()
     for at in range(len(data)):
         (tmp_path / "catalogue.json").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        catalogue, _ = load(tmp_path, 1)
+        catalogue, _, _ = load(tmp_path, 1, 0)
         assert catalogue == Catalogue() != expected
 
 
