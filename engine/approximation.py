@@ -4,7 +4,6 @@ import math
 from decimal import Decimal
 
 from engine import numbers
-from engine.text.numerals import INTEGERS
 from engine.values import Kind
 from epsparql.terms import XSD
 
@@ -20,16 +19,9 @@ def approximation(literal: str) -> tuple[float, float]:
     mark = literal.rfind(_MARK)
     if mark < 0:
         return _NOT_A_NUMBER
-    datatype, lexical = literal[mark + len(_MARK) : -1], literal[1:mark]
-    if datatype == "double":
-        number = numbers.double(lexical)
-    elif datatype == "decimal":
-        number = numbers.decimal(lexical)
-    elif datatype in INTEGERS:
-        number = numbers.integer(lexical)
-    else:
-        return _NOT_A_NUMBER
-    return _NOT_A_NUMBER if number is None else _bounded(number.value, number.kind)
+    parser = numbers.PARSERS.get(literal[mark + len('"^^<') : -1])
+    number = None if parser is None else parser(literal[1:mark])
+    return _NOT_A_NUMBER if number is None or number.kind is Kind.FLOAT else _bounded(number.value, number.kind)
 
 
 def _bounded(exact: int | Decimal | float, kind: Kind) -> tuple[float, float]:

@@ -33,6 +33,8 @@ QUERY = {"open": c.Q_OPEN, "after": c.Q_AFTER, "instant": c.Q_INSTANT, "derived"
 """Where a query stands. The rest of its row is the program's, or counts goals."""
 QUERY_SINCE = {"made": c.Q_MADE, "made at": c.Q_MADE_AT}
 """Likewise, which snapshots of this format may lack."""
+AT_SINCE = {"most now": c.MOST_NOW}
+"""Where the run stands, which snapshots of this format may lack."""
 AT = {"now": c.NOW, "entry": c.ENTRY, "late": c.LATE, "horizon": c.HORIZON}
 """Where the run stands between feeds."""
 
@@ -67,7 +69,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
         "waits": list(WAITS),
         "timers": list(TIMER),
         "streams": network.streams,
-        "at": {name: int(net.at[cell]) for name, cell in AT.items()},
+        "at": {name: int(net.at[cell]) for name, cell in (AT | AT_SINCE).items()},
         "began": network.began,
         "queries": [_query(network, planned) for planned in queries],
         "collectors": [_collector(network, places, node) for node in network.collecting if places.query[node] != c.NONE],
@@ -115,6 +117,8 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     net = network.net
     for name, cell in AT.items():
         net.at[cell] = meta["at"][name]
+    for name, cell in AT_SINCE.items():
+        net.at[cell] = meta["at"].get(name, net.at[cell])
     if meta.get("outgoing") is not None:
         network.go_by(schema_stating(_statements(meta["outgoing"])))
         net = network.net

@@ -21,6 +21,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from engine.text.numerals import INTEGERS
 from engine.values import ExpressionError, Kind, Number
 from epsparql.terms import XSD, Literal
 
@@ -33,21 +34,6 @@ _BEYOND = 10**DIGITS
 _EXACT = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=[Inexact, InvalidOperation, Overflow, Underflow])
 WHOLE = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Never rounds; DIGITS bounds what it is given."""
-_BOUNDS: dict[str, tuple[int | None, int | None]] = {
-    "integer": (None, None),
-    "nonPositiveInteger": (None, 0),
-    "negativeInteger": (None, -1),
-    "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None),
-    "long": (-(1 << 63), (1 << 63) - 1),
-    "int": (-(1 << 31), (1 << 31) - 1),
-    "short": (-(1 << 15), (1 << 15) - 1),
-    "byte": (-128, 127),
-    "unsignedLong": (0, (1 << 64) - 1),
-    "unsignedInt": (0, (1 << 32) - 1),
-    "unsignedShort": (0, (1 << 16) - 1),
-    "unsignedByte": (0, 255),
-}
 _INFINITIES = (float("inf"), float("-inf"))
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -82,7 +68,7 @@ def single(lexical: str) -> Number | None:
 
 
 PARSERS: dict[str, Callable[[str], Number | None]] = {
-    **{XSD + name: partial(integer, least=least, most=most) for name, (least, most) in _BOUNDS.items()},
+    **{XSD + name: partial(integer, least=least, most=most) for name, (least, most) in INTEGERS.items()},
     XSD + "decimal": decimal,
     XSD + "double": double,
     XSD + "float": single,

@@ -122,9 +122,9 @@ class Quotas:
         derived, bound = self.network.net.queries[planned.number, [c.Q_DERIVED, c.Q_BOUND]].tolist()
         if reason is None and derived > bound:
             reason = f"derived more than {bound} triples at one instant, each KiB of text counted as one: the rule feeds itself without end"
-        made, most = self._made(planned), int(self.network.net.at[c.MOST_MADE])
+        made, most = self._made(planned), int(self.network.net.at[c.MOST_NOW])
         if reason is None and made > most:
-            reason = f"made more than {most:,} solutions at one instant: what its parts match there at once multiplies"
+            reason = f"took more than {most:,} steps at one instant: what its parts match there at once multiplies"
         return reason
 
     def _made(self, planned: Planned) -> int:

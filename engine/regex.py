@@ -1,4 +1,4 @@
-"""REGEX and REPLACE by RE2, which takes time linear in the text: no pattern can hold the engine up.
+"""REGEX and REPLACE by RE2, which takes time linear in the text and in the pattern written out: their product is bounded.
 
 What XPath has and RE2 lacks (back-references, character class subtraction) is an error. Source: XPath functions, 5.6.1; XML Schema 2, F.
 """
@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 
 from engine.values import MAX_TEXT, ExpressionError
 
+MOST_STEPS, LEAST_TEXT = 1 << 25, 1 << 13
+"""Characters of the text times the pattern's size at most, a few tenths of a second; to compile a pattern costs as much as a text of the latter length."""
+MOST_SEARCHED = 1 << 14
+"""Characters of the text in which `replaced` looks for what may go on without end: each search may go through all of it, half a second in sum."""
 _FLAGS = frozenset("smixq")
 _GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|(\((?!\?))", re.DOTALL)
 _SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])|[\t\n\r ]+", re.DOTALL)
@@ -29,20 +33,21 @@ _CLASSES = {
 """The multi-character escapes of XML Schema, as the inside of a character class; RE2's own know ASCII only."""
 _OPPOSITES = {"D": r"\P{Nd}", "W": r"\p{P}\p{Z}\p{C}", "S": r"\x00-\x08\x0b\x0c\x0e-\x1f!-\x{10ffff}"}
 """Inside a class, where ^ cannot help."""
+_ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\.|\{([0-9]+)(?:,([0-9]*))?\}|.", re.DOTALL)
 _REPLACEMENT = re.compile(r"\\[\\$]|\$[0-9]+|[^\\$]", re.DOTALL)
 
 
 @lru_cache(maxsize=1 << 12)
 def matches(text: str, pattern: str, flags: str) -> bool:
     """XPath's fn:matches: whether the pattern is found anywhere in the text. Raises: ExpressionError."""
-    return _matches(text, _pattern(pattern, flags))
+    return _matches(text, _pattern(pattern, flags, len(text)))
 
 
 @lru_cache(maxsize=1 << 12)
 def replaced(text: str, pattern: str, replacement: str, flags: str) -> str:
     """XPath's fn:replace. Raises: ExpressionError, also for a pattern that matches the empty string."""
-    compiled = _pattern(pattern, flags)
-    if _matches("", compiled):
+    compiled = _pattern(pattern, flags, len(text))
+    if _matches("", compiled) or (len(text) > MOST_SEARCHED and "q" not in flags and _has_no_end(compiled)):
         raise ExpressionError
     groups = 0 if "q" in flags else sum(1 for found in _GROUP.finditer(pattern) if found[1])
     rewrite = replacement.replace("\\", "\\\\") if "q" in flags else _rewrite(replacement, groups)
@@ -64,9 +69,12 @@ def _matches(text: str, compiled: str) -> bool:
     return found
 
 
-def _pattern(pattern: str, flags: str) -> str:
-    """In RE2's syntax."""
+def _pattern(pattern: str, flags: str, length: int) -> str:
+    """The pattern in RE2's syntax. Raises: ExpressionError, also where it is too large for a text of this length."""
     if not _FLAGS.issuperset(flags):
+        raise ExpressionError
+    most = MOST_STEPS // max(length, LEAST_TEXT)
+    if len(pattern) > most:
         raise ExpressionError
     inner = "".join(flag for flag in "smi" if flag in flags)
     if "q" in flags:
@@ -75,7 +83,35 @@ def _pattern(pattern: str, flags: str) -> str:
         if "x" in flags:
             pattern = _SPACE.sub(lambda found: found[1] or "", pattern)
         pattern = _translated(pattern)
+        if _size(pattern, most) > most:
+            raise ExpressionError
     return f"(?{inner}:{pattern})" if inner else pattern
+
+
+def _size(pattern: str, most: int) -> int:
+    """Count the characters and classes of a pattern in RE2's syntax, its repetitions written out, or more than `most` where that is not clear."""
+    opened, total, last = list[int](), 0, 0  # sizes before each open bracket; so far; and of what a repetition would repeat
+    for found in _ATOM.finditer(pattern):
+        atom = found[0]
+        if found[1]:
+            repeated = last * (int(found[2] or found[1]) - 1)
+            total, last = total + max(repeated, 0), last + max(repeated, 0)
+        elif atom == "(":
+            opened.append(total)
+        elif atom == ")" and opened:
+            last = total - opened.pop()
+        elif atom in (")", "\\Q"):
+            return most + 1
+        else:
+            last = 1 + len(atom) // 2
+            total += last
+        if total > most:
+            return total
+    return most + 1 if opened else total
+
+
+def _has_no_end(pattern: str) -> bool:
+    return any(found[0] in ("*", "+") or found[2] == "" for found in _ATOM.finditer(pattern))
 
 
 def _translated(pattern: str) -> str:

@@ -41,5 +41,8 @@ def _reshaped(network: "Network", planned: Planned, shape: Shape) -> Planned:
     parts = {segment: stores[store].timed for segment, (node, side) in planned.segments.items() if (store := c.SIDES * (at + node) + side) in stores}
     if parts:
         places = [(new.at.node + node, side) for segment, rows in parts.items() for node, side in [new.segments[segment]] * len(rows)]
+        most, network.net.at[c.MOST_NOW] = int(network.net.at[c.MOST_NOW]), c.FOREVER  # it has been counted when it came
         network.take_over(np.concatenate([*parts.values()]), np.array(places, np.int64))
+        network.net.at[c.MOST_NOW] = most
+        network.net.queries[new.number, [c.Q_MADE, c.Q_MADE_AT]] = before[[c.Q_MADE, c.Q_MADE_AT]]
     return new

@@ -5,18 +5,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from typing import assert_never
 
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
-MAX_LENGTH = 20_000
-"""Characters of a query's text."""
+MAX_LENGTH, MAX_WORDS = 1 << 18, 20_000
+"""Characters of a query's text, and its words and signs: it takes a second to read so many."""
 MAX_TREE_DEPTH = 200
 """Nodes above one another in the algebra: every consumer may then recurse within Python's limit."""
 MAX_MICROS = 2**59
 """The longest duration: the sum of any instant and two of these stays below the end of time, 2**61 µs."""
 
+_WORD = re.compile(
+    r"\"\"\".*?\"\"\"|'''.*?'''"
+    r"|\"(?:[^\"\\\n\r]|\\.)*+\"|'(?:[^'\\\n\r]|\\.)*+'|<[^<>\"{}|^`\\\s]*+>|[\w:.@?$%\\-]++|#[^\n\r]*+|\S",
+    re.DOTALL,
+)
+"""A string, IRI, word, comment or sign, about as the grammar has them."""
 _DURATION = re.compile(
     r"(-)?P(?=[0-9T])(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)D)?"
     r"(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?"
@@ -50,6 +57,12 @@ class Fault:
     message: str
     expected: str
     fatal: bool
+
+
+def word_beyond(text: str) -> int | None:
+    """Return where the first word stands that is one too many; None if there is none."""
+    found = next(islice(_WORD.finditer(text), MAX_WORDS, None), None)
+    return None if found is None else found.start()
 
 
 # ---------------------------------------------------------------- lexical forms

@@ -7,7 +7,7 @@ from typing import assert_never
 from epsparql import algebra as a
 from epsparql import forms as f
 from epsparql import syntax as s
-from epsparql.check import MAX_LENGTH, MAX_TREE_DEPTH, tree_depth, visible_variables
+from epsparql.check import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, tree_depth, visible_variables, word_beyond
 from epsparql.context import Context
 from epsparql.doubts import doubts
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
@@ -43,6 +43,9 @@ def _check_text(text: str) -> None:
     if len(text) > MAX_LENGTH:
         message = f"the query has {len(text):,} characters; at most {MAX_LENGTH:,} are read"
         raise QueryError(message, Span(MAX_LENGTH, len(text)), text, "a shorter query")
+    if (beyond := word_beyond(text)) is not None:
+        message = f"the query has more than {MAX_WORDS:,} words and signs"
+        raise QueryError(message, Span(beyond, len(text)), text, "several smaller queries")
     surrogate = re.search("[\ud800-\udfff]", text)
     if surrogate:
         message = f"unexpected character U+{ord(surrogate[0]):04X}, half of a surrogate pair"

@@ -9,13 +9,24 @@ from ctypes import c_float
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import inf, nan
 from operator import eq, ge, gt, le, lt, ne
+from struct import pack, unpack
 
 from epsparql import algebra
 from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, Variable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTEGER, DECIMAL, DOUBLE, FLOAT, BOOLEAN = (XSD + name for name in ("integer", "decimal", "double", "float", "boolean"))
+INTEGERS: dict[str, tuple[float, float]] = {
+    INTEGER: (-inf, inf), XSD + "nonPositiveInteger": (-inf, 0), XSD + "negativeInteger": (-inf, -1), XSD + "nonNegativeInteger": (0, inf),
+    XSD + "positiveInteger": (1, inf), XSD + "unsignedByte": (0, 255), XSD + "byte": (-128, 127), XSD + "short": (-32768, 32767),
+    XSD + "unsignedShort": (0, 65535), XSD + "int": (-(2**31), 2**31 - 1), XSD + "unsignedInt": (0, 2**32 - 1), XSD + "long": (-(2**63), 2**63 - 1),
+    XSD + "unsignedLong": (0, 2**64 - 1),
+}  # fmt: skip
+"""The integer types and the values between which theirs lie."""
+NUMERIC = (*INTEGERS, DECIMAL, FLOAT, DOUBLE)
+SINGLES = 2  # their rank
 DURATIONS = (XSD + "duration", XSD + "dayTimeDuration", XSD + "yearMonthDuration")
 Lookup = Callable[[Variable], Term | None]
 Choice = Mapping[algebra.Exists, bool]
@@ -31,15 +42,44 @@ def numeric(term: Term) -> Fraction | float | None:
     """An exact fraction for integers and decimals, a float for doubles and floats."""
     if not isinstance(term, Literal):
         return None
-    if term.datatype == INTEGER and re.fullmatch(r"[+-]?\d+", term.lexical, re.ASCII):
-        return Fraction(int(term.lexical))
+    if term.datatype in INTEGERS and re.fullmatch(r"[+-]?\d+", term.lexical, re.ASCII):
+        least, most = INTEGERS[term.datatype]
+        return Fraction(int(term.lexical)) if least <= int(term.lexical) <= most else None
     if term.datatype == DECIMAL and re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", term.lexical, re.ASCII):
         return Fraction(Decimal(term.lexical))
     if term.datatype in (DOUBLE, FLOAT):
         if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", term.lexical, re.ASCII):
-            return float(term.lexical) if term.datatype == DOUBLE else c_float(float(term.lexical)).value
-        return {"INF": float("inf"), "+INF": float("inf"), "-INF": float("-inf"), "NaN": float("nan")}.get(term.lexical)
+            if term.datatype == DOUBLE or (term.lexical.startswith("-") and float(term.lexical) == 0):
+                return float(term.lexical)
+            return nearest_single(Fraction(Decimal(term.lexical)))
+        return {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}.get(term.lexical)
     return None
+
+
+def rank(term: Term) -> int:
+    """The place of a number's type in the order of promotion: integers, decimals, floats, doubles."""
+    assert isinstance(term, Literal)
+    return (INTEGER, DECIMAL, FLOAT, DOUBLE).index(INTEGER if term.datatype in INTEGERS else term.datatype)
+
+
+def nearest_double(value: Fraction | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
+def nearest_single(value: Fraction | float) -> float:
+    """The 32-bit float nearest to a value, of two the even one."""
+    near = c_float(nearest_double(value)).value
+    if isinstance(value, float) or near in (inf, -inf):
+        return near
+    (bits,) = unpack("<i", pack("<f", near))
+    around = [unpack("<f", pack("<i", bits + step))[0] for step in (-1, 0, 1) if bits + step >= 0 or bits < 0]
+    found: float = min(
+        (each for each in around if abs(each) < inf), key=lambda each: (abs(Fraction(each) - value), unpack("<i", pack("<f", each))[0] & 1)
+    )
+    return found
 
 
 def boolean(term: Term) -> bool | None:
@@ -105,6 +145,16 @@ def double(value: float) -> Literal:
     return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", DOUBLE)
 
 
+def single(value: float) -> Literal:
+    """As `double`, by the fewest digits that tell it from other 32-bit floats."""
+    if value != value or value in (inf, -inf):
+        return Literal(double(value).lexical, FLOAT)
+    shown = next(shown for digits in range(1, 10) if nearest_single(Fraction(Decimal(shown := f"{value:.{digits}e}"))) == value)
+    mantissa, exponent = shown.split("e")
+    whole, _, fraction = mantissa.partition(".")
+    return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", FLOAT)
+
+
 def date_time(micros: int) -> Literal:
     shown = (EPOCH + timedelta(microseconds=micros)).isoformat().removesuffix("+00:00")
     return Literal((shown.rstrip("0") if "." in shown else shown) + "Z", XSD + "dateTime")
@@ -129,17 +179,22 @@ def effective(term: Term) -> bool:
     if (number := numeric(term)) is not None:
         return number == number and number != 0
     if isinstance(term, Literal):
-        if term.datatype in (BOOLEAN, INTEGER, DECIMAL, DOUBLE, FLOAT):
+        if term.datatype in (BOOLEAN, *NUMERIC):
             return False
         if term.language is not None or term.datatype == XSD_STRING:
             return term.lexical != ""
     raise Failure
 
 
-def promoted(a: Fraction | float, b: Fraction | float) -> tuple[Fraction, Fraction] | tuple[float, float]:
-    if isinstance(a, Fraction) and isinstance(b, Fraction):
-        return a, b
-    return float(a), float(b)
+def promoted(a: Term, b: Term) -> tuple[Fraction, Fraction] | tuple[float, float] | None:
+    """Both as numbers of the greater type; None if one is no number."""
+    m, n = numeric(a), numeric(b)
+    if m is None or n is None:
+        return None
+    if isinstance(m, Fraction) and isinstance(n, Fraction):
+        return m, n
+    nearest = nearest_single if max(rank(a), rank(b)) == SINGLES else nearest_double
+    return nearest(m), nearest(n)
 
 
 def month_start(months: int) -> int:
@@ -159,8 +214,8 @@ def compare_durations(op: str, a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def compare(op: str, a: Term, b: Term) -> bool:
-    if (m := numeric(a)) is not None and (n := numeric(b)) is not None:
-        return COMPARE[op](*promoted(m, n)) is True
+    if (pair := promoted(a, b)) is not None:
+        return COMPARE[op](*pair) is True
     if (p := duration(a)) is not None and (q := duration(b)) is not None:
         return compare_durations(op, p, q)
     for read in (boolean, text, instant):
@@ -185,18 +240,16 @@ def same(a: Term, b: Term) -> bool:
 
 
 def calculate(op: str, a: Term, b: Term) -> Term:
-    m, n = numeric(a), numeric(b)
-    if m is not None and n is not None:
+    if (pair := promoted(a, b)) is not None:
         assert isinstance(a, Literal)
-        assert isinstance(b, Literal)
-        assert FLOAT not in (a.datatype, b.datatype), "the random tests calculate with no single floats"
-        x, y = promoted(m, n)
+        x, y = pair
         if isinstance(x, float) or isinstance(y, float):
-            return double(calculate_doubles(op, float(x), float(y)))
+            found = calculate_doubles(op, float(x), float(y))
+            return single(nearest_single(found)) if max(rank(a), rank(b)) == SINGLES else double(found)
         if op == "/":
             return decimal(quotient(x, y, a.lexical))
         result = x + y if op == "+" else x - y if op == "-" else x * y
-        return integer(result) if a.datatype == b.datatype == INTEGER else decimal(result)
+        return integer(result) if rank(a) == rank(b) == 0 else decimal(result)
     return calculate_times(op, a, b)
 
 
@@ -308,8 +361,8 @@ def negated(term: Term) -> Term:
         raise Failure
     assert isinstance(term, Literal)
     if isinstance(number, float):
-        return double(-number)
-    return integer(-number) if term.datatype == INTEGER else decimal(-number)
+        return double(-number) if term.datatype == DOUBLE else single(-number)
+    return integer(-number) if term.datatype in INTEGERS else decimal(-number)
 
 
 def among(value: Term, members: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression], Term]) -> bool:

@@ -6,6 +6,7 @@ from itertools import count
 
 from hypothesis import strategies as st
 
+from epsparql.terms import XSD, Literal
 from tests.feeds import EXAMPLE, SECOND, Body
 from tests.feeds import term as parse_shorthand
 from tests.oracle import Fact, Occurrence, Settings, Triple
@@ -73,6 +74,24 @@ SECONDS = st.integers(0, 5)
 
 
 # ---------------------------------------------------------------- expressions
+NUMERALS = (
+    *(("integer", lexical) for lexical in ("0", "3", "-1", "x", "9007199254740993", "1" + "0" * 200, "-1" + "0" * 320)),
+    *(("byte", "12"), ("byte", "127"), ("byte", "300"), ("byte", "-129"), ("unsignedInt", "-1"), ("unsignedLong", "18446744073709551615")),
+    *(("positiveInteger", "0"), ("negativeInteger", "0"), ("nonPositiveInteger", "-0"), ("nonNegativeInteger", "5")),
+    *(("decimal", lexical) for lexical in ("0.0", "0.1", "1.5", "-2.5", "1" * 40 + ".5")),
+    *(
+        ("double", lexical)
+        for lexical in ("0", "-0", "0.1", "1.5e0", "1e308", "-1e308", "1e-320", "1e999", "INF", "-INF", "NaN", "9007199254740992", "x")
+    ),
+    *(("float", lexical) for lexical in ("0", "-0", "0.1", "1.5", "2.0", "3e38", "1e-45", "16777217", "INF", "-INF", "NaN", "1.0.0")),
+)
+"""Numbers of every type, and what is none though it says so: (datatype, lexical form)."""
+
+
+def numerals() -> st.SearchStrategy[str]:
+    return st.sampled_from(NUMERALS).map('"{0[1]}"^^xsd:{0[0]}'.format)
+
+
 def _durations() -> st.SearchStrategy[str]:
     return SECONDS.map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
 
@@ -82,10 +101,21 @@ def _instants() -> st.SearchStrategy[str]:
 
 
 def _operands() -> st.SearchStrategy[str]:
-    leaves = st.sampled_from((*VARIABLES, "?v", "?v", "?w", "0", "1", "2", "0.5", "1.5e0"))
+    plain = st.sampled_from((*VARIABLES, "?v", "?v", "?w", "0", "1", "2", "0.5", "1.5e0"))
+    leaves = st.one_of(plain, plain, plain, numerals())
     arithmetic = st.tuples(leaves, st.sampled_from("+-*/"), leaves).map(lambda parts: f"({' '.join(parts)})")
     chosen = st.tuples(st.sampled_from(VARIABLES), leaves, leaves).map(lambda parts: f"IF(BOUND({parts[0]}), {parts[1]}, {parts[2]})")
     return st.one_of(leaves, leaves, arithmetic, chosen)
+
+
+@st.composite
+def calculations(draw: st.DrawFn) -> str:
+    """A comparison of sums and products of two numbers of a stream and of others."""
+    leaves = st.one_of(st.sampled_from(("?v", "?w")), st.sampled_from(("?v", "?w")), numerals())
+    operands = st.recursive(
+        leaves, lambda inner: st.tuples(inner, st.sampled_from("+-**/"), inner).map(lambda parts: f"({' '.join(parts)})"), max_leaves=4
+    )
+    return f"{draw(operands)} {draw(_COMPARED)} {draw(operands)}"
 
 
 _COMPARED = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
@@ -368,6 +398,14 @@ def occurrences() -> st.SearchStrategy[Occurrence]:
         st.sampled_from((0, 0, 0, 0, 1, 2, 4)),
         st.sampled_from(GRAPH_NAMES),
     )
+
+
+def numeric_feeds() -> st.SearchStrategy[list[Occurrence]]:
+    """Numbers of every type, as objects of `:p` and then of `:q`."""
+    literals = st.lists(st.sampled_from(NUMERALS).map(lambda pair: Literal(pair[1], XSD + pair[0])), min_size=1, max_size=4, unique=True)
+    first = literals.map(lambda found: [Occurrence((TERMS[0], PREDICATES[0], each), 0, 0) for each in found])
+    later = literals.map(lambda found: [Occurrence((TERMS[0], PREDICATES[2], each), SECOND, SECOND) for each in found])
+    return st.tuples(first, later).map(lambda parts: [*parts[0], *parts[1]])
 
 
 def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:

@@ -116,12 +116,18 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, AT_WIDTH,
-) = range(37)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, MOST_EACH, MOST_NOW, SPENT, AT_WIDTH,
+) = range(40)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
 # store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are. LATEST_FROM: the greatest Q_FROM
-# that there has been. MOST_MADE: what a query may make at one instant
+# that there has been. MOST_MADE: what a query may make at one instant, MOST_EACH: more for each occurrence that comes at it, MOST_NOW: both for this
+# instant. SPENT: what a step has looked at and been answered, in parts of what is made, until it is counted
+
+# what is counted as made: a goal or a solution is one; joins that go on elsewhere, rows looked at, and answers of the host are this many LOOKS
+LOOKS = 128  # at rows of a key, in the time of one made
+JOIN_COST, ANSWER_COST = 8, 16 * LOOKS
+MOST_OPEN = 1 << 13  # questions that wait for the host before it answers them, so that a query that asks too much is found out
 
 # nests: where the search of an EXISTS inside an EXISTS stands, a level a row; levels are bounded by the brackets of a query's text
 N_NODE, N_ROW, N_UNTIL, N_HASH, N_GOAL, N_TIMELESS, N_MARK, N_PENDING, N_JOINED, N_UNMARKED, NEST_WIDTH = range(11)

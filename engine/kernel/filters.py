@@ -62,7 +62,15 @@ def sum_slack(a, b, slack):
     s = a + b
     part = s - a
     error = (a - (s - part)) + (b - part)
-    return slack if error == 0.0 else slack + abs(s) * ULP
+    return slack if error == 0.0 else unsure_beyond(s, slack, slack + abs(s) * ULP)
+
+
+@inlined
+def unsure_beyond(result, operands, bound):
+    """The error bound of a result: nan if an operand is unbound, inf where the result or its bound is beyond float64."""
+    if operands != operands:
+        return np.nan
+    return bound if math.isfinite(result) and math.isfinite(bound) else np.inf
 
 
 @inlined
@@ -70,7 +78,7 @@ def product_slack(a, b, slack_a, slack_b):
     product = abs(a * b)
     if slack_a == 0.0 and slack_b == 0.0 and product < EXACT and a == math.floor(a) and b == math.floor(b):
         return 0.0
-    return abs(a) * slack_b + abs(b) * slack_a + slack_a * slack_b + product * ULP + TINY
+    return unsure_beyond(a * b, slack_a + slack_b, abs(a) * slack_b + abs(b) * slack_a + slack_a * slack_b + product * ULP + TINY)
 
 
 @jit
@@ -196,5 +204,8 @@ def judge(net, filter_, row):
     verdict = evaluate(net, filter_ + 1, row)
     if verdict == UNSURE:
         answer = net.questions[ask(net, net.code[filter_, 0], row), ASK_ANSWER]
-        return PENDING if answer == OPEN_QUESTION else answer
+        if answer == OPEN_QUESTION:
+            return PENDING
+        net.at[SPENT] += ANSWER_COST
+        return answer
     return TRUE if verdict == TRUE else FALSE

@@ -4,6 +4,7 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.filters import ask, judge
 from engine.kernel.goals import (
+    count_for,
     first_time,
     first_time_of,
     is_timeless,
@@ -26,6 +27,8 @@ def park(net, node, side, row):
     n = net.at[PARKED]
     net.parked[n, FRAME_NODE], net.parked[n, FRAME_SIDE], net.parked[n, FRAME_ROW] = node, side, row
     net.at[PARKED] = n + 1
+    if side >= DECIDE:
+        net.at[SPENT] = 0  # all of it is done, and counted, once more
 
 
 @jit
@@ -39,13 +42,17 @@ def wait(net, node, side, row):
 
 @jit
 def count_made(net, node, n):
-    """A query that makes more at one instant than any may is marked as endless: solutions, what waits for the close, and each chunk of results on the way."""
-    queries, query = net.queries, net.nodes[node, QUERY]
-    if queries[query, Q_MADE_AT] != net.at[NOW]:
-        queries[query, Q_MADE_AT], queries[query, Q_MADE] = net.at[NOW], 0
-    queries[query, Q_MADE] += n
-    if queries[query, Q_MADE] > net.at[MOST_MADE]:
-        net.at[ENDLESS], net.at[CREDIT] = query, 0
+    """A query that makes more at one instant than any may is marked as endless: goals, solutions, what waits for the close, and the work on the way."""
+    count_for(net, node, n)
+
+
+@jit
+def count_looks(net, node, looks):
+    """As `count_made`, in parts of what is made; and what else the step has spent."""
+    looks += net.at[SPENT]
+    net.at[SPENT] = 0
+    if looks >= LOOKS:
+        count_made(net, node, looks // LOOKS)
 
 
 @inlined
@@ -67,6 +74,8 @@ def passes(net, node, z):
     """Whether z is to go on now; if not, it has been parked or freed."""
     filter_ = net.nodes[node, FILTER]
     verdict = judge(net, filter_, z) if filter_ >= 0 else TRUE if is_timeless(net, z) == (filter_ == TIMELESS_ONLY) else FALSE
+    if net.at[SPENT] > 0:
+        count_looks(net, node, 0)
     if verdict == TRUE:
         return True
     if verdict == PENDING:
@@ -187,6 +196,7 @@ def extend(net, node, x):
     if answer == OPEN_QUESTION:
         park(net, node, LEFT, x)
         return
+    count_looks(net, node, ANSWER_COST)
     net.rows[x, net.nodes[node, COLUMN]] = answer
     hand_on(net, node, x)
 
@@ -454,6 +464,7 @@ def open_query(net, query):
             read = net.reads[read, R_NEXT]
     if queries[query, Q_OPEN] == 0:
         queries[query, Q_OPEN], queries[query, Q_T0] = 1, net.at[NOW]
+    net.at[MOST_NOW] += net.at[MOST_EACH] * queries[query, Q_FACTS_N]
     for f in range(queries[query, Q_FACTS_AT], queries[query, Q_FACTS_AT] + queries[query, Q_FACTS_N]):
         row = take(net)
         net.rows[row, START], net.rows[row, END] = BIG, -BIG

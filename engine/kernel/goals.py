@@ -137,6 +137,17 @@ def unlink(net, heads, goal):
 
 
 @inlined
+def count_for(net, node, n):
+    """The node's query has made n more at this instant. If that is more than any may, it is marked, and the host looks into it before the next step."""
+    queries, query = net.queries, net.nodes[node, QUERY]
+    if queries[query, Q_MADE_AT] != net.at[NOW]:
+        queries[query, Q_MADE_AT], queries[query, Q_MADE] = net.at[NOW], 0
+    queries[query, Q_MADE] += n
+    if queries[query, Q_MADE] > net.at[MOST_NOW]:
+        net.at[ENDLESS], net.at[CREDIT] = query, 0
+
+
+@inlined
 def one_more(net, store):
     """The store's query keeps one goal more. If it is beyond its limit, it is marked, and the host looks into it before the next step."""
     query = net.nodes[store // SIDES, QUERY]
@@ -308,6 +319,7 @@ def stands_already(net, node, x):
     for column in range(rows.shape[1]):
         rows[new, column] = rows[x, column]
     store_goal(net, store, hash_, new, FOREVER)
+    count_for(net, node, 1)
     return False
 
 

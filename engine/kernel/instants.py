@@ -33,10 +33,14 @@ def replenish(net):
     at = net.at
     if at[ENDLESS] != NONE:
         return EXCEEDED
+    unanswered = at[ASKED] - at[ANSWERED]
+    if unanswered >= MOST_OPEN:
+        return HOST
     spare = min(len(net.rows) - at[USED] + at[FREE], len(net.out) - at[FOUND], len(net.stack) - at[DEPTH])
     aside = min(len(net.parked) - at[PARKED], len(net.waiting) - at[WAITING], len(net.gathered) - at[GATHERED])
     seen = len(net.seen) - at[SEEN_N] - MOST_FEW  # for those that enter when the kernel returns
     at[CREDIT] = min(spare, aside, seen, len(net.questions) - at[ASKED], len(net.deferred) - at[DEFERRED_N]) // at[MARGIN]
+    at[CREDIT] = min(at[CREDIT], 1 + (MOST_OPEN - unanswered) // at[MARGIN])
     return DONE if at[CREDIT] > 0 else GROW
 
 
@@ -133,6 +137,7 @@ def open_instant(net, now):
     at[SEEN_FIRST] += at[SEEN_N]
     at[SEEN_MOST] = max(at[SEEN_MOST], at[SEEN_N])
     at[SEEN_N], at[FEW_FROM] = 0, at[FOUND]
+    at[MOST_NOW] = at[MOST_MADE]
     if at[ASKED] > at[MEMO_LIMIT] and at[ANSWERED] == at[ASKED]:  # nothing is parked between instants, so all answers may go
         net.question_heads[:] = NONE
         at[ASKED], at[ANSWERED] = 0, 0
@@ -167,6 +172,7 @@ def take_in(net, i):
     elif feed[IN_END, i] < at[NOW]:
         at[LATE] += 1  # a stream fed after its readers' time had passed without it
     else:
+        at[MOST_NOW] += at[MOST_EACH]
         s, p, o, g, start, end = feed[IN_S, i], feed[IN_P, i], feed[IN_O, i], feed[IN_G, i], feed[IN_START, i], feed[IN_END, i]
         alone = at[FED_ALONE] != 0 and 0 < i < at[EVENTS] - 1 and feed[IN_END, i + 1] != end and feed[IN_END, i - 1] != end
         if alone or new_occurrence(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i]):
@@ -226,9 +232,11 @@ def run(address):
         if at[DEPTH] == 0:
             code = HOST if at[PARKED] > 0 else COLLECTION if at[GATHERED] > 0 else advance(net)
             continue
-        if at[CREDIT] == 0 and replenish(net) != DONE:
-            code = EXCEEDED if at[ENDLESS] != NONE else GROW
-            continue
+        if at[CREDIT] == 0:
+            found = replenish(net)
+            if found != DONE:
+                code = found
+                continue
         at[CREDIT] -= 1
         top = at[DEPTH] - 1
         at[DEPTH] = top

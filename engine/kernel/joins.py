@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
-from engine.kernel.flow import copied, count_made, emit, plain_out, write_union
+from engine.kernel.flow import copied, count_looks, count_made, emit, plain_out, write_union
 from engine.kernel.goals import (
+    count_for,
     hash_of,
     in_store,
     is_timeless,
@@ -87,6 +88,7 @@ def arrive_join(net, node, side, x):
         goal = newest(net, in_store(store_of(node, LEFT + RIGHT - side), key))
     if life != NEVER:
         store_goal(net, store_of(node, side), in_store(store_of(node, side), key), x, life)
+        count_for(net, node, 1)
     if goal != NONE:
         probe(net, node, side, x, goal, key, life != NEVER)
     elif life == NEVER:
@@ -138,26 +140,27 @@ def go_on_join(net, node, side, x, goal, stored):
 def probe(net, node, side, x, goal, key, stored):
     """x meets the goals of one chain from `goal` on. Results beyond a chunk are left to another step, which finds `goal` there: what is not older
     than its terms admit does not expire at this instant."""
-    rows, out, depth, made = net.rows, plain_out(net, node), net.at[DEPTH], 0
+    rows, out, depth, made, looked = net.rows, plain_out(net, node), net.at[DEPTH], 0, 0
     terms = terms_of(net, node, side, x, key)
     timeless = goal != NONE and is_timeless(net, goal)
     # a join with a timeless x ends where its timed goal does, so an older goal would give a solution of the past
     until = -BIG if timeless else net.at[NOW] if is_timeless(net, x) else terms.until
     while goal != NONE and rows[goal, END] >= until:  # the chain falls in end
         left, right = (goal, x) if side == RIGHT else (x, goal)
-        if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
-            if made == CHUNK:
-                push_below(net, depth, node, (GO_ON_STORED if stored else GO_ON) + side, x, goal)
+        if rows[goal, HASH] == terms.hash_:
+            looked += 1
+            if fits(net, terms, left, right):
+                if made == CHUNK:
+                    push_below(net, depth, node, (GO_ON_STORED if stored else GO_ON) + side, x, goal)
+                    count_looks(net, node, looked + made * (LOOKS if out != NONE else JOIN_COST))
+                    return
+                made += 1
                 if out != NONE:
-                    count_made(net, node, made)
-                return
-            made += 1
-            if out != NONE:
-                write_union(net, out, left, right)
-            else:
-                emit(net, node, merged(net, left, right))
+                    write_union(net, out, left, right)
+                else:
+                    emit(net, node, merged(net, left, right))
         goal = rows[goal, OLDER]
-    if made > 0 and out != NONE:
-        count_made(net, node, made)
+    if looked >= LOOKS // JOIN_COST or (made > 0 and out != NONE):
+        count_looks(net, node, looked + made * (LOOKS if out != NONE else JOIN_COST))
     if not stored:
         release(net, x)

@@ -7,8 +7,9 @@ from engine.kernel.columns import *
 from engine.kernel.compile import inlined, jit
 from engine.kernel.deferred import defer
 from engine.kernel.filters import judge
-from engine.kernel.flow import copied, count_made, gather, hand_on, park, plain_out, wait, write_union
+from engine.kernel.flow import copied, count_looks, gather, hand_on, park, plain_out, wait, write_union
 from engine.kernel.goals import (
+    count_for,
     in_store,
     is_timeless,
     key_hash,
@@ -71,10 +72,18 @@ def keep_side(net, node, side, x):
     store = store_of(node, side)
     at, n = (nodes[node, KEY2_AT], nodes[node, KEY2_N]) if side == BLOCKER else (nodes[node, KEY_AT], nodes[node, KEY_N])
     store_goal(net, store, key_hash(net, store, x, at, n), x, nodes[node, LIFE_LEFT + side])
+    count_for(net, node, 1)
 
 
 @jit
 def decide(net, node, side, x):
+    """Decides on x, and counts what that took."""
+    decide_by_kind(net, node, side, x)
+    count_looks(net, node, 0)
+
+
+@jit
+def decide_by_kind(net, node, side, x):
     kind = net.nodes[node, KIND]
     if kind != WITHOUT:
         net.at[CREDIT] = 0  # it may ask as much as there is room for
@@ -137,13 +146,15 @@ def any_join(net, node, side, x):
 
 @jit
 def any_join_in(net, node, side, x, goal):
-    rows, terms, found = net.rows, terms_of(net, node, side, x, key_of(net, node, x)), FALSE
+    rows, at, terms, found = net.rows, net.at, terms_of(net, node, side, x, key_of(net, node, x)), FALSE
     until = -BIG if goal != NONE and is_timeless(net, goal) else terms.until
     while goal != NONE and rows[goal, END] >= until:
         left, right = (goal, x) if side == RIGHT else (x, goal)
+        at[SPENT] += rows[goal, HASH] == terms.hash_
         if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
             if net.nodes[node, CONDITION] == NONE:
                 return TRUE
+            at[SPENT] += JOIN_COST
             if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
                 return PENDING
             z = merged(net, left, right)
@@ -305,6 +316,7 @@ def step(net, level):
         if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
             return PENDING
         nests[level, N_JOINED], nests[level, N_MARK], nests[level, N_UNMARKED] = joined_at(net, level), 0, 0
+        net.at[SPENT] += JOIN_COST
     if nests[level, N_MARK] < nodes[node, MARK_N]:
         return DESCEND
     verdict = PENDING if nests[level, N_UNMARKED] != 0 else judge(net, nodes[node, CONDITION], nests[level, N_JOINED])
@@ -338,6 +350,7 @@ def next_match(net, level):
     while nests[level, N_TIMELESS] != LOOKED_UP:
         goal = nests[level, N_GOAL]
         while goal != NONE:
+            net.at[SPENT] += rows[goal, HASH] == hash_
             in_time = nests[level, N_TIMELESS] != TIMED or rows[goal, END] <= nests[level, N_UNTIL]
             if in_time and rows[goal, HASH] == hash_ and meets(net, node, nests[level, N_ROW], goal):
                 nests[level, N_GOAL] = goal
@@ -430,8 +443,7 @@ def pair_without(net, node, side, x, goal, key):
             if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
                 if made == CHUNK:
                     push_below(net, depth, node, GO_ON + side, x, goal)
-                    if by_right and out != NONE:
-                        count_made(net, node, made)
+                    count_looks(net, node, made * (LOOKS if by_right and out != NONE else JOIN_COST))
                     return
                 made += 1
                 if not by_right:
@@ -444,8 +456,7 @@ def pair_without(net, node, side, x, goal, key):
         if timeless or nodes[node, TIMELESS] == 0:
             break
         timeless, goal = True, opposite(net, node, side, x, True)
-    if made > 0 and by_right and out != NONE:
-        count_made(net, node, made)
+    count_looks(net, node, made * (LOOKS if by_right and out != NONE else JOIN_COST))
     if side == RIGHT and is_timeless(net, x):
         keep_side(net, node, side, x)
     else:
@@ -474,6 +485,7 @@ def blocked(net, node, z, after, until):
 def blocked_by(net, node, z, after, until, c, hash_):
     rows, nodes = net.rows, net.nodes
     while c != NONE and (rows[c, END] > after or is_timeless(net, c)):  # the chain falls in end, and what ended before began before
+        net.at[SPENT] += rows[c, HASH] == hash_
         if (
             rows[c, HASH] == hash_
             and after < rows[c, START]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from engine.kernel import columns as c
 
-MOST_AT_ONCE = 2_000_000
-"""What a query may make at one instant before it fails: more would take gigabytes, and the instant's close forever."""
+MOST_AT_ONCE, MOST_EACH = 1_000_000, 64
+"""What a query may make at one instant, and more for each occurrence that comes at it, before it fails: about a second, and what its input costs."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -110,7 +110,8 @@ def new_net(width: int) -> Net:
     assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
-    at[c.MARGIN], at[c.FEW_FROM], at[c.MOST_MADE] = c.CHUNK, c.NONE, MOST_AT_ONCE
+    at[c.MARGIN], at[c.FEW_FROM] = c.CHUNK, c.NONE
+    at[c.MOST_MADE], at[c.MOST_EACH], at[c.MOST_NOW] = MOST_AT_ONCE, MOST_EACH, MOST_AT_ONCE
     heads = np.full(FIRST_HEADS, c.NONE, np.int64)
     return Net(
         **empty_program(),

@@ -12,15 +12,28 @@ from engine.text.compile import inlined, jit
 from engine.text.memory import address_of, as_double, byte, leading_zeros, product, same, word
 from epsparql.terms import XSD
 
-NO_NUMERAL, INTEGER, DECIMAL, DOUBLE = range(4)
+NO_NUMERAL = -1
+INTEGER, DECIMAL, DOUBLE = range(3)
 MOST_DIGITS = 19  # that surely fit into a word
 LEAST_POWER, MOST_POWER = -342, 308  # of ten, of finite doubles with one word of digits
 LARGE = 1 << 20  # an exponent beyond all doubles
 LONGEST = 4000  # lexical form of an integer or decimal: engine.numbers.DIGITS
-INTEGERS = (
-    "integer", "nonPositiveInteger", "negativeInteger", "nonNegativeInteger", "positiveInteger", "long", "int", "short", "byte",
-    "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
-)  # fmt: skip
+INTEGERS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "byte": (-128, 127),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedByte": (0, 255),
+}
+"""The integer types and between what, None for no bound, their values lie (XML Schema 2, 3.4.13 to 3.4.25)."""
 EXACT = np.uint64(1 << 53)
 
 _MARK = f'"^^<{XSD}'.encode()
@@ -33,6 +46,15 @@ LONGEST_NAME = max(map(len, _TYPES))
 NAMES = np.array([list(name.encode().ljust(LONGEST_NAME)) for name in _TYPES], np.uint8)
 NAME_LENGTHS = np.array([len(name) for name in _TYPES], np.int64)
 NAME_TYPES = np.array(list(_TYPES.values()), np.int64)
+_WORD = (1 << 64) - 1  # more than a mantissa that fits
+
+
+def _magnitudes(least: int | None, most: int | None) -> tuple[int, int, int]:
+    """The largest magnitude of a value below zero and of one above; and whether zero is a value."""
+    return _WORD if least is None else max(-least, 0), _WORD if most is None else max(most, 0), (least or 0) <= 0 <= (most or 0)
+
+
+NAME_RANGES = np.array([_magnitudes(*INTEGERS.get(name, (None, None))) for name in _TYPES], np.uint64)
 
 TENS = np.array([10.0**k for k in range(23)])  # exactly
 FIVES = np.array([5**k for k in range(28)], np.uint64)  # all that fit into a word
@@ -53,7 +75,7 @@ POWERS = np.array([[power >> 64, power & (1 << 64) - 1] for power in _POWERS], n
 
 @jit
 def numeral(at, n):
-    """Which kind of numeral the n bytes of a term's text are, if its lexical form is one; and the length of that form."""
+    """Which of the named types the n bytes of a term's text have, NO_NUMERAL if none; and the length of the lexical form."""
     if n < MARK_LENGTH + 5 or byte(at) != ord('"') or byte(at + n - 1) != ord(">"):
         return NO_NUMERAL, 0
     length = 0
@@ -68,7 +90,7 @@ def numeral(at, n):
     name = mark + MARK_LENGTH
     for k in range(len(NAME_LENGTHS)):
         if length == NAME_LENGTHS[k] and same(name, address_of(NAMES) + k * LONGEST_NAME, length):
-            return NAME_TYPES[k], mark - at - 1
+            return k, mark - at - 1
     return NO_NUMERAL, 0
 
 
@@ -170,12 +192,21 @@ def is_exact(mantissa, power):
     return mantissa < EXACT
 
 
+@inlined
+def is_within(name, mantissa, negative):
+    """Whether a value lies within the range of its type."""
+    if mantissa == np.uint64(0):
+        return NAME_RANGES[name, 2] != np.uint64(0)
+    return mantissa <= NAME_RANGES[name, 0 if negative else 1]
+
+
 @jit
 def approximate(at, n):
     """(value, error bound, whether these are sure) of a term's text; (0, inf) where it is no number."""
-    kind, length = numeral(at, n)
-    if kind == NO_NUMERAL:
+    name, length = numeral(at, n)
+    if name == NO_NUMERAL:
         return 0.0, math.inf, True
+    kind = NAME_TYPES[name]
     if kind != DOUBLE and length > LONGEST:
         return 0.0, math.inf, True
     first, end = at + 1, at + 1 + length
@@ -187,6 +218,8 @@ def approximate(at, n):
         return 0.0, math.inf, True
     if not fits:
         return 0.0, math.inf, False
+    if not is_within(name, mantissa, negative):
+        return 0.0, math.inf, True
     if mantissa == np.uint64(0):
         return -0.0 if negative and kind != INTEGER else 0.0, 0.0, True
     value, sure = nearest(mantissa, power)

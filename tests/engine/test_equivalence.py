@@ -94,6 +94,15 @@ def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
 
 
 @RANDOM
+@given(condition=strategies.calculations(), fed=strategies.numeric_feeds())
+def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
+    """The kernel's float64 decides only what the exact arithmetic of the host would."""
+    pairs = "{ { ?s :p ?v } SEQ { ?s :q ?w } "
+    for pattern in (f"FILTER({condition})", f"FILTER(!({condition}))", f"BIND({condition} AS ?x)"):
+        agree(f"{strategies.PROLOGUE}SELECT * WHERE {pairs}{pattern} }}", {DEFAULT_STREAM: fed}, [])
+
+
+@RANDOM
 @given(query=strategies.orderings(), fed=streams(), background=strategies.facts())
 def test_orderings(query: str, fed: Streams, background: list[Fact]) -> None:
     """With ORDER BY the order of emission is compared too."""

@@ -17,6 +17,7 @@ from epsparql.algebra import Comparison, Constant, Operator, TimeFunction
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
 from tests import oracle_expressions
 from tests.oracle_terms import parse_term as parse_reference
+from tests.strategies import NUMERALS
 
 HOUR = 3_600_000_000
 TYPES = {
@@ -302,6 +303,9 @@ CALLS = [
     ("REGEX", "ab \\A[\\S]+$", "true^b"), ("REGEX", "a- \\A[\\w]+$", "false^b"), ("REGEX", "a- \\A[\\w\\W]+$", "true^b"), ("REGEX", "é-1 \\A\\i\\c+$", "true^b"),
     ("REGEX", "1 \\A\\i", "false^b"), ("REGEX", "1 [\\I]", None), ("REGEX", "e [a-z-[aeiou]]", None), ("REGEX", "-[ -\\[", "true^b"), ("REGEX", "a]d []\\d]d", "true^b"),
     ("REGEX", "b-e a-[]e]", "false^b"), ("REGEX", "[é [[]\\w", "true^b"), ("REGEX", "a-] a-[]e]", "true^b"),
+    ("REGEX", "x ((\\w{30}){33})", None), ("REGEX", "x a{999}", "false^b"), ("REGEX", "x (a{30}){300}", None), ("REGEX", "x (aaaaaaaaa[(]){600}", None),
+    ("REGEX", "x (a\\Q)\\E\\Q(\\E)", None), ("REGEX", "x a{1000}{1000}", None), ("REGEX", f"{'ab' * 5000} (a|b|c){{900}}c", None), ("REGEX", f"{'ab' * 5000} (a|b){{9}}c", "false^b"),
+    ("REPLACE", f"{'a' * 20000} a.*b|a x", None), ("REPLACE", f"{'a' * 20000} aa x", "x" * 10000),
     ("REPLACE", "abcb b Z", "aZcZ"), ("REPLACE", "abab B Z i", "aZaZ"), ("REPLACE", "abab@en (b) [$1]", "a[b]a[b]@en"), ("REPLACE", "abc b $2", "ac"),
     ("REPLACE", "abc b $", None), ("REPLACE", "abc x* -", None), ("REPLACE", "abc (b) $12", "ab2c"), ("REPLACE", "abc b \\$", "a$c"), ("REPLACE", "abc b $0$0", "abbc"),
     ("REPLACE", "a.c . $1 q", "a$1c"), ("REPLACE", "abc (b) \\\\", "a\\c"),
@@ -416,6 +420,8 @@ NUMBERS = st.one_of(
     st.integers(-1000, 1000).map(lambda n: Literal(str(n), XSD + "integer")),
     st.decimals(-1000, 1000, places=3).map(lambda n: Literal(f"{n:f}", XSD + "decimal")),
     st.floats().map(oracle_expressions.double),
+    st.floats(width=32).map(oracle_expressions.single),
+    st.sampled_from(NUMERALS).map(lambda pair: Literal(pair[1], XSD + pair[0])),
 )
 
 

@@ -141,7 +141,8 @@ def test_many_that_only_the_host_can_read_are_taken_in_at_once() -> None:
 
 
 ODD = [
-    *(typed("12", XSD + name) for name in INTEGERS),
+    *(typed(str(value), XSD + name) for name, bounds in INTEGERS.items() for bound in (*bounds, 0, 12) if bound is not None for value in range(bound - 1, bound + 2)),
+    *(typed(lexical, XSD + name) for name in ("nonNegativeInteger", "negativeInteger", "integer") for lexical in ("-0", "+0", "-" + "9" * 30)),
     *(typed("1" * n, INTEGER) for n in (19, 20, 400, DIGITS, DIGITS + 1)),
     *(typed("0" * n + "1", DECIMAL) for n in (DIGITS - 1, DIGITS)),
     typed("0." + "0" * 400 + "1", DECIMAL), typed("9007199254740993", INTEGER), typed("0.1", DECIMAL), typed("0.5", DECIMAL),

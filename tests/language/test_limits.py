@@ -118,7 +118,10 @@ DEEP = [
     pytest.param("SELECT * {FILTER('" + "a " * 9_500 + "' = 1 1)}", "unexpected 1", id="9,500 words before a fault"),
     pytest.param("SELECT * {FILTER( " + " " * 19_000 + ")}", "unexpected )", id="19,000 blanks before a fault"),
     pytest.param("SELECT * FROM <g>" + " FROM <g>" * 2_000 + "{}", "query", id="2,000 graphs"),
-    pytest.param("x" * 20_001, "20,001 characters", id="too long"),
+    pytest.param("x" * 262_145, "262,145 characters", id="too long"),
+    pytest.param("SELECT * {VALUES ?x {" + "1 " * 20_000 + "}}", "more than 20,000 words and signs", id="20,000 rows"),
+    pytest.param("SELECT * {?s ?p ?o} # " + "a word " * 37_000, "query", id="a long remark"),
+    pytest.param("SELECT * {VALUES ?x {" + "<http://example.org/things/number/01234567> " * 5_900 + "}}", "query", id="260,000 characters"),
 ]
 
 
