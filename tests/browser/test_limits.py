@@ -165,3 +165,18 @@ def test_a_wide_plan_fits(page: Page) -> None:
     expect(page.locator(".step").filter(has_text="SELECT")).not_to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Fit").click()
     expect(page.locator(".step").filter(has_text="SELECT")).to_be_in_viewport(ratio=1)
+
+
+def test_a_query_that_waits_for_time_names_the_setting_that_lets_it_pass(page: Page, client: Client) -> None:
+    client.register(
+        "still", 'SELECT ?s FROM STREAM <hall> { { ?s <http://example.org/value> ?v } WITHOUT { ?s <http://example.org/value> ?w } FOR "PT1H" }'
+    )
+    page.get_by_role("navigation").get_by_role("button", name="still").first.click()
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("no time passes here while 'hall' is silent, if its events carry times: set the stream's idle_timeout")
+    page.get_by_role("button", name="hall").click()
+    page.get_by_label("idle_timeout").fill("PT1M")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    page.get_by_role("navigation").get_by_role("button", name="still").first.click()
+    expect(verdict).to_contain_text("no faults")
