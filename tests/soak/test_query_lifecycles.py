@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random, randrange
-from typing import Any
 
 import pytest
 
@@ -174,7 +173,9 @@ class Log:
     latest: dict[str, Micros] = field(default_factory=dict)
     mark: dict[str, Micros] = field(default_factory=dict)
     given: frozenset[Fact] = frozenset()
-    versions: list[tuple[int, Micros, frozenset[Fact]]] = field(default_factory=list)  # by entry: the first stream's watermark, and what is known after it
+    versions: list[tuple[int, Micros, frozenset[Fact]]] = field(
+        default_factory=list
+    )  # by entry: the first stream's watermark, and what is known after it
     ticked: bool = False
 
     @property
@@ -272,11 +273,18 @@ class Log:
     def expected(self, life: Life) -> list[str] | None:
         """What the reference evaluator finds for a query of which it knows all that it asks."""
         query = life.query
+        if "EQUALSOPTIONAL" in life.entry.text or re.search("OPTIONAL.*getDURATION", life.entry.text):
+            return None  # a left side that a change makes timeless decides by a past that is kept for a window alone
         if not isinstance(query, algebra.Select) or life.ends is not None or self.ticked or query.streams != (DEFAULT_STREAM,):
             return None
         if query.modifiers.limit is not None or "FOR" in life.entry.text or "STEP" in life.entry.text:
             return None
-        stream = [o for entry, occurrences in self.parts if entry.offset > life.registered and getattr(entry, "stream", "") == DEFAULT_STREAM for o in occurrences]
+        stream = [
+            o
+            for entry, occurrences in self.parts
+            if entry.offset > life.registered and getattr(entry, "stream", "") == DEFAULT_STREAM
+            for o in occurrences
+        ]
         if not stream:
             return None
         before = [given for offset, _, given in self.versions if offset < life.registered]
@@ -364,7 +372,9 @@ def _fault_of(history: History) -> str | None:
 
 
 def told(rows: Iterable[Row]) -> str:
-    return "; ".join(f"{' '.join(value or '-' for value in values)} @{start / SECOND:g}-{end / SECOND:g} (entry {entry})" for entry, start, end, values in rows).replace(EXAMPLE, "")
+    return "; ".join(
+        f"{' '.join(value or '-' for value in values)} @{start / SECOND:g}-{end / SECOND:g} (entry {entry})" for entry, start, end, values in rows
+    ).replace(EXAMPLE, "")
 
 
 def cut_down(history: History, goes_wrong: Callable[[History], bool], seconds: float) -> History:
@@ -458,7 +468,15 @@ def _fact(random: Random, graphs: Sequence[str]) -> Fact:
 
 def _schema(random: Random) -> Fact:
     one, other = (Iri(EXAMPLE + random.choice("pqk")) for _ in range(2))
-    return Fact(random.choice(((one, Iri(RDFS + "subPropertyOf"), other), (one, Iri(RDFS + "domain"), Iri(EXAMPLE + "C")), (Iri(EXAMPLE + "a"), Iri(RDF + "type"), Iri(EXAMPLE + "C")))))
+    return Fact(
+        random.choice(
+            (
+                (one, Iri(RDFS + "subPropertyOf"), other),
+                (one, Iri(RDFS + "domain"), Iri(EXAMPLE + "C")),
+                (Iri(EXAMPLE + "a"), Iri(RDF + "type"), Iri(EXAMPLE + "C")),
+            )
+        )
+    )
 
 
 def _change(random: Random) -> Change:
@@ -491,7 +509,7 @@ def history(random: Random) -> History:
                 text = query(random, few, plain=plain)
             actions.append(Comes(come[-1], text))
         else:
-            (_, make), = random.choices(makers, [weight for weight, _ in makers])
+            ((_, make),) = random.choices(makers, [weight for weight, _ in makers])
             actions.append(make())
     return History(tuple(actions), random.choice((0, 0, 0, 1, 2)), random.choice((0, 1, 1000)), random.choice((1, 3, 40)))
 
