@@ -111,7 +111,9 @@ class Behind:
         join(self.engine, before, {self.lead})
 
     def forget(self, entry: Drop) -> None:
-        """A query here is dropped. Those that waited for it wait no more."""
+        """A query here is dropped; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
+        if entry.registered not in self.own:
+            return
         self.own.discard(entry.registered)
         if entry.registered == self.lead:
             self.paused = False

@@ -62,7 +62,7 @@ class Member:
             table = np.concatenate([self.pending.until(int(time[-1])), table], axis=1)
         accepted = table[c.IN_SINCE] - first
         release = np.maximum(np.searchsorted(time, table[c.IN_END]), accepted)
-        openings = self._openings(entries, course, table, accepted, release)
+        openings = self._openings(entries, course, table, accepted)
         out = release < len(entries)
         if not out.all():
             self.pending.add(table[:, ~out])
@@ -75,23 +75,26 @@ class Member:
         table[c.IN_ENTRY] = release + first
         return with_marks(np.ascontiguousarray(table), marks)
 
-    def _openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints, release: Ints) -> dict[int, list[tuple[int, int]]]:
+    def _openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
         """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
         unopened = self.network.unopened() if silent else []
         found: dict[int, list[tuple[int, int]]] = {}
         later = self.pending.table if unopened else table[:, :0]  # than all of these entries
+        opened = set[int]()
         for k in silent if unopened else ():
             before = self.time if k == 0 else int(time[k - 1])
             if time[k] < END_OF_TIME and (time[k] <= before or isinstance(entries[k], Finish)):
                 continue
             t0 = int(time[k]) if time[k] < END_OF_TIME else last_instant(before, course.latest[k])
-            here = (accepted <= k) & (release > k)
-            for planned in unopened:
+            for planned in (planned for planned in unopened if planned.number not in opened):
                 streams = [self.network.streams[name] for name in planned.query.streams]
-                if not any((among & reads(part, streams, planned.reads_after)).any() for among, part in ((here, table), (True, later))):
-                    found.setdefault(k, []).append((planned.number, t0))
+                here = (accepted <= k) & reads(table, streams, planned.reads_after)
+                if here.any() or reads(later, streams, planned.reads_after).any():  # one of these opens it, or has
+                    continue
+                opened.add(planned.number)
+                found.setdefault(k, []).append((planned.number, t0))
         return found
 
     def _arrived(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:

@@ -33,6 +33,7 @@ Ints = NDArray[np.int64]
 FEED = Net._fields.index("feed")
 FEW_COLUMNS = 8
 """Of a feed, for which the tables of chains are looked after only when pools grow."""
+LOST = "the background now matches the left side of SEQ alone, and its WITHOUT was only kept for the length of WITHIN: register the query again"
 MOST_FOUND = 1 << 16
 """Rows of `out` that the host takes before it grants more room."""
 
@@ -76,6 +77,11 @@ class Network(Sharing):
         """The background is another from the instant after `time` on, whatever its queries have seen of that one; it closes no cycle."""
         self.coming, self.begun = known, max(self.begun, time)
 
+    @property
+    def changes(self) -> bool:
+        """Whether the instant that has begun goes by another background than later ones."""
+        return self.coming is not None or self.entails_otherwise
+
     def take_for(self, known: FactIndex, other: FactIndex) -> None:
         """`other` is the same background."""
         self.knows = {registered: other if each is known else each for registered, each in self.knows.items()}
@@ -102,13 +108,21 @@ class Network(Sharing):
         for planned, fragment in zip([*self.planned.values()], fragments, strict=True):
             self.look_up(planned, fragment)
             self.list_again(planned, fragment)
-            change = difference(self._planned_anew(planned, self.knows[planned.registered]), fragment)
+            was = self._planned_anew(planned, self.knows[planned.registered])
             self.knows[planned.registered] = known
-            if change:
+            if self._has_lost(planned, was, fragment):
+                self.fail(planned, LOST)
+            elif change := difference(was, fragment):
                 added = held_to(self, planned, fragment, change) if self.net.queries[planned.number, c.Q_OPEN] else change.added
                 if planned.registered in self.planned:
                     self._await(planned, added, change.removed)
         self.free_dropped()
+
+    def _has_lost(self, planned: Planned, was: Fragment, now: Fragment) -> bool:
+        """Whether a query decides from now on by goals of what is absent that have outlived the window it had for them."""
+        is_open, t0 = self.net.queries[planned.number, [c.Q_OPEN, c.Q_T0]].tolist()
+        lives = [(one[c.LIFE_BLOCKER], other[c.LIFE_BLOCKER]) for one, other in zip(was.nodes, now.nodes, strict=True)]
+        return bool(is_open) and any(before < after and before < self.net.at[c.NOW] - t0 for before, after in lives)
 
     def empty_like(self) -> "Network":
         """One without queries that numbers streams alike."""
@@ -161,6 +175,7 @@ class Network(Sharing):
         clear_stores(self.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)
         self._without_timers(planned)
         self.quotas.forget(planned.registered)
+        self.completed.difference_update(range(planned.at.node, planned.after.node))  # others may take these nodes
         self._dropped.append(planned)
 
     def free_dropped(self) -> None:
@@ -192,7 +207,7 @@ class Network(Sharing):
         """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
         if self._due < self.now[c.NOW]:
             self.meet()
-        if self.coming is None and not self.entails_otherwise:
+        if not self.changes:
             return self._feed(columns)
         now = max(int(self.net.at[c.NOW]), self.begun)
         later = np.flatnonzero(columns[c.IN_END] > now)

@@ -115,7 +115,7 @@ class Registry:
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
     def _member_for(self, query: a.Query, part: Part | None) -> Member:
-        """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams, else a new one.
+        """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams and is where it begins, else a new one.
 
         All queries of a network are dealt out by the same part.
 
@@ -132,11 +132,13 @@ class Registry:
         if on_cycle:
             return on_cycle[0]
         gate = reached(query.streams, rules)
+        time = self._time_at(gate, rules)
         for member in self.members:
-            if member.part is part and reached(member.network.reads, rules) == gate:
+            begins = member.time == time and (time == NO_TIME or not member.network.changes)  # who comes after a change has it from the first
+            if begins and member.part is part and reached(member.network.reads, rules) == gate:
                 return member
         member = Member(Network(self.terms, owns=self.owns(part), without=self.without), part=part)
-        member.time = self._time_at(gate, rules)
+        member.time = time
         self.members.append(member)
         return member
 
@@ -145,7 +147,7 @@ class Registry:
         return None if part is None else lambda quad: self.share.has(part.of(quad))
 
     def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
-        """The time that a new network finds: a query registered into one that is there finds the same."""
+        """The time that a new network finds. One whose rule was dropped may be further on than its streams say."""
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
     def learn(self, known: FactIndex, offset: int) -> None:

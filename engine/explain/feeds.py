@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.kernel import columns as c
+from engine.planning.negation import LIFTED
 from engine.program import Fragment
 
 
@@ -62,4 +63,4 @@ class Feeds:
 
 def hands_on(row: list[int]) -> bool:
     """Whether a node does no more than to give what comes to several others."""
-    return row[c.KIND] == c.PASS and row[c.FILTER] == c.NONE and row[c.SPAN] == c.FOREVER
+    return row[c.KIND] == c.PASS and row[c.FILTER] == c.NONE and row[c.SPAN] >= LIFTED

@@ -13,6 +13,7 @@ from engine.explain.outline import Item, Outliner, from_, length, shown, variabl
 from engine.explain.written import Written
 from engine.kernel import columns as c
 from engine.operators import OPERATORS, RELATIONS
+from engine.planning.negation import LIFTED
 from engine.program import Fragment
 from engine.scope import conjuncts, nodes_of
 from engine.strata import POLICIES
@@ -142,7 +143,7 @@ class Reader:
                     self._detail(row),
                     self._columns(row[c.KEY_AT], row[c.KEY_N]),
                     self._columns(row[c.REST_AT], row[c.REST_N]),
-                    None if row[c.SPAN] == c.FOREVER else Limit(length(row[c.SPAN]), depth > self.written.limits.get(row[c.SPAN], depth)),
+                    None if row[c.SPAN] >= LIFTED else Limit(length(row[c.SPAN]), depth > self.written.limits.get(row[c.SPAN], depth)),
                     self._filters(row[c.FILTER], depth),
                     kept_by(row),
                 )

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from engine.planning.planner import Planner, Target
 
 
+LIFTED = c.FOREVER - 1
+"""A span without bound in the place of a window."""
+
+
 def visible(variables: Variables) -> Variables:
     return frozenset(v for v in variables if not v.hidden)
 
@@ -91,6 +95,11 @@ def blocking_life(x: Scope, span: int) -> int:
     return c.FOREVER if x.timeless else span
 
 
+def absent_span(blocking: int, span: int) -> int:
+    """Return the span of what is absent: a plan has a node for each window, also where a background that changes lifts it."""
+    return LIFTED if span < blocking else blocking
+
+
 def without(planner: "Planner", pattern: a.SeqWithout, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
     span = span if pattern.within is None else min(span, pattern.within)
     x, y, z = planner.scope(pattern.left), planner.scope(pattern.right), planner.scope(pattern.absent)
@@ -106,7 +115,7 @@ def without(planner: "Planner", pattern: a.SeqWithout, target: "Target", span: i
     )  # fmt: skip
     if not y.timeless:
         planner.fragment.strict |= {(node, c.LEFT), (node, c.BLOCKER)}
-    planner.pattern(pattern.absent, (node, c.BLOCKER), blocking)
+    planner.pattern(pattern.absent, (node, c.BLOCKER), absent_span(blocking, span))
     planner.pattern(pattern.left, (node, c.LEFT), span, to_left)
     planner.pattern(pattern.right, (node, c.RIGHT), span, to_right)
 

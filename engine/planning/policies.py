@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.entries import RECENT
 from engine.kernel import columns as c
 from engine.planning import joins
-from engine.planning.negation import blocking_life
+from engine.planning.negation import absent_span, blocking_life
 from epsparql import algebra as a
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def chosen(
     if absent is not None:
         z, blocking = planner.scope(absent), blocking_life(x, span)
         planner.assign(node, TIMELESS=timeless or z.timeless, LIFE_BLOCKER=blocking, **planner.keys(x.joined(y), z, "2"))
-        planner.pattern(absent, (node, c.BLOCKER), blocking)
+        planner.pattern(absent, (node, c.BLOCKER), absent_span(blocking, span))
     planner.pattern(pattern.left, (node, c.LEFT))
     if policy == RECENT:
         planner.pattern(pattern.right, (node, c.RIGHT), span, joins.distributed(wanted, frozenset(), y.certain)[1])

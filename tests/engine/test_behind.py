@@ -270,6 +270,20 @@ def test_dropping_a_paused_rule_lets_the_others_go_on() -> None:
     check(log, random)
 
 
+def test_a_paused_query_finds_what_a_rule_derived_before_it_was_dropped() -> None:
+    random, log = Random(14), Log()
+    rule = log.add(Register(0, "rule", RULE))
+    registered = log.add(Register(0, "q", OVER))
+    log.feed(random, 10, 20)
+    at = log.add(Pause(0, registered, "q"))
+    log.feed(random, 20, 60)
+    log.add(Drop(0, rule, "rule"))
+    log.add(Resume(0, registered, "q"))
+    log.catch_up(registered, at, random)
+    log.feed(random, 2000, 2010)
+    check(log, random)
+
+
 def test_a_limit_that_is_reached_in_the_past_completes_the_query() -> None:
     random, log = Random(11), Log()
     log.feed(random, 10, 40)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import epsparql
 from engine.entries import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
+from engine.network import LOST
 from engine.planning import triples
 from engine.run import Engine
 from epsparql import algebra
@@ -347,6 +348,22 @@ def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str
         assert run(parts, restore_before=range(1, len(parts))) == whole
 
 
+@pytest.mark.parametrize(
+    "absent", [C, f"{C} VALUES ?c {{ :o }}", f"{{ {C} }} UNION {{ {L} }}", "{ SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :C ?c } GROUP BY ?s }"]
+)
+@pytest.mark.parametrize(("window", "fails"), [(2, True), (20, False)])
+def test_what_has_left_the_window_of_without_is_never_taken_for_absent(absent: str, window: int, fails: bool) -> None:
+    """A left side that the background makes timeless is blocked by what came at any time: where that has gone, the query says so and ends."""
+    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} SEQ {{ {B} }} WITHIN {window} WITHOUT {{ {absent} }} }}"
+    stream, changes = parse_feed("C@1 Z@8 B@9 Z@10"), [change("2 add A(1)")]
+    if not fails and "COUNT" not in absent:
+        agree(query, stream, changes, frozenset(range(1, 10)))
+    engine = Engine()
+    outcomes = [engine.feed(block) for block in blocks(log_of(query, in_order({DEFAULT_STREAM: stream}), changes), range(1, 10))]
+    assert not any(outcome.solutions.num_rows for outcome in outcomes)
+    assert [told.reason for outcome in outcomes for told in outcome.changes] == [LOST] * fails
+
+
 def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     """Of a path with two free ends there are as many pairs as the square of its length, also where they are made anew."""
     bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3")})
@@ -443,6 +460,26 @@ def test_an_instant_that_began_before_a_change_is_decided_without_it(pattern: st
     schema = Facts(0, "urn:schema", f"<{EXAMPLE}A> <{RDFS}domain> <{EXAMPLE}X> .\n")
     parts = [*beside, "A(1)@0 Z@1", registered("q", pattern), "add K(k)", schema, "A(2)@1", "B@2 A(3)@2", "Z@3"]
     assert ends_of("q", parts) == ["2"]
+
+
+def test_who_takes_the_place_of_a_completed_query_completes_too() -> None:
+    ask, engine = registered("first", A, "ASK"), Engine()
+    log = of_shorthand([registered("other", A), ask, "A@1", replace(ask, name="second"), "Z@2", Finish(0, DEFAULT_STREAM)])
+    told = [change for each in blocks(log, range(1, len(log))) for change in engine.feed(each).changes]
+    assert [(change.name, change.state) for change in told] == [("first", "completed"), ("second", "completed")]
+
+
+def test_a_change_at_the_last_instant_says_the_same_however_the_log_is_cut() -> None:
+    """A query that the last entry's occurrences open is not opened once more by the streams' end."""
+    ends: list[Entry | str] = [Finish(0, name) for name in (DEFAULT_STREAM, "urn:other", "urn:further")]
+    log = of_shorthand([registered("q", K), "Z@1", registered("late", f"{K} . ?t :Z ?z"), "add K(k)", "Z(2)@1", *ends])
+    assert run(blocks(log, ())).emitted == run(blocks(log, range(1, len(log)))).emitted == []
+
+
+def test_a_query_that_comes_after_a_change_has_it_from_the_first_beside_others_too() -> None:
+    schema = Facts(0, "urn:schema", f"<{EXAMPLE}A> <{RDFS}domain> <{EXAMPLE}X> .\n")
+    for beside in ([], [registered("other", A)]):
+        assert ends_of("q", [*beside, "Z@1", schema, registered("q", "?s a :X"), "A(2)@1", "A(3)@2"]) == ["1", "2"]
 
 
 # ---------------------------------------------------------------- at random
