@@ -8,9 +8,10 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
 
 from server import (
     checking,
@@ -35,6 +36,7 @@ from server.deliveries import delivering
 from server.metrics import Requests
 from server.names import RawPath
 from server.paces import Watch
+from server.parameters import refuse_unknown
 from server.plans import PlanDocument
 from server.problems import LastResort, ProblemDocument
 from server.queries import QueryWish
@@ -77,11 +79,14 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,  # its route would be none of FastAPI's, and take any parameter
         redirect_slashes=False,
+        dependencies=[Depends(refuse_unknown)],
         generate_unique_id_function=lambda route: route.name,
     )
     for part in (streams, queries, history, checking, plans, solutions, why, ontologies, sparql, webhooks, sockets, health, metrics, console):
         app.include_router(part.router)
+    app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
     problems.install(app)
     app.add_middleware(RawPath)
     app.add_middleware(LastResort)
@@ -108,9 +113,7 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
     responses = operation["responses"]
     if "HTTPValidationError" in json.dumps(responses.get("422", {})):
         del responses["422"]
-    common = [] if public else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN]
-    if "parameters" in operation or "requestBody" in operation:
-        common.append(HTTPStatus.BAD_REQUEST)
+    common = [HTTPStatus.BAD_REQUEST] + ([] if public else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN])
     if "requestBody" in operation:
         common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS]
     for status, response in problems.described(*common).items():

@@ -51,10 +51,21 @@ def _fault_of_functions() -> Exception | None:
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="epsparql", description="Continuous EP-SPARQL queries over streams of time-stamped RDF.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
         add(commands)
     return parser
+
+
+class _Version(argparse.Action):
+    """Looked up only when it is asked for, since reading the package's metadata takes time."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"{parser.prog} {version('epsparql')}")
+        parser.exit()
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

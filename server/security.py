@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
@@ -20,6 +19,7 @@ TOKEN_PROTOCOL = "epsparql.bearer."
 NOBODY = "anybody on this machine"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
+_AUTHORITY = re.compile(r"(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\])(?::\d{1,5})?")
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
@@ -139,11 +139,9 @@ def _authority_of(origin: str) -> str:
 
 
 def _host_of(authority: str) -> str:
-    """Without a port; empty for what is no authority."""
-    try:
-        return urlsplit(f"//{authority}").hostname or ""
-    except ValueError:  # a bracket that does not close, say
-        return ""
+    """Return the host of a Host header, without a port; empty for what is no such header, though a reader of URLs would find a host in it."""
+    found = _AUTHORITY.fullmatch(authority)
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def load_grants(path: Path) -> tuple[Grant, ...]:

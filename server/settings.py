@@ -57,6 +57,14 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
+def _networks(text: str) -> tuple[str, ...]:
+    """Addresses are networks of one."""
+    try:
+        return tuple(str(ipaddress.ip_network(word.strip("[]"), strict=False)) for word in _words(text))
+    except ValueError as error:
+        raise ValueError(f"{error}; expected addresses or networks such as 10.0.0.2 or 10.0.0.0/24") from None
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)
@@ -147,6 +155,9 @@ class Settings:
     origins: tuple[str, ...] = _setting((), _words, "origins that browsers may come from, beside the server's own")
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "hosts, addresses or networks that webhooks may go to although they are loopback, private or otherwise not public"
+    )
+    proxies: tuple[str, ...] = _setting(
+        (), _networks, "addresses or networks of proxies in front of the server, whose `X-Forwarded-For` tells who asks; nobody else's is believed"
     )
     log_format: str = _setting("text", _one_of(*LOG_FORMATS), "lines of the server's log on stderr: text or json")
     max_body: int = _setting(64 << 20, size, "bytes of a body of events")

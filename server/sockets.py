@@ -20,6 +20,7 @@ from server.crowds import Member
 from server.names import decoded
 from server.outlets import outlet_of
 from server.paces import Pace
+from server.parameters import check_parameters
 from server.problems import Fault, Problem, bad_request, of_exception, too_large
 from server.seats import SOCKET
 from server.service import Service
@@ -91,6 +92,7 @@ async def feed(websocket: WebSocket, name: str) -> None:
     try:
         stream = decoded(name)
         admit(websocket, service, security.ingest(stream))
+        check_parameters(websocket)
         with service.seats.feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
             await _first(_take_frames(websocket, service, stream, answers), _give_answers(websocket, answers))
@@ -151,6 +153,7 @@ async def subscribe(
     try:
         query = decoded(name)
         admit(websocket, service, security.read(query))
+        check_parameters(websocket)
         registration = service.query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))

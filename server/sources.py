@@ -1,7 +1,7 @@
 """Files that the command line reads: queries, streams, background. A fault names file, line and column."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from pipeline.ontology import checked_name, read_graphs, syntax_of
 from server.encoding import undecodable
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
+BLOCK_ROWS = 10_000
+"""Occurrences of all streams together that are fed at a time: a message costs as much as many occurrences."""
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
 
 
@@ -124,16 +126,16 @@ def _read(path: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What happens on a stream at one instant."""
+    """Occurrences of a stream, in order of `end`."""
 
     stream: str
     rows: pa.RecordBatch
 
 
 def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[Message]:
-    """The streams' occurrences in order of `end`, those of one stream and instant together; so none is late."""
+    """The streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants; a span of time is over in all streams before the next begins, so none is late."""
     ordered: list[tuple[str, pa.RecordBatch]] = []
-    pieces: list[tuple[int, int, int, int]] = []  # end, stream, first row, rows
+    pieces: list[tuple[int, int, int, int]] = []  # an instant's end, stream, first row, rows
     for index, (name, batches) in enumerate(streams):
         rows = _sorted(batches)
         ordered.append((name, rows))
@@ -141,9 +143,25 @@ def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterato
         firsts = np.flatnonzero(np.diff(ends, prepend=ends[0] - 1)) if len(ends) else np.empty(0, np.int64)
         counts = np.diff(firsts, append=len(ends))
         pieces += [(int(ends[first]), index, int(first), int(count)) for first, count in zip(firsts, counts, strict=True)]
-    for _, index, first, count in sorted(pieces):
-        name, rows = ordered[index]
-        yield Message(name, rows.slice(first, count))
+    for block in _blocks(sorted(pieces)):
+        for index, (first, count) in block.items():
+            name, rows = ordered[index]
+            yield Message(name, rows.slice(first, count))
+
+
+def _blocks(pieces: Iterable[tuple[int, int, int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
+    """First row and rows by stream: a stream's pieces follow each other."""
+    block: dict[int, tuple[int, int]] = {}
+    taken = 0
+    for _, index, first, count in pieces:
+        if block and taken + count > BLOCK_ROWS:
+            yield block
+            block, taken = {}, 0
+        begun, before = block.get(index, (first, 0))
+        block[index] = begun, before + count
+        taken += count
+    if block:
+        yield block
 
 
 def _sorted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ from server.access import ADMIN, Shared
 from server.answering import GRAPHS, TABLES, Question
 from server.bodies import media_type, read_body, text_of
 from server.negotiation import choose
+from server.parameters import check_names
 from server.problems import Fault, Problem, bad_request, described, unsupported
 from server.service import Service
 
@@ -47,8 +48,9 @@ async def get_sparql(
     query: Annotated[str | None, Query(description="SPARQL 1.1; without a dataset of its own it looks through all graphs")] = None,
     default_graph: Annotated[list[str] | None, Query(alias="default-graph-uri")] = None,
     named_graph: Annotated[list[str] | None, Query(alias="named-graph-uri")] = None,
+    update: Annotated[str | None, Query(include_in_schema=False)] = None,
 ) -> Response:
-    if "update" in request.query_params:
+    if update is not None:
         raise _no_update()
     if query is None or len(request.query_params.getlist("query")) > 1:
         raise bad_request("no-query", "the request needs the parameter 'query', once", expected="query")
@@ -86,6 +88,7 @@ async def post_sparql(
         raise bad_request("bad-form", f"the form cannot be read: {fault}", expected="UTF-8, percent-encoded") from None
     if "update" in form:
         raise _no_update()
+    check_names(form, ("query", "default-graph-uri", "named-graph-uri"), "field")
     if len(form.get("query", ())) != 1:
         raise bad_request("no-query", "the form needs the field 'query', once", expected="query")
     return await _answered(service, request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))

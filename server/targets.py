@@ -14,8 +14,17 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PORTS = {"http": 80, "https": 443}
 _LONGEST = 2048
 _RESOLVING_S = 10.0
-_TRANSLATED = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")))
-"""IPv6 that a gateway turns into IPv4 of anybody's choice: NAT64, 6to4, Teredo, IPv4-compatible."""
+_GLOBAL = ipaddress.IPv6Network("2000::/3")
+"""All of IPv6 that is handed out for the internet: what is site-local, unique local or of no use yet is elsewhere."""
+_SPECIAL: tuple[tuple[str, tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]], ...] = (
+    (
+        "an address that a gateway turns into another one",  # NAT64, 6to4, Teredo, IPv4-compatible and IPv4-translated
+        tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96", "192.88.99.0/24"))),
+    ),
+    ("an address of a special purpose", tuple(map(ipaddress.ip_network, ("2001::/23", "3fff::/20", "192.0.0.0/24")))),
+)
+"""What IANA's registries of special addresses have beyond what the oldest Python of ours knows."""
+_ISATAP = (0x00005EFE, 0x02005EFE)  # the third quarter of an address whose last is IPv4 (RFC 5214)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +119,17 @@ def not_public(address: Address) -> str:
             return not_public(address.ipv4_mapped) and f"an IPv4 address in disguise, {not_public(address.ipv4_mapped)}"
         if address.is_loopback or address.is_unspecified:
             return "this machine"
-        if any(address in network for network in _TRANSLATED):
-            return "an address that a gateway turns into another one"
+        if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+            return _SPECIAL[0][0]
+    for name, networks in _SPECIAL:
+        if any(address.version == network.version and address in network for network in networks):
+            return name
     for holds, name in (
         (address.is_unspecified or address.is_loopback, "this machine"),
         (address.is_link_local, "a link-local address"),
         (address.is_multicast, "a multicast address"),
         (address.is_reserved, "a reserved address"),
-        (not address.is_global, "an address of a private or shared network"),
+        (not address.is_global or (address.version == 6 and address not in _GLOBAL), "an address of a private or shared network"),
     ):
         if holds:
             return name

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -33,12 +35,27 @@ def copies(read: str, into: str) -> str:
     return f"PREFIX : <{EX}> CONSTRUCT {{ ?s :value ?v }} INTO STREAM <{into}> FROM STREAM <{read}> WHERE {{ ?s :value ?v }}"
 
 
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert (left.value.code, capsys.readouterr().out) == (OK, f"epsparql {version('epsparql')}\n")
+
+
 def test_help_is_quick(tmp_path: Path) -> None:
     """Nothing heavy is imported for it."""
     code = "import sys; sys.argv = ['epsparql', '--help']\ntry:\n  import server.cli; server.cli.main()\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     for heavy in ("numba", "pyspark", "pyarrow", "fastapi", "rich"):
         assert f"'{heavy}'" not in found.stdout
+
+
+REPLAYED = {
+    "seq": "SELECT * FROM STREAM <a> FROM STREAM <b> WHERE { { ?s :value ?v } SEQ { ?s :value ?w } WITHIN 5 FILTER (?v > ?w) }",
+    "timer": "SELECT ?v FROM STREAM <c> FROM STREAM <short> WHERE { { ?s :value ?v } WITHOUT { ?s :value 3 } FOR 20 }",
+    "copied": "CONSTRUCT { ?s :value ?v } INTO STREAM <d> FROM STREAM <b> FROM STREAM <c> WHERE { ?s :value ?v }",
+    "derived": "SELECT ?v FROM STREAM <d> FROM STREAM <a> WHERE { ?s :value ?v FILTER (?v > '5') }",
+    "asked": "ASK FROM STREAM <a> { ?s :value 7 }",
+}
 
 
 class TestReplay:
@@ -50,6 +67,23 @@ class TestReplay:
         assert [each["end"] for each in found] == [moment(1), moment(2), moment(3)]
         assert {each["query"] for each in found} == {"q"}
         assert [set(each) for each in found] == [{"query", "id", "start", "end", "binding"}] * 3
+
+    def test_blocks_change_no_solution(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nor its id, nor the order of a query's: with blocks of one occurrence each instant has a message of its own."""
+        chance, streams = Random(5), []
+        for stream, seconds in (("a", 1), ("b", 7), ("c", 50)):
+            numbers = [number for number in range(seconds, 300, seconds) for _ in range(chance.choice((1, 1, 3)))]
+            streams += ["--stream", f"{stream}={write(tmp_path, f'{stream}.ndjson', chr(10).join(event(n, chance.randrange(9)) for n in numbers))}"]
+        streams += ["--stream", f"short={write(tmp_path, 'short.ndjson', event(40))}"]
+        queries = [part for name, text in REPLAYED.items() for part in ("--query", str(write(tmp_path, f"{name}.rq", f"PREFIX : <{EX}> {text}")))]
+        found = []
+        for rows in (1, 2, 30, 10_000):
+            monkeypatch.setattr("server.sources.BLOCK_ROWS", rows)
+            assert main(["replay", *queries, *streams]) == OK
+            lines = capsys.readouterr().out.splitlines()
+            found.append({name: [line for line in lines if json.loads(line)["query"] == name] for name in REPLAYED})
+        assert all(found[0].values())
+        assert found == [found[0]] * 4
 
     def test_rules_and_queries_together(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         rule = write(tmp_path, "rule.rq", copies("i", "d"))

@@ -115,6 +115,15 @@ def test_the_audit_names_who_what_when_and_from_where(operated: str, root: Clien
     assert not [line for line in lines if line["path"].endswith("/events") or line["status"] >= 400]
 
 
+@pytest.mark.parametrize(
+    ("proxies", "told"), [((), "127.0.0.1"), (("192.0.2.0/24",), "127.0.0.1"), (("127.0.0.1/32", "192.0.2.7/32"), "198.51.100.9")]
+)
+def test_only_a_proxy_that_is_named_tells_who_asks(proxies: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    with serving(tmp_path, proxies=proxies) as url:
+        httpx.put(f"{url}/streams/a", headers={"X-Forwarded-For": "203.0.113.5, 198.51.100.9, 192.0.2.7"}).raise_for_status()
+    assert [json.loads(line)["client"] for line in (tmp_path / "audit.ndjson").read_text().splitlines()] == [told]
+
+
 def test_the_audit_is_bounded(tmp_path: Path) -> None:
     audit = Audit(tmp_path, 1_000)
     for number in range(100):

@@ -32,7 +32,8 @@ def test_registered_as_text(http: httpx.Client, name: str, stream: str) -> None:
     assert document["warnings"] == []
     for link in document["links"].values():
         assert (
-            http.get(link, headers={"Accept": "*/*"} if "events" not in link else {}, params={"limit": 1}).status_code == 200
+            http.get(link, headers={"Accept": "*/*"} if "events" not in link else {}, params={"limit": 1} if "solutions" in link else {}).status_code
+            == 200
             if "events" not in link
             else True
         )

@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from epsparql.client import ApiError, Client, segment
 from server.signing import signature
-from server.targets import Refused, Targets, target_of
+from server.targets import Refused, Targets, not_public, target_of
 from tests.server.conftest import event, serving, until, values
 from tests.server.receiver import OK, Answer, Delivery, receiving
 from tests.server.test_streams import assert_problem
@@ -241,11 +242,18 @@ def test_wishes_that_cannot_be(hooked: str, api: Client, members: dict[str, str]
         "127.0.0.2", "0.0.0.0", "2130706434", "0x7f.2", "127.2", "017700000002", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
         "100.64.0.1", "224.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1", "240.0.0.1", "[::1]", "[::]", "[fe80::1]", "[fc00::1]", "[ff02::1]",
         "[::ffff:127.0.0.2]", "[::ffff:10.0.0.1]", "[64:ff9b::7f00:2]", "[2002:7f00:2::1]", "[2001:db8::1]", "[::127.0.0.2]",
+        "[fec0::1]", "[feff::1]", "[::ffff:0:127.0.0.2]", "[::7f00:2]", "[64:ff9b:1::7f00:2]", "[2001:0:7f00:2::1]", "[2001:20::1]", "[100::1]",
+        "[3fff::1]", "[5f00::1]", "[4000::1]", "[400::1]", "[2606:4700::5efe:10.0.0.1]", "[2606:4700::200:5efe:10.0.0.1]", "192.88.99.1", "192.0.0.9",
     ],
 )  # fmt: skip
 def test_targets_that_are_not_public(hooked: str, api: Client, host: str) -> None:
     api.register("targets", values("targets"))
     assert_problem(httpx.put(f"{hooked}/queries/targets/observers/o", json={"url": f"http://{host}:8000/"}), 422, "target-refused")
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "192.31.196.1", "2606:4700:4700::1111", "2a00:1450:4001:80b::200e", "::ffff:93.184.215.14"])
+def test_public_addresses_are_not_refused(address: str) -> None:
+    assert not not_public(ip_address(address))
 
 
 def test_names_of_this_machine() -> None:
