@@ -185,7 +185,9 @@ def test_the_page_s_sink_has_each_solution_once_whatever_dies(spark: SparkSessio
 
 
 def shown(rows: pa.Table) -> list[str]:
-    return [str((row["start"], row["end"], row["binding"])) for row in rows.to_pylist()]
+    """Instants as µs: Spark writes Parquet's old kind of timestamp, which pyarrow reads as nanoseconds."""
+    start, end = (rows.column(name).cast(pa.timestamp("us")).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+    return list(map(str, zip(start, end, rows.column("binding").to_pylist(), strict=True)))
 
 
 def run(frame: DataFrame, checkpoint: Path, batches: list[pa.Table]) -> None:
