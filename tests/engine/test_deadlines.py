@@ -77,3 +77,24 @@ def test_passing_deadlines_finds_what_passing_every_instant_does(query: str, fee
     all_found = [found for at in (*range(last + 1, until, STEP), until) for found in pass_to(often, at)]
     _, found = pass_deadlines(seldom, until)
     assert sorted(found) == sorted(all_found)
+
+
+def test_what_is_ahead_of_another_stream_waits_for_that_stream_alone() -> None:
+    engine, ends = Engine(), {"a": (1, 5), "b": (1,)}
+    engine.feed(block([(Register(0, "q", f"{PREFIXES} SELECT * FROM STREAM <a> FROM STREAM <b> {{ ?s :A ?x }}"), ())]))
+    assert find_deadlines(engine) == {}, "neither was fed"
+    for name, seconds in ends.items():
+        for second in seconds:
+            now = tuple(parse_feed(f"A({second})@{second}"))
+            engine.feed(block([(Events(engine.position, name, 1, second * SECOND), now)]))
+    assert find_deadlines(engine) == {"b": 5 * SECOND - 1}
+    assert engine.feed(block([(Tick(engine.position, "b", 5 * SECOND), ())])).solutions.num_rows == 1
+    assert find_deadlines(engine) == {}
+
+
+def test_a_query_on_a_silent_stream_waits_for_its_first_instant() -> None:
+    engine = engine_of(f"{PREFIXES} SELECT * {{ ?s :A ?x }}", list(parse_feed("A(1)@1")))
+    engine.feed(block([(Register(engine.position, "late", f"{PREFIXES} SELECT ?x {{ VALUES ?x {{ 1 }} }}"), ())]))
+    assert find_deadlines(engine) == {DEFAULT_STREAM: SECOND}
+    assert len(pass_to(engine, 2 * SECOND)) == 1
+    assert find_deadlines(engine) == {}
