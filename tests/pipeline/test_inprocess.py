@@ -1,10 +1,12 @@
 """The runner in this process, with the real engine: once each, in order, whatever stops and starts."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from contextlib import closing
 from errno import EIO, ENOSPC
@@ -20,10 +22,11 @@ from engine.run import Engine
 from pipeline import following
 from pipeline.buckets import Host, host_of
 from pipeline.errors import Locked, LogFailed, NotOfOneLog, OutOfOrder, StoreFailed
-from pipeline.frames import FrameReader, FrameWriter
+from pipeline.frames import FrameReader, FrameWriter, unseal
 from pipeline.hosting import EngineHost, Snapshots
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
+from pipeline.marks import Marks
 from pipeline.solutions import Solution, SolutionReader, SolutionWriter, check_solutions, listed
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import Clock, occurrences, until
@@ -334,6 +337,30 @@ def test_solutions_that_know_more_than_the_log_are_refused(tmp_path: Path) -> No
         check_solutions(data)
         run_to_head(data, log)
     assert answered(data) == answered(tmp_path / "backup")
+
+
+def test_a_directory_of_version_0_1_0_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution]) -> None:
+    """It has no links, no marks, and a catalogue without a checksum."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Marks, "mark_before", lambda *_: 0)
+        with LogWriter(tmp_path, Clock()) as log:
+            register(log)
+            feed(log, range(100))
+            run_to_head(tmp_path, log)
+    catalogue = json.loads(unseal((tmp_path / "catalogue.json").read_bytes()) or b"")
+    del catalogue["mark"]
+    (tmp_path / "catalogue.json").write_text(json.dumps(catalogue))
+    for path in (tmp_path / "snapshots").glob("*.snapshot"):
+        data = path.read_bytes()[16:]
+        path.write_bytes(zlib.crc32(data).to_bytes(4, "little") + data)
+    assert Snapshots(tmp_path / "snapshots", "0").newest(1000) is not None
+    with LogWriter(tmp_path, Clock(), segment_bytes=2000) as log:
+        check_solutions(tmp_path)
+        assert log.saved == 101
+        feed(log, range(100, 200))
+        run_to_head(tmp_path, log)
+    assert answered(tmp_path) == undisturbed
+    check_solutions(tmp_path)
 
 
 def test_a_snapshot_of_another_log_is_not_used(tmp_path: Path) -> None:
