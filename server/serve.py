@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from errno import ENOSPC
 
 import uvicorn
 from fastapi import FastAPI
@@ -146,9 +147,8 @@ def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
             raise
         return log
     except OSError as error:
-        raise SettingsError(
-            f"--data {settings.data} cannot be used: {error}; make it a directory that can be written to, or choose another"
-        ) from None
+        remedy = "make room there" if error.errno == ENOSPC else "make it a directory that can be written to"
+        raise SettingsError(f"--data {settings.data} cannot be used: {error}; {remedy}, or choose another") from None
     except StoreFailed as error:
         raise SettingsError(f"--store cannot be used: {error}; {_SEE}") from None
 

@@ -1,9 +1,12 @@
 """The runner in this process, with the real engine: once each, in order, whatever stops and starts."""
 
+import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from contextlib import closing
 from errno import EIO, ENOSPC
@@ -18,12 +21,13 @@ from engine.entries import Register, StateChange
 from engine.run import Engine
 from pipeline import following
 from pipeline.buckets import Host, host_of
-from pipeline.errors import Locked, OutOfOrder
-from pipeline.frames import FrameReader, FrameWriter
+from pipeline.errors import Locked, LogFailed, NotOfOneLog, OutOfOrder, StoreFailed
+from pipeline.frames import FrameReader, FrameWriter, unseal
 from pipeline.hosting import EngineHost, Snapshots
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter, listed
+from pipeline.marks import Marks
+from pipeline.solutions import Solution, SolutionReader, SolutionWriter, check_solutions, listed
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import Clock, occurrences, until
 
@@ -241,7 +245,7 @@ def test_what_the_system_refuses_is_tried_again_where_it_stood(
         assert answered(tmp_path) == undisturbed
 
 
-def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def refused(*_: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
@@ -257,6 +261,125 @@ def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypa
         assert (runner.ready, runner.position) == (False, 0)
         runner.stop()
         assert runner.state == "stopped"
+    assert "tries again in 3600 s: OSError" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_an_entry_that_failed_once_is_evaluated_when_it_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution]
+) -> None:
+    """Whether its sync failed, or what keeps it elsewhere: no entry is left out, and none is there twice."""
+    sync, faults = os.fdatasync, count()
+
+    def failing(fd: int) -> None:
+        if current_thread().name == "log-committer" and next(faults) % 7 == 3:
+            raise OSError(EIO, "Input/output error")
+        sync(fd)
+
+    def keep(_segment: int, _size: int) -> None:
+        if current_thread().name == "log-committer" and next(faults) % 11 == 5:
+            raise StoreFailed("it does not answer")
+
+    with LogWriter(tmp_path, Clock(), segment_bytes=20_000, keep=keep) as log:
+        runner = InProcessRunner(tmp_path, log.reader())
+        runner.start()
+        monkeypatch.setattr(os, "fdatasync", failing)
+        register(log)
+        refused = 0
+        for end in range(200):
+            sent = False
+            while not sent:
+                try:
+                    log.append_events("default", occurrences(end), f"key{end}")
+                    sent = True
+                except LogFailed:
+                    refused += 1
+        until(lambda: runner.position == log.head() or runner.state.startswith("failed"), "the head is reached")
+        runner.stop()
+        assert runner.state == "stopped", runner.state
+    assert refused > 20
+    assert answered(tmp_path) == undisturbed
+
+
+def test_solutions_that_know_more_than_the_log_are_refused(tmp_path: Path) -> None:
+    """A backup of log/ and catalogue.json put over a live directory; an emptied log; another log as long."""
+    data = tmp_path / "data"
+    for name, ends in (("data", range(40)), ("other", range(100, 200))):
+        with LogWriter(tmp_path / name, Clock(), segment_bytes=2000) as log:
+            register(log)
+            feed(log, ends)
+            run_to_head(tmp_path / name, log)
+        check_solutions(tmp_path / name)
+    shutil.copytree(data, tmp_path / "backup")
+    with LogWriter(data, Clock(), segment_bytes=2000) as log:
+        feed(log, range(40, 80))
+        run_to_head(data, log)
+
+    def put(source: Path) -> None:
+        shutil.rmtree(data / "log")
+        shutil.copytree(source / "log", data / "log")
+        shutil.copy(source / "catalogue.json", data)
+
+    put(tmp_path / "backup")
+    with pytest.raises(NotOfOneLog, match=r"solutions reaches log position 81, and log/ ends at 41; restore log/ .* or remove solutions/"):
+        check_solutions(data)
+    runner = InProcessRunner(data)
+    runner.start()
+    until(lambda: runner.state.startswith("failed"), "the runner refuses too")
+    runner.stop()
+    put(tmp_path / "other")
+    with pytest.raises(NotOfOneLog, match="solutions is of another log than log/, at position 81"):
+        check_solutions(data)
+    put(tmp_path / "backup")
+    for name in ("solutions", "snapshots"):
+        shutil.rmtree(data / name)
+    with LogWriter(data, Clock()) as log:
+        check_solutions(data)
+        run_to_head(data, log)
+    assert answered(data) == answered(tmp_path / "backup")
+
+
+def test_a_directory_of_version_0_1_0_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution]) -> None:
+    """It has no links, no marks, and a catalogue without a checksum."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Marks, "mark_before", lambda *_: 0)
+        with LogWriter(tmp_path, Clock()) as log:
+            register(log)
+            feed(log, range(100))
+            run_to_head(tmp_path, log)
+    catalogue = json.loads(unseal((tmp_path / "catalogue.json").read_bytes()) or b"")
+    del catalogue["mark"]
+    (tmp_path / "catalogue.json").write_text(json.dumps(catalogue))
+    for path in (tmp_path / "snapshots").glob("*.snapshot"):
+        data = path.read_bytes()[16:]
+        path.write_bytes(zlib.crc32(data).to_bytes(4, "little") + data)
+    assert Snapshots(tmp_path / "snapshots", "0").newest(1000) is not None
+    with LogWriter(tmp_path, Clock(), segment_bytes=2000) as log:
+        check_solutions(tmp_path)
+        assert log.saved == 101
+        feed(log, range(100, 200))
+        run_to_head(tmp_path, log)
+    assert answered(tmp_path) == undisturbed
+    check_solutions(tmp_path)
+
+
+def test_a_snapshot_of_another_log_is_not_used(tmp_path: Path) -> None:
+    found = []
+    for name, begin in (("data", 0), ("other", 3)):
+        with LogWriter(tmp_path / name, Clock()) as log:
+            register(log)
+            feed(log, range(begin, begin + 50))
+            run_to_head(tmp_path / name, log)
+    for path in (tmp_path / "other" / "snapshots").glob("*.snapshot"):
+        shutil.copy(path, tmp_path / "data" / "snapshots")
+    shutil.copytree(tmp_path / "data", tmp_path / "whole")
+    shutil.rmtree(tmp_path / "whole" / "snapshots")
+    for name in ("data", "whole"):
+        with LogWriter(tmp_path / name, Clock()) as log:
+            feed(log, range(50, 60))
+            run_to_head(tmp_path / name, log)
+        found.append(answered(tmp_path / name))
+    assert found[0] == found[1]
 
 
 def test_solutions_that_are_gone_when_it_tries_again_are_a_failure(
