@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyoxigraph as ox
 
-from pipeline.budget import Budget
+from pipeline.budget import ROW_BYTES, Budget
 from pipeline.errors import FormatError
 from pipeline.json_ld import check_contexts
 from pipeline.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
@@ -65,8 +65,9 @@ def read_message(
             return blanks.setdefault(term.value, NO_TERM - 1 - len(blanks))
         return rows.number(_text(term, text))
 
+    spend = rows.budget.spend
     for s, p, o, g in parse_quads(text, fmt, budget=rows.budget):
-        rows.spend_row()
+        spend(ROW_BYTES)
         subject, of, predicate = number(s), NO_TERM if isinstance(g, ox.DefaultGraph) else number(g), _text(p, text)
         if of == NO_TERM and (name := predicate[1:-1]) in timing:
             said.append(Said(len(cells) // 4, subject, s, name, o))
@@ -78,8 +79,8 @@ def read_message(
     if timed is not None:
         when, alone = timed([each for each in said if each.row not in left_out])
         left_out.update(alone)
-    kept = [at for at in range(0, len(cells), 4) if at // 4 not in left_out]
-    untimed = when is None and not all(cells[at + 3] in times for at in kept)
+    kept = [at for at in range(0, len(cells), 4) if at // 4 not in left_out] if left_out else range(0, len(cells), 4)
+    untimed = when is None and (not times or not all(cells[at + 3] in times for at in kept))
     labels = Labels(scope or text, otherwise if untimed and not stated else None)
     written = list(blanks)
     names: dict[int, int] = {}

@@ -9,8 +9,11 @@ import pyarrow as pa
 from engine.entries import Micros
 from pipeline.budget import ROW_BYTES, Budget, size_of
 from pipeline.columns import batch_of_numbers
+from pipeline.occurrences import batch_of
 
 NO_TERM = -1
+_FEW = 16
+"""Rows whose columns are made sooner of texts, 0.1 ms a body; of more a text that stands in many rows would be copied for each."""
 
 
 class Rows:
@@ -42,6 +45,10 @@ class Rows:
 
     def batch(self) -> pa.RecordBatch:
         """OCCURRENCES, none late."""
+        if len(self._times) <= 2 * _FEW:
+            texts = [*self._numbers, None]
+            s, p, o, g = ([texts[number] for number in self._cells[place::4]] for place in range(4))
+            return batch_of(s, p, o, g, self._times[::2], self._times[1::2])  # type: ignore[arg-type]  # s, p and o have no NO_TERM
         cells, times = np.array(self._cells, np.int32).reshape(-1, 4), np.array(self._times, np.int64).reshape(-1, 2)
         start, end = (np.ascontiguousarray(column) for column in times.T)
         return batch_of_numbers(pa.array(list(self._numbers), pa.utf8()), np.ascontiguousarray(cells.T), start, end)

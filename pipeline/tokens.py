@@ -16,6 +16,7 @@ TOKEN = re.compile(
 _JSON = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _PREFIX, _BASE = re.compile(rb"(?i:prefix)"), re.compile(rb"(?i:base)")
 _LONG = re.compile(rb"<[^<>\"{}|^`\x00-\x20]{200,}")
+_SHORT = 1 << 13  # bytes of a text of which a parser makes some megabytes at most
 _USUAL = 200  # bytes that IRIs seldom have
 _ABSOLUTE = re.compile(rb"<[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -38,6 +39,8 @@ def check_names(text: bytes, budget: Budget) -> None:
 
     Most texts are seen to be harmless by counting; only of the others the tokens are looked at.
     """
+    if len(text) <= _SHORT:
+        return
     longest = max(map(len, _LONG.findall(text)), default=_USUAL)
     names = len(_PREFIX.findall(text)) + text.count(b"[") + text.count(b"(")
     if names and names * (len(_BASE.findall(text)) + 1) * longest > budget.most:

@@ -53,3 +53,12 @@ def test_an_unknown_prefix_of_thousands_of_letters() -> None:
         parse(f"PREFIX {'a' * 9_000}: <a> SELECT * {{ ?s {'ab' * 4_500}:p ?o }}")
     assert len(caught.value.message) < 100
     assert len(caught.value.expected) < 100
+
+
+@pytest.mark.parametrize(("prologue", "name"), [("PREFIX p: <http://e/{}>", "p:{}"), ("BASE <http://e/{}/>", "<{}>")])
+def test_names_that_take_much_written_out_are_refused_with_their_place(prologue: str, name: str) -> None:
+    query = prologue.format("x" * 9_000) + " SELECT * {{ ?s ?p {} }}"
+    assert parse(query.format(name.format(1)))
+    with pytest.raises(QueryError, match="written out, the names up to here take more than 8,388,608 characters") as caught:
+        parse(query.format(", ".join(name.format(k) for k in range(1_000))))
+    assert caught.value.column > 9_000

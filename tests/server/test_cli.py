@@ -112,6 +112,19 @@ class TestReplay:
         assert main(["replay", "--query", str(q), "--query", str(other), "--stream", str(stream), "--format", "json"]) == OK
         assert set(json.loads(capsys.readouterr().out)) == {"q", "r"}
 
+    def test_rdf_xml_with_its_time(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A file is one message; several may be one stream."""
+        text = f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="{EX}" xmlns:prov="http://www.w3.org/ns/prov#">
+            <rdf:Description rdf:about="{EX}s" e:value="VALUE"><prov:generatedAtTime rdf:datatype="http://www.w3.org/2001/XMLSchema#dateTime">TIME</prov:generatedAtTime>
+            </rdf:Description></rdf:RDF>"""
+        files = [str(write(tmp_path, f"{k}.rdf", text.replace("VALUE", str(k)).replace("TIME", moment(k)))) for k in (2, 1)]
+        assert main(["replay", "--query", str(q), "--stream", *files]) == OK
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [(each["end"], each["binding"]["v"]["value"]) for each in found] == [(moment(1), "1"), (moment(2), "2")]
+        untimed = write(tmp_path, "untimed.rdf", text.replace("prov:generatedAtTime", "e:time"))
+        assert main(["replay", "--query", str(q), "--stream", str(untimed)]) == USER_FAULT
+        assert "has no time; expected prov:generatedAtTime" in capsys.readouterr().err
+
     def test_csv(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         stream = write(tmp_path, "s.ndjson", event(1))
         assert main(["replay", "--query", str(q), "--stream", str(stream), "--format", "csv"]) == OK

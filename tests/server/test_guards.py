@@ -272,10 +272,11 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
     def refused(**sent: Any) -> httpx.Response:
         return httpx.post(f"{url}/streams/a/events", headers={"Content-Type": "application/x-ndjson"}, timeout=DEADLINE_S, **sent)
 
-    with serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=500_000) as url:
+    with ExitStack() as stack:
+        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=500_000))
         client = Client(url)
         client.create_stream("a")
-        held = [_unfinished(url, 300_000) for _ in range(3)]
+        held = [stack.enter_context(_unfinished(url, 300_000)) for _ in range(3)]
         until(lambda: refused(content=b" " * 350_000).status_code == 429, "three bodies are held")
         for sent in ({"content": b" " * 350_000}, {"content": iter([b" " * 200_000, b" " * 150_000])}):
             answer = refused(**sent)
@@ -283,8 +284,6 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
             assert "max_bodies=1000000" in detail
             assert answer.headers["retry-after"] == "1"
         assert client.send("a", event(1)).accepted == 1  # for which there is room
-        with _unfinished(url, 300_000) as fourth:
-            assert b"HTTP/1.1 429 " in everything(fourth)
         held.pop().close()
         until(lambda: refused(content=b" " * 350_000).status_code == 202, "what one held is free again")
         for connection in held:
@@ -296,6 +295,6 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
 
 def test_a_small_body_that_expands_is_too_large(url: str, stream: str) -> None:
     body = f"@prefix p: <http://e/{'x' * 80_000}> .\n" + "".join(f"p:a{k} p:b p:c .\n" for k in range(1_000))
-    for method, path in (("POST", f"/streams/{stream[-1]}/events"), ("PUT", "/ontologies/expanded")):
+    for method, path in (("POST", f"/streams/{stream[-1]}/events"), ("PUT", "/ontologies/http%3A%2F%2Fe%2Fg")):
         answer = httpx.request(method, url + path, content=body, headers={"Content-Type": "text/turtle"}, timeout=DEADLINE_S)
         assert "shorten its prefixes" in str(assert_problem(answer, 413, "expansion")["detail"])
