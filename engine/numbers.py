@@ -131,6 +131,11 @@ def _exactly(operation: Callable[[Decimal, Decimal], Decimal], left: int | Decim
         raise ExpressionError from error
 
 
+def _floats(left: Number, right: Number, kind: Kind) -> tuple[float, float]:
+    """Both operands as the type that they are promoted to, so that a decimal beside a float is rounded to single precision first."""
+    return float(promoted(left, kind).value), float(promoted(right, kind).value)
+
+
 def _floating(kind: Kind, value: float) -> Number:
     return Number(kind, to_single(value) if kind is Kind.FLOAT else value)
 
@@ -142,8 +147,9 @@ def add(left: Number, right: Number) -> Number:
             return bounded(a + b)
         case a, b if kind is Kind.DECIMAL:
             return _exactly(_EXACT.add, a, b)
-        case a, b:
-            return _floating(kind, to_float(a) + to_float(b))
+        case _:
+            x, y = _floats(left, right, kind)
+            return _floating(kind, x + y)
 
 
 def subtract(left: Number, right: Number) -> Number:
@@ -153,8 +159,9 @@ def subtract(left: Number, right: Number) -> Number:
             return bounded(a - b)
         case a, b if kind is Kind.DECIMAL:
             return _exactly(_EXACT.subtract, a, b)
-        case a, b:
-            return _floating(kind, to_float(a) - to_float(b))
+        case _:
+            x, y = _floats(left, right, kind)
+            return _floating(kind, x - y)
 
 
 def multiply(left: Number, right: Number) -> Number:
@@ -164,8 +171,9 @@ def multiply(left: Number, right: Number) -> Number:
             return bounded(a * b)
         case a, b if kind is Kind.DECIMAL:
             return _exactly(_EXACT.multiply, a, b)
-        case a, b:
-            return _floating(kind, to_float(a) * to_float(b))
+        case _:
+            x, y = _floats(left, right, kind)
+            return _floating(kind, x * y)
 
 
 def divide(left: Number, right: Number) -> Number:
@@ -173,7 +181,7 @@ def divide(left: Number, right: Number) -> Number:
     kind = max(left.kind, right.kind, Kind.DECIMAL)
     if kind is Kind.DECIMAL:
         return Number(kind, _quotient(Decimal(left.value), Decimal(right.value)))
-    return _floating(kind, _float_quotient(to_float(left.value), to_float(right.value)))
+    return _floating(kind, _float_quotient(*_floats(left, right, kind)))
 
 
 def _quotient(dividend: Decimal, divisor: Decimal) -> Decimal:

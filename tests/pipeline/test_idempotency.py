@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline import idempotency
 from pipeline.errors import Overloaded
+from pipeline.frames import unseal
 from pipeline.idempotency import HOUR, KEYS_FOLDER, REMEMBERED, Ack, Keys
 from pipeline.log import LogWriter
 from tests.pipeline.made import Clock, occurrences
@@ -55,13 +56,13 @@ def test_keys_that_the_catalogue_held_are_read(tmp_path: Path) -> None:
     for file in files(tmp_path):
         file.unlink()
     path = tmp_path / "catalogue.json"
-    state = msgspec.json.decode(path.read_bytes())
+    state = msgspec.json.decode(unseal(path.read_bytes()) or b"")
     del state["keyed"]
     path.write_bytes(msgspec.json.encode(state | {"keys": [["s", "k", clock.now, {"offset": 1, "accepted": 1, "late": 0}], ["s", "gone", 0, ack]]}))
     for _ in range(2):
         with LogWriter(tmp_path, clock) as log:
             assert log.append_events("s", occurrences(5), "k") == ack == Ack(1, 1, 0)
-    assert msgspec.json.decode(path.read_bytes())["keys"] == []
+    assert msgspec.json.decode(unseal(path.read_bytes()) or b"")["keys"] == []
 
 
 def test_keys_of_a_clock_that_was_ahead_go_too(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Query parameters that a route does not declare are refused, by every route."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -47,16 +49,21 @@ def test_a_form_is_no_other(http: httpx.Client) -> None:
     assert http.post("/sparql", data={"query": "ASK {}", "default-graph-uri": "http://e/g"}).status_code == 200
 
 
+def fixed(http: httpx.Client) -> dict[str, Any]:
+    """Return what the document says of the query, without what the runner reports of it meanwhile."""
+    return {name: value for name, value in http.get("/queries/kept").json().items() if name not in ("lag", "memory")}
+
+
 def test_nothing_is_done(client: Client, http: httpx.Client, name: str, stream: str) -> None:
     client.register("kept", values(stream))
-    before = http.get("/queries/kept").json()
+    before = fixed(http)
     assert (
         http.put(
             "/queries/kept", params={"replac": "true"}, content=values("other"), headers={"Content-Type": "application/sparql-query"}
         ).status_code
         == 400
     )
-    assert http.get("/queries/kept").json() == before
+    assert fixed(http) == before
 
 
 @pytest.mark.parametrize("path", ["/queries/followed/feed?aftr=x", "/streams/fed/feed?at=now"])
