@@ -8,7 +8,7 @@ from typing import TypeVar
 from bench.engine import in_numbers
 from bench.line import line, one_core, percentile
 from bench.workloads import WORKLOADS, Drawn, blocks, drawn, engine_with
-from engine.terms import TermTable
+from engine.dictionary.term_dictionary import TermTable
 
 Call = TypeVar("Call")
 _WARMING = 4  # one part in so many of the events is not counted

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, check, drawn, engine_with, texts_of, times_of
-from engine.entries import Block, Events, int64s
-from engine.packed import plain
+from engine.dictionary.arrow_encoding import plain
+from engine.messages import Block, Events, int64s
 from pipeline.formats import N_QUADS, parse_body
 from pipeline.forms import Bindings
 from pipeline.json_text import ndjson

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, Ints, blocks, check, drawn, engine_with, texts_of, times_of
-from engine.entries import UNRESTRICTED, Block
-from engine.kernel import columns as c
-from engine.kernel.compile import cache_directory, config
-from engine.packed import plain
-from engine.terms import Held, TermTable
+from engine.dictionary.arrow_encoding import plain
+from engine.dictionary.term_dictionary import Held, TermTable
+from engine.jit import cache_directory, config
+from engine.kernel.state import layout as c
+from engine.messages import UNRESTRICTED, Block
 
 _WARM, _WARM_IDS = 20_000, 1_000
 _ROUNDS = 3

@@ -14,8 +14,8 @@ import pyarrow as pa
 from bench.line import WrongCount, line, one_core, peak_rss_mb, rss_mb
 from bench.server import ARROW, cpu_s, post, resident_mb
 from bench.workloads import PREFIXES, WORKLOADS, Drawn, blocks, drawn, engine_with, moved
-from engine.entries import Block
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Block
 from epsparql.client import Client
 from pipeline.times import iso
 from server.child import Child

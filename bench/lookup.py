@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.line import WrongCount, line, one_core, peak_rss_mb, rss_mb
-from engine.entries import INSTANT, OCCURRENCES, Block, Entry, Events, Facts, Micros, Register
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import INSTANT, OCCURRENCES, Block, Entry, Events, Facts, Micros, Register
 
 FACTS_AN_EVENT = 10
 _ENTRY_ROWS = 10_000

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import epsparql
 from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import PREFIXES, WITHIN, blocks, drawn, registration
-from engine.entries import Block
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Block
 
 _IDS_A_PREDICATE = 10_000  # predicates x ids, so that an event meets one goal in each query that it completes, however many there are
 _MORE = 20

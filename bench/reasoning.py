@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from bench.line import WrongCount, line, median, one_core, peak_rss_mb, rss_mb
 from bench.workloads import PREFIXES, times_of
-from engine.entries import INSTANT, OCCURRENCES, OWL_RL, Block, Entail, Events, Facts, Register
-from engine.entries import RDFS as RDFS_ONLY
-from engine.facts import FactIndex
-from engine.kernel import columns as c
-from engine.owl_rules import OWL
-from engine.run import Engine
-from engine.schema import RDFS
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.owl_rl.rules import OWL
+from engine.background.reasoning.rdfs_schema import RDFS
+from engine.engine import Engine
+from engine.kernel.state import layout as c
+from engine.messages import INSTANT, OCCURRENCES, OWL_RL, Block, Entail, Events, Facts, Register
+from engine.messages import RDFS as RDFS_ONLY
 from epsparql.terms import RDF
 
 CLASSES, MANY = 40_080, 250_000

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from bench.line import line, one_core
 from bench.workloads import BATCH, Drawn, blocks, moved, registration
-from engine.entries import OCCURRENCES, Block, Drop
-from engine.run import Engine
-from engine.trees import Linear, Shape, tree_of
+from engine.engine import Engine
+from engine.messages import OCCURRENCES, Block, Drop
+from engine.physical_plan.join_trees import Linear, Shape, tree_of
 
 _TEXT = "SELECT * WHERE { {?s :a ?x} SEQ {?s :b ?y} SEQ {?s :c ?z} SEQ {?s :d ?x} WITHIN 10 }"
 _RATES = "SELECT * WHERE { ?s :a ?x . ?s :b ?x . ?s :c ?x . ?s :d ?x . ?s :never ?x }"

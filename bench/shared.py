@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from bench.line import line, one_core
 from bench.workloads import WITHIN, blocks, drawn, registration
-from engine.entries import Block
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Block
 
 _IDS = 1_000
 

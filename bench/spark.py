@@ -16,12 +16,14 @@ from pyspark.sql.functions import expr
 
 from bench.line import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
-from engine.entries import Drop, Register
+from engine.messages import Drop, Register
 from pipeline.driver import working
 from pipeline.log import LogWriter
 from pipeline.resident import ResidentJob
+from pipeline.session import session
+from pipeline.sink import SolutionSink
 from pipeline.solutions import SolutionReader, SolutionWriter
-from pipeline.spark import SolutionSink, session, start_job
+from pipeline.spark import start_job
 from pipeline.spill import Spill
 
 MASTER = "local[2,4]"

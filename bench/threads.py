@@ -8,8 +8,8 @@ from threading import Barrier, Thread
 from bench.engine import in_numbers
 from bench.line import line, median
 from bench.workloads import WORKLOADS, Ints, check, drawn, engine_with
-from engine.network import Network
-from engine.terms import TermTable
+from engine.dictionary.term_dictionary import TermTable
+from engine.network.network import Network
 
 _ROUNDS = 3
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.line import WrongCount, line, one_core
-from engine.entries import INSTANT, OCCURRENCES, Block, Events, Micros, Register
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import INSTANT, OCCURRENCES, Block, Events, Micros, Register
 
 SIZES = (100, 1_000, 10_000, 50_000)
 _ENTRY_ROWS = 10_000

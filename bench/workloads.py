@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.line import WrongCount
-from engine.entries import INSTANT, OCCURRENCES, UNRESTRICTED, Block, Events, Micros, Register
-from engine.run import Engine
-from engine.terms import TermTable
+from engine.dictionary.term_dictionary import TermTable
+from engine.engine import Engine
+from engine.messages import INSTANT, OCCURRENCES, UNRESTRICTED, Block, Events, Micros, Register
 
 Ints = NDArray[np.int64]
 BEGIN: Micros = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from engine.clock import Stream
-from engine.entries import END_OF_TIME, Micros
-from engine.kernel import columns as c
-from engine.member import Member, reached
-from engine.run import Engine
+from engine.engine import Engine
+from engine.kernel.state import layout as c
+from engine.messages import END_OF_TIME, Micros
+from engine.runtime.event_scheduler import Member, reached
+from engine.runtime.watermarks import Stream
 
 
 def find_deadlines(engine: Engine) -> dict[str, Micros]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.entries import END_OF_TIME, INSTANT
+from engine.messages import END_OF_TIME, INSTANT
 from pipeline.budget import ROW_BYTES, Budget
 from pipeline.columns import batch_of_columns, odd_terms, used_terms
 from pipeline.errors import FormatError

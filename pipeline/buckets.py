@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-from engine.entries import StateChange
-from engine.routing import Share
+from engine.messages import StateChange
+from engine.partitioning import Share
 from pipeline.ahead import Course
 from pipeline.hosting import MAX_ROWS, Advance, EngineHost
 from pipeline.log import LogReader, SharedReader

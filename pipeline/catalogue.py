@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
-from engine.entries import (
+from engine.messages import (
     DROP,
     END_OF_TIME,
     RDFS,

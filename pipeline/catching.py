@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from engine.entries import CatchUp
+from engine.messages import CatchUp
 from pipeline.log import LogReader, LogWriter
 
 PIECE_ROWS = 25_000

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.entries import INSTANT, OCCURRENCES
+from engine.messages import INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
 from pipeline.native import dictionary, lines, quads
 from pipeline.ntriples import OBJECTS

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.entries import Micros
+from engine.messages import Micros
 
 
 class PipelineError(Exception):

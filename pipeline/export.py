@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import epsparql
-from engine.entries import Register, int64s
+from engine.messages import Register, int64s
 from epsparql.algebra import Query
 from pipeline.errors import Gone, NotOfThisLog, Overtaken, PipelineError, StoreFailed
 from pipeline.frames import oldest

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyoxigraph as ox
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.arrow import parse_arrow
 from pipeline.budget import Budget
 from pipeline.columns import quads_batch

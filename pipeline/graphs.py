@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from engine.entries import Facts
+from engine.messages import Facts
 from pipeline.catalogue import Graph
 from pipeline.log import LogReader
 

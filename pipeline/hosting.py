@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from engine.entries import Block, Outcome
+from engine.checkpoint.format import apart, digest_of
+from engine.engine import Engine
 from engine.errors import EngineError
-from engine.routing import ONE, Moved, Share
-from engine.run import Engine
-from engine.snapshot import apart, digest_of
+from engine.messages import Block, Outcome
+from engine.partitioning import ONE, Moved, Share
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.marks import Marks

@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.entries import Events, Micros
+from engine.messages import Events, Micros
 from pipeline.errors import Overloaded
 from pipeline.frames import sync_directory
 from pipeline.records import Record

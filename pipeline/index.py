@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.entries import StateChange
+from engine.messages import StateChange
 from pipeline.errors import Corrupt, Gone
 from pipeline.frames import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
 from pipeline.ordinals import Key, Run, Summary, decode_summary, solution_id

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.catalogue import Catalogue, Graph, Registration, Stream
 from pipeline.errors import NotOfOneLog
 from pipeline.frames import replace_file, seal, unseal

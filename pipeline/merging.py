@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.assemble import starts_in_order
-from engine.entries import SOLUTIONS, Outcome, StateChange, int64s
-from engine.packed import one_after_another
+from engine.dictionary.arrow_encoding import one_after_another
+from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
+from engine.runtime.result_assembly import starts_in_order
 
 Ints = NDArray[np.int64]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyoxigraph as ox
 from msgspec import UNSET, UnsetType
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.budget import Budget
 from pipeline.columns import events_batch
 from pipeline.errors import FormatError

@@ -8,7 +8,7 @@ from hashlib import sha1
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import INSTANT, OCCURRENCES, Micros
+from engine.messages import INSTANT, OCCURRENCES, Micros
 
 _LABEL = re.compile(rb"_:([0-9A-Za-z_.\x80-\xff-]+)")  # and maybe the dot of a statement's end
 

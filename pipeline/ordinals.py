@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.entries import SOLUTIONS, Micros, StateChange
+from engine.messages import SOLUTIONS, Micros, StateChange
 from pipeline.errors import OutOfOrder
 from pipeline.ipc import Part, parts_of
 

@@ -9,8 +9,8 @@ from threading import Condition, Lock
 
 import pyarrow as pa
 
-from engine.entries import OCCURRENCES, TERM, Block, Entry, Events, Micros
-from engine.packed import joined_terms
+from engine.dictionary.arrow_encoding import joined_terms
+from engine.messages import OCCURRENCES, TERM, Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
 from pipeline.frames import Frame, FrameReader, oldest
 from pipeline.records import HAS_LATE, NO_ROWS, Content, decode, rows_of

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from engine.entries import (
+from engine.messages import (
     OCCURRENCES,
     CatchUp,
     Drop,

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from engine.deadlines import find_deadlines
-from engine.entries import Micros
-from engine.program import Read
-from engine.progress import Operator, Side, SideName
-from engine.run import Engine
-from engine.usage import Own, Usage
+from engine.engine import Engine
+from engine.messages import Micros
+from engine.physical_plan.plan import Read
+from engine.runtime.introspection import Operator, Side, SideName
+from engine.state_size import Own, Usage
 from pipeline.notes import note_path, read_checksum, read_note, write_note
 from pipeline.sharing import name_of, recorded
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyoxigraph as ox
 
-from engine.expressions import parse_term
+from engine.expressions.evaluator import parse_term
 from epsparql.terms import BlankNode, Iri, Literal
 from pipeline.forms import Bindings, Form, Triples, Verdict
 from pipeline.json_text import bindings, heads, ndjson

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.frames import read_begin, segment_path, segments, sync_directory, write_begin
 from pipeline.sharing import name_of, recorded
 from pipeline.solutions import SolutionReader

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.budget import ROW_BYTES, Budget, size_of
 from pipeline.columns import batch_of_numbers
 from pipeline.occurrences import batch_of

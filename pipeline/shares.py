@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.entries import UNRESTRICTED
-from engine.routing import NoKey, Part, keys_of
+from engine.messages import UNRESTRICTED
+from engine.partitioning import NoKey, Part, keys_of
 from epsparql import algebra as a
 from epsparql.check import nodes
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from engine.entries import StateChange
+from engine.messages import StateChange
 from pipeline.solutions import SolutionWriter
 from pipeline.spill import Spill
 

@@ -15,8 +15,8 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import Micros, StateChange, int64s
-from engine.packed import plain
+from engine.dictionary.arrow_encoding import plain
+from engine.messages import Micros, StateChange, int64s
 from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
 from pipeline.frames import SEGMENT_BYTES, FrameReader, FrameWriter
 from pipeline.index import Index, Places, read_base

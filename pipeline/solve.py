@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, TimestampType
 
-from engine.entries import POLICIES, UNRESTRICTED
+from engine.messages import POLICIES, UNRESTRICTED
 from pipeline.errors import SolveFailed
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _asked(
 ) -> "tuple[tuple[Asked, ...], tuple[Share, ...]]":
     """Per bucket what its engine is asked, and the shares. Raises: SolveFailed, QueryError."""
     import epsparql  # and below: the engine and its second of import only once a frame is asked for
-    from engine.check import check
+    from engine.validation.validate import check
     from pipeline.shares import shares
     from pipeline.solving import STREAM, Asked
 

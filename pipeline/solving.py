@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 import epsparql
-from engine.entries import END_OF_TIME, INSTANT, SOLUTIONS, Block, Entry, Events, Facts, Finish, Micros, Outcome, Register, Tick, int64s
-from engine.packed import plain
-from engine.run import Engine
+from engine.dictionary.arrow_encoding import plain
+from engine.engine import Engine
+from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, Block, Entry, Events, Facts, Finish, Micros, Outcome, Register, Tick, int64s
 from epsparql.algebra import Ask, Construct, Query, Select
 from pipeline.arrow import terms_of
 from pipeline.columns import batch_of_columns

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from engine.entries import INSTANT, StateChange
+from engine.messages import INSTANT, StateChange
 from pipeline.ipc import stream_of
 from pipeline.log import LogReader
 from pipeline.places import STORE
@@ -220,7 +220,7 @@ def _piece(advance: "Advance") -> pa.RecordBatch:
 
 def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
     """Spark knows no dictionaries and compares schemas to the letter."""
-    from engine.packed import plain
+    from engine.dictionary.arrow_encoding import plain
 
     columns = [plain(solutions).column(field.name).cast(field.type) for field in _SOLUTION]
     return pa.RecordBatch.from_arrays(columns, schema=_SOLUTION)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from engine.entries import END_OF_TIME, Micros
+from engine.messages import END_OF_TIME, Micros
 from pipeline.errors import SolveFailed
 from pipeline.ipc import stream_of
 from pipeline.keys import key_of

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.entries import Micros, int64s
+from engine.messages import Micros, int64s
 from pipeline.formats import LD_JSON
 
 _NAMES = "at|time|timestamp|ts|date|datetime|start|end|startTime|endTime|createdAt|observedAt|resultTime|generatedAtTime|startsAtTime|endsAtTime"

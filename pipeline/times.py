@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-from engine.entries import END_OF_TIME, Micros
-from engine.times import civil_from_days, days_from_civil
+from engine.expressions.temporal import civil_from_days, days_from_civil
+from engine.messages import END_OF_TIME, Micros
 
 _DATE_TIME = re.compile(
     r"(-?(?:[1-9][0-9]{4,}|[0-9]{4})-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))?"

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import INSTANT
+from engine.messages import INSTANT
 from pipeline.columns import events_batch, odd_terms, quads_batch, used_terms
 from pipeline.forms import Bindings
 from pipeline.json_text import bindings, heads, ndjson

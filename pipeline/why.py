@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import Entail, Events, Facts, Micros
-from engine.facts import FactIndex, numbers_of
-from engine.literals import parse_term
-from engine.quads import GraphName, triples_of
+from engine.background.fact_store import FactIndex, numbers_of
+from engine.expressions.literals import parse_term
+from engine.messages import Entail, Events, Facts, Micros
+from engine.provenance import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
+from engine.provenance.justify import looks_back, windows_of
 from engine.rewrite import SIMPLIFICATIONS, rewritten
-from engine.why import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
-from engine.why.solution import looks_back, windows_of
+from engine.triples.quads import GraphName, triples_of
 from epsparql import algebra as a
 from epsparql import parse
 from pipeline.catalogue import Registration

@@ -13,7 +13,7 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
-from engine.entries import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
+from engine.messages import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.backlog import Backlog
 from pipeline.catalogue import Catalogue, Stream
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StoreFailed, StreamFinished, TooFarAhead

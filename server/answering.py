@@ -17,14 +17,14 @@ from typing import Any, TypedDict
 
 import pyoxigraph as ox
 
-from engine.entries import RDFS
-from engine.extensions import Extension, extensions
-from engine.facts import FactIndex
-from engine.knowledge import closure
-from engine.literals import parse_term
-from engine.quads import Quad, quads_of
-from engine.terms import TermTable
-from engine.values import ExpressionError
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.rdfs_closure import closure
+from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.extensions import Extension, extensions
+from engine.expressions.literals import parse_term
+from engine.expressions.values import ExpressionError
+from engine.messages import RDFS
+from engine.triples.quads import Quad, quads_of
 from epsparql.terms import BlankNode, Iri, Literal, Term
 from pipeline.catalogue import Graph
 from pipeline.graphs import nquads

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.times import iso
 
 _log = logging.getLogger("epsparql.audit")

@@ -11,8 +11,8 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
-from engine.entries import Micros
-from engine.times import duration
+from engine.expressions.temporal import duration
+from engine.messages import Micros
 from server.encoding import undecodable
 from server.problems import Fault, Problem, bad_request, malformed_json, too_large
 from server.settings import Settings

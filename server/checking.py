@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 import epsparql
-from engine.entries import POLICIES, UNRESTRICTED
+from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
 from pipeline.catalogue import Registration
 from server.access import ADMIN, Shared

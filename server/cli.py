@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
-_POLICIES = ("unrestricted", "recent", "chronological")  # engine.entries has them too, but loads pyarrow
+_POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
 _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order")
-"""As `engine.rewrite.SIMPLIFICATIONS` and `engine.planning.CHOICES` have them, which load pyarrow too."""
-_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise, engine.entries
+"""As `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES` have them, which load pyarrow too."""
+_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise, engine.messages
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 def _fault_of_functions() -> Exception | None:
     """Why the modules that EPSPARQL_FUNCTIONS names cannot be used."""
     if "EPSPARQL_FUNCTIONS" in os.environ:
-        from engine.extensions import ExtensionFault, extensions
+        from engine.expressions.extensions import ExtensionFault, extensions
 
         try:
             extensions()
@@ -289,7 +289,7 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.warm import warm
+    from engine.warmup import warm
     from pipeline import spark
     from pipeline.errors import JavaMissing, SparkFailed
     from pipeline.warm import warm as warm_formats

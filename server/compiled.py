@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 import epsparql
-from engine.entries import RDFS, UNRESTRICTED
+from engine.messages import RDFS, UNRESTRICTED
 from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
 from epsparql.check import nodes
 from epsparql.errors import Span, Warning_
@@ -15,7 +15,7 @@ from epsparql.translate import ParsedQuery
 from pipeline.results import Bindings, Form, Triples, Verdict
 
 if TYPE_CHECKING:
-    from engine.program import Read
+    from engine.physical_plan.plan import Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def check(
 
     `policies`, by name, are those of all of them; where there is none, it is `unrestricted`.
     """
-    from engine.check import check as check_plan  # loads the kernel, so only where a query is planned
+    from engine.validation.validate import check as check_plan  # loads the kernel, so only where a query is planned
 
     parsed = epsparql.parse(text)
     is_rule = isinstance(parsed.query, Construct)
@@ -79,7 +79,7 @@ def explained(
 def reads_over(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
     """What a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above
-    from engine.quads import quads_of
+    from engine.triples.quads import quads_of
 
     check(text)
     return reads_over(quads_of(background), epsparql.parse(text).query, policy, entailment)

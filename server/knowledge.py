@@ -6,15 +6,15 @@ from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from engine import entries
-from engine.entries import ADD, DROP, Entail, Facts
+from engine import messages
+from engine.messages import ADD, DROP, Entail, Facts
 from pipeline.catalogue import Catalogue, Graph, Registration
 from pipeline.graphs import Lines, graph_lines, lines_of, nquads, quads_of
 from pipeline.log import LogWriter
 from server.problems import Fault, Problem
 
 if TYPE_CHECKING:
-    from engine.facts import FactIndex
+    from engine.background.fact_store import FactIndex
 
 _COUNTED = 4096
 """Graphs whose triples are not counted again."""
@@ -89,11 +89,11 @@ class Knowledge:
         """The background after an entry, which gives its graph these lines, or as it is; None where it need not be looked at. Raises: Fault if the rules would
         not stand, or OWL would go beyond its limits.
         """
-        if not rules and regime == entries.RDFS:
+        if not rules and regime == messages.RDFS:
             return None
-        from engine.check import check_background  # loads the kernel, so only where a query is planned
         from engine.errors import EntailmentLimit
-        from engine.strata import Cycle
+        from engine.network.stratification import Cycle
+        from engine.validation.validate import check_background  # loads the kernel, so only where a query is planned
 
         known = self._after(entry, lines, regime)
         try:
@@ -111,7 +111,7 @@ class Knowledge:
 
     def _after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
         """Goes on from the background that was checked last, if nothing has changed it since."""
-        from engine.check import background_after, background_of  # as above
+        from engine.validation.validate import background_after, background_of  # as above
 
         if entry is not None and self._checked is not None and self._checked[0] == self._state:
             return background_after(self._checked[1], entry.graph, entry.triples, entry.change)
@@ -123,9 +123,9 @@ class Knowledge:
 
 def _changed(before: Lines, change: Change) -> Lines:
     match change.kind:
-        case entries.ADD:
+        case messages.ADD:
             return before | lines_of(change.triples)
-        case entries.REPLACE:
+        case messages.REPLACE:
             return lines_of(change.triples)
         case _:
             return {}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 
-from engine.entries import REPLACE
+from engine.messages import REPLACE
 from pipeline.catalogue import Registration
 from pipeline.log import LogWriter
 from pipeline.solutions import SolutionReader

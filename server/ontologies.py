@@ -8,7 +8,7 @@ import pyoxigraph as ox
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from engine.entries import ADD, DROP, REPLACE
+from engine.messages import ADD, DROP, REPLACE
 from pipeline.catalogue import Graph
 from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
 from pipeline.ontology import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.catalogue import Catalogue, Registration, Stream
 from pipeline.times import iso
 from server.compiled import shape

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
-from engine.entries import POLICIES, UNRESTRICTED, Drop, Register
-from engine.progress import Side, SideName
+from engine.messages import POLICIES, UNRESTRICTED, Drop, Register
+from engine.runtime.introspection import Side, SideName
 from epsparql.errors import Warning_
 from pipeline.catalogue import Registration
 from pipeline.log import Ack

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import epsparql
-from engine.entries import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
+from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
 from pipeline.results import Triples, ndjson

@@ -14,7 +14,7 @@ from errno import ENOSPC
 import uvicorn
 from fastapi import FastAPI
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.errors import StoreFailed
 from pipeline.export import Exporter, export_place
 from pipeline.keeper import Keeper, unfinished

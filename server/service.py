@@ -11,8 +11,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.entries import Micros
-from engine.warm import warm
+from engine.messages import Micros
+from engine.warmup import warm
 from pipeline.batches import Batch, read_batch
 from pipeline.catalogue import Registration, Stream
 from pipeline.catching import Catching

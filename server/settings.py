@@ -14,7 +14,7 @@ from pipeline.spark_conf import chosen_settings
 
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")
-ENTAILMENTS = ("rdfs", "owl-rl")  # engine.entries has them too, but loads pyarrow
+ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 ENVIRONMENT_PREFIX = "EPSPARQL_"
 CONFIG = "config"
 """The flag, and as EPSPARQL_CONFIG the variable, that names the file."""

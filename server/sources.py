@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import epsparql
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.errors import FormatError
 from pipeline.formats import NDJSON, RDF_XML, media_type_of, parse_body
 from pipeline.graphs import quads_of

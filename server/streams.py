@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel
 
-from engine.entries import DropStream, Finish, Micros, SetStream
+from engine.messages import DropStream, Finish, Micros, SetStream
 from pipeline.catalogue import Stream
 from pipeline.formats import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of, parse_body
 from pipeline.log import LateRow

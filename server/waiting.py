@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Literal
 
-from engine.entries import Pause, Register, Resume
+from engine.messages import Pause, Register, Resume
 from pipeline.catalogue import Registration
 from pipeline.sharing import recorded
 from server.compiled import Shape, shape

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from engine.schema import Triple
-from engine.why import Absence, Fact, Inference, Members, Occurrence, Proof, Step, Used
+from engine.background.reasoning.rdfs_schema import Triple
+from engine.provenance import Absence, Fact, Inference, Members, Occurrence, Proof, Step, Used
 from pipeline.results import Bindings, Verdict
 from pipeline.solutions import Solution
 from pipeline.times import iso

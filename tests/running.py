@@ -8,9 +8,9 @@ from itertools import pairwise
 import pyarrow as pa
 
 import epsparql
-from engine.entries import END_OF_TIME, OCCURRENCES, Block, Entry, Events, Facts, Finish, Register
-from engine.run import Engine
-from engine.terms import SPARE
+from engine.dictionary.term_dictionary import SPARE
+from engine.engine import Engine
+from engine.messages import END_OF_TIME, OCCURRENCES, Block, Entry, Events, Facts, Finish, Register
 from epsparql import algebra
 from epsparql.terms import Iri, Variable
 from tests import oracle

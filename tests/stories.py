@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from engine.entries import ADD, DROP, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
+from engine.messages import ADD, DROP, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
 from epsparql.terms import RDF, Iri, Term
 from tests import oracle_rdfs
 from tests.feeds import EXAMPLE, SECOND

@@ -8,9 +8,9 @@ import pytest
 
 import epsparql
 from engine.explain import Explanation, document, explain, mermaid, rates_given, reads_over, text
-from engine.explain.drawing import DEEPEST, LONGEST, LONGEST_BOX
-from engine.explain.outline import Outliner
-from engine.routing import partition
+from engine.explain.algebra_outline import Outliner
+from engine.explain.render import DEEPEST, LONGEST, LONGEST_BOX
+from engine.partitioning import partition
 from epsparql import algebra as a
 from epsparql.terms import Iri
 from server.plans import PlanDocument

@@ -9,7 +9,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from engine.kernel.compile import Native
+from engine.jit import Native
 
 native = Native.of(Path(__file__).parent)
 

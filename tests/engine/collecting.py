@@ -10,10 +10,10 @@ from itertools import groupby
 
 import numpy as np
 
-from engine.collect import Collector, GroupCollector, Moments, Rows
-from engine.collect.rows import no_rows, rows_of
-from engine.kernel import columns as c
-from engine.terms import TermTable
+from engine.aggregation import Collector, GroupCollector, Moments, Rows
+from engine.aggregation.row_batch import no_rows, rows_of
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
 from epsparql import algebra as a
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from engine.entries import Block, CatchUp, Drop, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume
+from engine.engine import Engine
 from engine.errors import OneBucketOnly
-from engine.routing import Share
-from engine.run import Engine
+from engine.messages import Block, CatchUp, Drop, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume
+from engine.partitioning import Share
 from epsparql.terms import Iri, Literal
 from tests.oracle import Occurrence
 from tests.running import block

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.entries import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
-from engine.network import LOST
-from engine.planning import triples
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
+from engine.network.network import LOST
+from engine.planner.operators import triple_patterns
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
@@ -77,7 +77,7 @@ def versions(bodies: Sequence[Body], changes: Sequence[Change]) -> list[Version]
 def copied(few: int) -> Iterator[None]:
     """So many triples of a pattern are copied to its queries; more are looked up."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(triples, "FEW", few)
+        patch.setattr(triple_patterns, "FEW", few)
         yield
 
 

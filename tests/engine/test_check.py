@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 
-from engine.check import check
-from engine.doubts import MOST
-from engine.entries import Register
+from engine.engine import Engine
 from engine.errors import Refusal
-from engine.kernel import columns as c
-from engine.run import Engine
-from engine.strata import Cycle
+from engine.kernel.state import layout as c
+from engine.messages import Register
+from engine.network.stratification import Cycle
+from engine.validation.state_warnings import MOST
+from engine.validation.validate import check
 from epsparql import parse
 from epsparql.errors import CyclicNegation, Unsupported, Warning_
 from epsparql.terms import XSD

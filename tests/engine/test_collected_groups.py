@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.collect import Collector, GroupCollector, Rows
-from engine.collect.aggregates import folding
-from engine.collect.rows import no_rows
-from engine.groups.native import fits
-from engine.kernel import columns as c
-from engine.terms import TermTable
+from engine.aggregation import Collector, GroupCollector, Rows
+from engine.aggregation.native_group_by import fits
+from engine.aggregation.row_batch import no_rows
+from engine.aggregation.set_functions import folding
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
 from epsparql import algebra as a
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
 from epsparql.terms import Variable

@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine.collect import AskCollector, Collector, ModifiersCollector
-from engine.collect.order import sort_key
-from engine.collect.rows import no_rows
-from engine.kernel import columns as c
-from engine.terms import TermTable
+from engine.aggregation import AskCollector, Collector, ModifiersCollector
+from engine.aggregation.row_batch import no_rows
+from engine.dictionary.sort_keys import sort_key
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
 from epsparql import algebra as a
 from epsparql.algebra import Modifiers, OrderKey
 from epsparql.terms import Variable

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 
 import epsparql
-from engine.check import check
 from engine.deadlines import find_deadlines
-from engine.entries import Entry, Events, Register, Tick
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Entry, Events, Register, Tick
+from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
 from tests import strategies
 from tests.feeds import PREFIXES, SECOND, parse_feed, show

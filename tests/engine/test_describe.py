@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.describe import Descriptions, Triple, description
+from engine.background.describe import Descriptions, Triple, description
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
 from tests import oracle_describe
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.assemble import starts_in_order
-from engine.entries import SOLUTIONS, TIED
-from engine.kernel import columns as c
-from engine.packed import is_packed
-from engine.terms import Selects, TermTable
-from engine.text import emission as e
+from engine.dictionary.arrow_encoding import is_packed
+from engine.dictionary.native import arrow_writer as e
+from engine.dictionary.term_dictionary import Selects, TermTable
+from engine.kernel.state import layout as c
+from engine.messages import SOLUTIONS, TIED
+from engine.runtime.result_assembly import starts_in_order
 from tests.feeds import parse_feed, select
 from tests.running import block, entries, in_order, run
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.entries import ADD, DROP, Entry, Events, Facts, Register
-from engine.schema import RDFS
+from engine.background.reasoning.rdfs_schema import RDFS
+from engine.messages import ADD, DROP, Entry, Events, Facts, Register
 from epsparql.terms import RDF, XSD, Iri, Literal, Term
 from tests.feeds import EXAMPLE, SECOND
 from tests.oracle import Fact, Occurrence

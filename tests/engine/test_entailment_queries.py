@@ -3,7 +3,7 @@
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
-from engine.entries import CHRONOLOGICAL, RECENT, UNRESTRICTED
+from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from tests import strategies
 from tests.engine.test_equivalence import RANDOM, accepted
 from tests.feeds import show, term

@@ -5,10 +5,10 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from engine.entries import OCCURRENCES, Block, Events, Register
-from engine.expressions import parse_term, truth
-from engine.kernel import columns as c
-from engine.run import Engine
+from engine.engine import Engine
+from engine.expressions.evaluator import parse_term, truth
+from engine.kernel.state import layout as c
+from engine.messages import OCCURRENCES, Block, Events, Register
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.check import check
+from engine.validation.validate import check
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from tests import strategies

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions import ExpressionError, evaluate, number, parse_term, supported, truth
-from engine.functions import FUNCTIONS
-from engine.numbers import DIGITS
-from engine.times import civil_from_days, days_from_civil, duration_micros, format_instant, instant_micros
-from engine.values import Kind
+from engine.expressions.evaluator import ExpressionError, evaluate, number, parse_term, supported, truth
+from engine.expressions.functions import FUNCTIONS
+from engine.expressions.numeric import DIGITS
+from engine.expressions.temporal import civil_from_days, days_from_civil, duration_micros, format_instant, instant_micros
+from engine.expressions.values import Kind
 from epsparql import algebra
 from epsparql.algebra import Comparison, Constant, Operator, TimeFunction
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable

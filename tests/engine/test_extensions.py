@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine import extensions as ext
-from engine.functions import arguments_of, call, supported
-from engine.values import ExpressionError
+from engine.expressions import extensions as ext
+from engine.expressions.functions import arguments_of, call, supported
+from engine.expressions.values import ExpressionError
 from epsparql.terms import Iri, Literal, Term
 from tests.oracle_terms import parse_term
 

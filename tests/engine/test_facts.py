@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import rows as rows_module
-from engine.entries import ADD, CHANGES, DROP
-from engine.facts import FactIndex
-from engine.kernel import columns as c
-from engine.knowledge import closure
-from engine.lookups import Table, hashes
-from engine.program import Lookup
-from engine.quads import Quad, name_of
-from engine.rows import addition, distinct, grown, with_room, without
-from engine.terms import TermTable
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.rdfs_closure import closure
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.messages import ADD, CHANGES, DROP
+from engine.physical_plan.plan import Lookup
+from engine.triples import relation as rows_module
+from engine.triples.hash_index import Table, hashes
+from engine.triples.quads import Quad, name_of
+from engine.triples.relation import addition, distinct, grown, with_room, without
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, Variable
 from tests.engine.test_knowledge import QUADS, RULES, quads, term

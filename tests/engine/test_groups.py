@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine import numbers
-from engine.collect.order import sort_key
-from engine.groups import columns as g
-from engine.groups.exact import add_double, add_integer, rounded
-from engine.groups.results import results
-from engine.groups.worth import plain_of, ranks
-from engine.terms import TermTable
-from engine.values import Kind, Number
+from engine.aggregation.native import layout as g
+from engine.aggregation.native.exact_double_sum import add_double, add_integer, rounded
+from engine.aggregation.native.numeric_columns import plain_of, ranks
+from engine.aggregation.native.results import results
+from engine.dictionary.sort_keys import sort_key
+from engine.dictionary.term_dictionary import TermTable
+from engine.expressions import numeric
+from engine.expressions.values import Kind, Number
 from epsparql.algebra import AggregateFunction
 from epsparql.terms import XSD, Literal
 
@@ -44,7 +44,7 @@ def value(table: np.ndarray) -> float:
 
 
 def nearest(exact: Fraction) -> float:
-    return numbers.to_float(exact)
+    return numeric.to_float(exact)
 
 
 @given(st.lists(WIDE, min_size=1, max_size=30), st.integers(-(1 << 90), 1 << 90), st.randoms())
@@ -96,16 +96,16 @@ def shown(function: AggregateFunction, code: int, units: int, n: int, scale: int
     st.sampled_from([AggregateFunction.SUM, AggregateFunction.AVG]),
 )
 def test_texts_of_exact_sums(units: int, scale: int, n: int, function: AggregateFunction) -> None:
-    total = Number(Kind.DECIMAL, Decimal(units).scaleb(-scale, numbers.WHOLE))
-    expected = numbers.divide(total, Number(Kind.INTEGER, n)) if n and function is AggregateFunction.AVG else total
-    assert shown(function, g.A_DECIMAL, units, n, scale) == str(numbers.literal(expected))
+    total = Number(Kind.DECIMAL, Decimal(units).scaleb(-scale, numeric.WHOLE))
+    expected = numeric.divide(total, Number(Kind.INTEGER, n)) if n and function is AggregateFunction.AVG else total
+    assert shown(function, g.A_DECIMAL, units, n, scale) == str(numeric.literal(expected))
 
 
 @pytest.mark.parametrize("units", [0, 1, -1, 9, 10, -(1 << 62), (1 << 62) - 1, 1 << 62, 1 << 80])
 def test_texts_of_integers(units: int) -> None:
-    assert shown(AggregateFunction.COUNT, g.AN_INTEGER, units, 3, 0) == str(numbers.literal(Number(Kind.INTEGER, units)))
+    assert shown(AggregateFunction.COUNT, g.AN_INTEGER, units, 3, 0) == str(numeric.literal(Number(Kind.INTEGER, units)))
     assert shown(AggregateFunction.AVG, g.AN_INTEGER, units, 3, 0) == str(
-        numbers.literal(numbers.divide(Number(Kind.INTEGER, units), Number(Kind.INTEGER, 3)))
+        numeric.literal(numeric.divide(Number(Kind.INTEGER, units), Number(Kind.INTEGER, 3)))
     )
 
 
@@ -116,8 +116,8 @@ def test_texts_of_doubles(double: float, n: int) -> None:
         given_ = np.array([[g.A_DOUBLE, bits(double), 0, n]], np.int64)
         (number,) = results(function, given_, 0, terms).tolist()
         total = Number(Kind.DOUBLE, double)
-        expected = numbers.divide(total, Number(Kind.INTEGER, n)) if function is AggregateFunction.AVG else total
-        assert str(terms.term(number)) == str(numbers.literal(expected))
+        expected = numeric.divide(total, Number(Kind.INTEGER, n)) if function is AggregateFunction.AVG else total
+        assert str(terms.term(number)) == str(numeric.literal(expected))
 
 
 LEXICAL = st.from_regex(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})", fullmatch=True)

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from engine.expressions import ExpressionError, evaluate, number, parse_term, truth
-from engine.identity import Identity
-from engine.values import Kind
+from engine.expressions.evaluator import ExpressionError, evaluate, number, parse_term, truth
+from engine.expressions.nondeterministic import Identity
+from engine.expressions.values import Kind
 from epsparql import algebra
 from epsparql.algebra import Comparison, Operator
 from tests.engine.test_expressions import ERROR, HOUR, const, lit, nothing, shown, value

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.clock import Arrivals, latest_ends, taken
-from engine.entries import OCCURRENCES
-from engine.kernel import columns as c
-from engine.terms import TermTable
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.messages import OCCURRENCES
+from engine.runtime.watermarks import Arrivals, latest_ends, taken
 
 TEXTS = st.sampled_from(["<a>", "<b>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"ä"@de', "_:b", '""', '"a text of more than eight bytes"'])
 INSTANTS = st.integers(-(2**40), 2**40)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.knowledge import closure
-from engine.quads import Quad
-from engine.schema import RDFS, Triple, entailed, schema_of
+from engine.background.reasoning.rdfs_closure import closure
+from engine.background.reasoning.rdfs_schema import RDFS, Triple, entailed, schema_of
+from engine.triples.quads import Quad
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
 from tests import oracle_rdfs
 from tests.oracle_solutions import Fact, Occurrence

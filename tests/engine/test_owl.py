@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.entries import REPLACE, Entail, Facts
-from engine.run import Engine
-from engine.schema import INVERSE, SAME, VOCABULARY, entailed
-from engine.why.inference import Given
+from engine.background.reasoning.rdfs_schema import INVERSE, SAME, VOCABULARY, entailed
+from engine.engine import Engine
+from engine.messages import REPLACE, Entail, Facts
+from engine.provenance.inference import Given
 from tests.engine.test_run import Log
 from tests.feeds import EXAMPLE, parse_feed
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine import owl_conclusions, owl_store
-from engine.entries import ADD, DROP, OWL_RL, REPLACE
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.owl_rl import derived_triples, triple_index
+from engine.background.reasoning.owl_rl.closure import Closure
+from engine.dictionary.term_dictionary import TermTable
 from engine.errors import EntailmentLimit
-from engine.facts import FactIndex
-from engine.literals import parse_term
-from engine.owl import Closure
-from engine.quads import Triple
-from engine.terms import TermTable
+from engine.expressions.literals import parse_term
+from engine.messages import ADD, DROP, OWL_RL, REPLACE
+from engine.triples.quads import Triple
 from epsparql.terms import Term
 from tests import oracle_owl_closure
 from tests.engine.test_owl import ntriples
@@ -126,8 +126,8 @@ EXPLOSIONS = [
 
 @pytest.mark.parametrize(("texts", "told"), EXPLOSIONS)
 def test_what_grows_beyond_the_limit_ends_with_it(texts: list[str], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owl_conclusions, "MOST", 2_000)
-    monkeypatch.setattr(owl_store, "WORK", 30_000)
+    monkeypatch.setattr(derived_triples, "MOST", 2_000)
+    monkeypatch.setattr(triple_index, "WORK", 30_000)
     terms = TermTable()
     rows = in_numbers([triple(part) for text in texts for part in text.split(" . ")], terms)
     closure = Closure(terms)
@@ -147,7 +147,7 @@ def test_what_grows_beyond_the_limit_ends_with_it(texts: list[str], told: str, m
 
 
 def test_beyond_the_limit_rdfs_holds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owl_conclusions, "MOST", 2_000)
+    monkeypatch.setattr(derived_triples, "MOST", 2_000)
     terms = TermTable()
     found = FactIndex(terms, OWL_RL).changed(
         "", in_numbers([triple("C rdfs:subClassOf D"), triple("x a C"), triple("p owl:inverseOf q"), triple("x p y")], terms), ADD

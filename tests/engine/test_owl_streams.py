@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.entries import DROP, Entail, Entry, Events, Facts, Finish, Register
+from engine.messages import DROP, Entail, Entry, Events, Facts, Finish, Register
 from epsparql.terms import RDF, Iri, Literal, Term
 from tests import oracle_owl as owl
 from tests.engine.test_entailment import IN_GRAPH, PROLOGUE

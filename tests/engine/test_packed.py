@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.workloads import blocks, drawn, engine_with
-from engine.packed import is_packed, joined, packed, plain, unpacked
+from engine.dictionary.arrow_encoding import is_packed, joined, packed, plain, unpacked
 
 LISTS = st.lists(st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "<x:é>", '"b"'])), max_size=3), max_size=6)
 PART = st.tuples(LISTS, st.booleans(), st.integers(0, 3), st.integers(0, 3))

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.check import check
-from engine.entries import POLICIES, Drop, Register
+from engine.engine import Engine
 from engine.errors import Refusal
-from engine.kernel import columns as c
-from engine.run import Engine
+from engine.kernel.state import layout as c
+from engine.messages import POLICIES, Drop, Register
+from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
 from tests import strategies
 from tests.feeds import PREFIXES, Body, parse_facts, parse_feed, show, shown

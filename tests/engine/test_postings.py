@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.entailment import Entailment
-from engine.facts import FactIndex
-from engine.kernel import columns as c
-from engine.network import Network
-from engine.quads import Quad
+from engine.alpha.free_rows import by_predicate
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.rdfs_schema import INVERSE, RDFS, SUBPROPERTY, schema_stating
+from engine.background.reasoning.stream_entailment import Entailment
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.network.network import Network
 from engine.rewrite import rewritten
-from engine.schema import INVERSE, RDFS, SUBPROPERTY, schema_stating
-from engine.tables import by_predicate
-from engine.terms import TermTable
+from engine.triples.quads import Quad
 from epsparql.terms import RDF, Iri
 from tests.feeds import EXAMPLE
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.entries import Drop, Entry, Events, Register
-from engine.kernel import columns as c
-from engine.network import Network
-from engine.run import Engine
-from engine.tables import Ranges, ranges_around
+from engine.alpha.free_rows import Ranges, ranges_around
+from engine.engine import Engine
+from engine.kernel.state import layout as c
+from engine.messages import Drop, Entry, Events, Register
+from engine.network.network import Network
 from tests.feeds import PREFIXES, parse_feed
 from tests.oracle import Occurrence
 from tests.running import block

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.entries import Events, Register
-from engine.planning import CHOICES
+from engine.engine import Engine
+from engine.messages import Events, Register
+from engine.planner import CHOICES
 from engine.rewrite import SIMPLIFICATIONS, rewritten
-from engine.run import Engine
 from epsparql import algebra as a
 from epsparql.render import render
 from server.cli import _OPTIONAL_STEPS

@@ -9,10 +9,10 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.entries import Block, Drop, Entry, Facts, Outcome, Register, StateChange
-from engine.routing import Moved, NoKey, Share, bucket_of, keys_of
-from engine.routing.parts import Part
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Block, Drop, Entry, Facts, Outcome, Register, StateChange
+from engine.partitioning import Moved, NoKey, Share, bucket_of, keys_of
+from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.merging import Merger
 from tests import strategies

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 
 import epsparql
-from engine.check import check
-from engine.entries import END_OF_TIME, Drop, Entry, Events, Facts, Finish, Register, Tick
+from engine.engine import Engine
 from engine.errors import LogGap
-from engine.kernel import columns as c
-from engine.run import Engine
+from engine.kernel.state import layout as c
+from engine.messages import END_OF_TIME, Drop, Entry, Events, Facts, Finish, Register, Tick
+from engine.validation.validate import check
 from epsparql import QueryError
 from tests.feeds import PREFIXES, SECOND, parse_feed
 from tests.oracle import Occurrence
@@ -253,7 +253,7 @@ def test_recursion_over_separate_streams_is_refused_before_it_is_registered(log:
 def test_an_unforeseen_fault_at_a_registration_fails_that_query_alone(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.register("right", "SELECT * WHERE { ?s :A ?x }")
     with monkeypatch.context() as patched:
-        patched.setattr("engine.residents.place", lambda *_: 1 / 0)
+        patched.setattr("engine.network.query_slots.place", lambda *_: 1 / 0)
         log.register("wrong", "SELECT * WHERE { ?s :A ?x }")
     assert "internal error" in log.failed["wrong"]
     assert log.send("A@1") == [("right", 2, 1, 1)]

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.schema import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, Schema
+from engine.background.reasoning.rdfs_schema import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, Schema
 
 Statement = tuple[str, int, str]
 NODES = st.sampled_from("ABCDpq")

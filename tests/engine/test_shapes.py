@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import Entry, Events, Facts, Register, int64s
-from engine.facts import FactIndex
-from engine.kernel import columns as c
-from engine.network import Network
-from engine.planning import plan, shapes
-from engine.review import goals_of
+from engine.background.fact_store import FactIndex
+from engine.checkpoint.format import pack, unpack
+from engine.dictionary.term_dictionary import TermTable
+from engine.engine import Engine
+from engine.kernel.state import layout as c
+from engine.messages import Entry, Events, Facts, Register, int64s
+from engine.network.background_update import goals_of
+from engine.network.network import Network
+from engine.physical_plan.join_trees import Linear, Shape, Tree, least, shape_of, tree_of, work
+from engine.planner import plan
+from engine.planner.operators import join_order
 from engine.rewrite import rewritten
-from engine.run import Engine
-from engine.snapshot import pack, unpack
-from engine.terms import TermTable
-from engine.trees import Linear, Shape, Tree, least, shape_of, tree_of, work
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import XSD, Iri
@@ -44,8 +45,8 @@ GROUPS = [
 ]
 
 
-def rates(**counts: int) -> shapes.Rates:
-    return shapes.rates_given({EXAMPLE + name: n for name, n in counts.items()})
+def rates(**counts: int) -> join_order.Rates:
+    return join_order.rates_given({EXAMPLE + name: n for name, n in counts.items()})
 
 
 class Run:
@@ -196,7 +197,7 @@ ORDERS = [
 def test_the_order_of_a_group(group: str, counts: dict[str, int], order: str) -> None:
     pattern = parse(f"{PREFIXES} SELECT * WHERE {{ {group} }}").query.pattern
     assert isinstance(pattern, a.Bgp)
-    found = shapes.in_order(pattern.triples, rates(**counts))
+    found = join_order.in_order(pattern.triples, rates(**counts))
     assert "".join(str(triple.predicate)[-2] for triple in found) == order
 
 
@@ -251,13 +252,13 @@ def test_only_the_occurrences_of_a_window_count() -> None:
     query = rewritten(parse(PREFIXES + text).query, "all")
     found = []
     for n, windows in ((10_000, 1), (10_000, 1_000), (10_000_000, 1_000)):
-        given_rates = {**rates(A=n, B=n, C=n, D=n), shapes.OVER: windows * 10 * SECOND}
+        given_rates = {**rates(A=n, B=n, C=n, D=n), join_order.OVER: windows * 10 * SECOND}
         found.append(plan(query, Network(TermTable()).names(FactIndex(), rates=given_rates)).shape)
     assert found == [((0, 1), (2, 3)), Linear.WRITTEN, ((0, 1), (2, 3))]
 
 
 def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> None:
-    for n, shape in ((shapes.LONGEST, Linear.FROM_END), (shapes.LONGEST + 1, Linear.WRITTEN)):
+    for n, shape in ((join_order.LONGEST, Linear.FROM_END), (join_order.LONGEST + 1, Linear.WRITTEN)):
         text = "SELECT * WHERE { " + " SEQ ".join(f"{{?s :P{k} ?v{k}}}" for k in range(n)) + " }"
         query = rewritten(parse(PREFIXES + text).query, "all")
         falling = rates(**{f"P{k}": 10 * 2 ** (n - k) for k in range(n)})

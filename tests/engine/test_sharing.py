@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import Drop, Entry, Events, Facts, Register, StateChange
-from engine.network import Network
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Drop, Entry, Events, Facts, Register, StateChange
+from engine.network.network import Network
 from tests.engine.test_registration import Log
 from tests.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.running import block

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.entries import Drop, Facts
+from engine.checkpoint.format import FORMAT, LARGE, MAGIC, apart, digest_of, pack, pieces_of, unpack
+from engine.engine import Engine
 from engine.errors import SnapshotMismatch
-from engine.run import Engine
-from engine.snapshot import FORMAT, LARGE, MAGIC, apart, digest_of, pack, pieces_of, unpack
+from engine.messages import Drop, Facts
 from tests.engine.test_run import Log, Row
 from tests.feeds import SECOND
 

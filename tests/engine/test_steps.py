@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.kernel.columns import CHUNK
+from engine.kernel.state.layout import CHUNK
 from tests.engine.test_operators import agree
 
 N = 2 * CHUNK + 10

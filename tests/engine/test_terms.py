@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.approximation import approximation
-from engine.entries import OCCURRENCES, Block, Events, Register
-from engine.numbers import DIGITS
-from engine.run import Engine
-from engine.terms import BLANK, IRI, LITERAL, SPARE, STRING, Held, TermTable, numbers_in
-from engine.text.numerals import INTEGERS, LONGEST
+from engine.dictionary.float_bounds import approximation
+from engine.dictionary.native.numeric_literals import INTEGERS, LONGEST
+from engine.dictionary.term_dictionary import BLANK, IRI, LITERAL, SPARE, STRING, Held, TermTable, numbers_in
+from engine.engine import Engine
+from engine.expressions.numeric import DIGITS
+from engine.messages import OCCURRENCES, Block, Events, Register
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD
 from tests import strategies

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.kernel import columns as c
-from engine.kernel.compile import entry_point
-from engine.kernel.net import as_net
-from engine.kernel.timers import call_timer, next_due, set_due, wind
-from engine.network import Network
-from engine.terms import TermTable
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel import entry_point
+from engine.kernel.operators.timers import call_timer, next_due, set_due, wind
+from engine.kernel.state import layout as c
+from engine.kernel.state.handle import as_net
+from engine.network.network import Network
 from epsparql.algebra import DEFAULT_STREAM
 from tests.feeds import PREFIXES, parse_feed, shown
 from tests.running import Runner, run_engine, run_oracle

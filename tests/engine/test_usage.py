@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.entries import END_OF_TIME, Entry, Events, Register, StateChange
-from engine.kernel import columns as c
-from engine.run import WEIGHED_EVERY, Engine
-from engine.usage import Usage, goal_bytes
+from engine.engine import WEIGHED_EVERY, Engine
+from engine.kernel.state import layout as c
+from engine.messages import END_OF_TIME, Entry, Events, Register, StateChange
+from engine.state_size import Usage, goal_bytes
 from tests.engine.test_run import Log
 from tests.feeds import PREFIXES, SECOND, parse_feed
 from tests.oracle import Occurrence
@@ -150,7 +150,7 @@ def test_the_entry_of_the_failure_does_not_depend_on_blocks(data: st.DataObject)
     log = entries(registers, feeds)
     cuts = data.draw(st.lists(st.integers(1, len(log))))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("engine.run.WEIGHED_EVERY", 4)
+        patched.setattr("engine.engine.WEIGHED_EVERY", 4)
         assert outcome(log) == outcome(log, cuts) == outcome(log, range(1, len(log)))
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bench.workloads import BEGIN, EVERY, WORKLOADS, Drawn, blocks, drawn, engine_with
-from engine.entries import Block, Events
-from engine.kernel import columns as c
-from engine.pending import Waiting
+from engine.kernel.state import layout as c
+from engine.messages import Block, Events
+from engine.runtime.event_queue import Waiting
 
 Ints = NDArray[np.int64]
 TIMES = st.integers(-3, 12)

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from engine.entries import Events, Facts, Finish, Register, int64s
-from engine.facts import FactIndex
-from engine.quads import triples_of
+from engine.background.fact_store import FactIndex
+from engine.dictionary.term_dictionary import TermTable
+from engine.messages import Events, Facts, Finish, Register, int64s
+from engine.provenance import Budget, Members, Occurrence, Proof, Target, TooMuch, Used, World, justified
+from engine.provenance.justify import windows_of
 from engine.rewrite import rewritten
-from engine.terms import TermTable
-from engine.why import Budget, Members, Occurrence, Proof, Target, TooMuch, Used, World, justified
-from engine.why.solution import windows_of
+from engine.triples.quads import triples_of
 from epsparql import algebra as a
 from epsparql import parse
 from tests.engine.test_behind import Log

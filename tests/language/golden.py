@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.check import check
+from engine.validation.validate import check
 from epsparql import QueryError, parse
 from epsparql.terms import XSD
 

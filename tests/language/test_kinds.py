@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.expressions import ExpressionError, evaluate, truth
+from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from epsparql import algebra as a
 from epsparql import render
 from epsparql import syntax as s

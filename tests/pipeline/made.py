@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.entries import INSTANT, SOLUTIONS, Micros
+from engine.messages import INSTANT, SOLUTIONS, Micros
 from pipeline.occurrences import batch_of
 
 DEADLINE_S = 120.0  # the kernel may have to be compiled first

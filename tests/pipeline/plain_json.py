@@ -6,8 +6,8 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from engine.entries import INSTANT
-from engine.expressions import parse_term
+from engine.expressions.evaluator import parse_term
+from engine.messages import INSTANT
 from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal
 from pipeline.ordinals import STORED, key_of
 from pipeline.results import TRUE, Bindings, Form, Triples, Verdict

@@ -11,7 +11,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from engine.entries import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, StateChange
+from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, StateChange
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
 from pipeline.occurrences import batch_of

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 import pyarrow as pa
 import pytest
 
-from engine.entries import SetStream
+from engine.messages import SetStream
 from pipeline import keeper, kept
 from pipeline.errors import PipelineError, StoreFailed
 from pipeline.frames import FrameReader, FrameWriter, oldest, segment_path, segments, write_begin

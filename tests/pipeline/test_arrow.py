@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.entries import END_OF_TIME, INSTANT, OCCURRENCES
+from engine.messages import END_OF_TIME, INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
 from pipeline.formats import ARROW, NDJSON, Interval, parse_body, parse_frame
 from pipeline.ntriples import MAX_TERM

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.entries import Tick
+from engine.messages import Tick
 from pipeline.backlog import Backlog
 from pipeline.log import LogWriter
 from tests.pipeline.made import occurrences

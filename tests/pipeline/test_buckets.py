@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from engine.behind import is_history
-from engine.entries import Register, SetStream, StateChange
+from engine.catch_up import is_history
 from engine.errors import OneBucketOnly
+from engine.messages import Register, SetStream, StateChange
 from pipeline import ahead
 from pipeline.buckets import Host, host_for, host_of
 from pipeline.hosting import EngineHost

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from engine.entries import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
-from engine.entries import Drop as DropQuery
+from engine.messages import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
+from engine.messages import Drop as DropQuery
 from pipeline.catalogue import CLOCK_SILENCE, Catalogue, Graph, Registration, Stream
 from pipeline.records import Record
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 import pyarrow.parquet as pq
 import pytest
 
-from engine.entries import Drop
+from engine.messages import Drop
 from epsparql.client import Client
 from pipeline.errors import Locked, NotOfThisLog, Overtaken, StoreFailed
 from pipeline.export import Exporter, folder_of
@@ -23,8 +23,8 @@ from pipeline.frames import oldest
 from pipeline.log import LogWriter
 from pipeline.marks import Marks
 from pipeline.places import Store
+from pipeline.session import session
 from pipeline.solutions import SolutionReader
-from pipeline.spark import session
 from server.child import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import Target, closing_export, exported, exporter, feed, logged, run, values

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import OCCURRENCES, Micros
-from engine.literals import parse_term
+from engine.expressions.literals import parse_term
+from engine.messages import OCCURRENCES, Micros
 from epsparql.terms import Literal
 from pipeline import ntriples
 from pipeline.formats import (

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from engine.entries import Register, StateChange
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import Register, StateChange
 from pipeline import following
 from pipeline.buckets import Host, host_of
 from pipeline.errors import Locked, LogFailed, NotOfOneLog, OutOfOrder, StoreFailed

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
+from engine.messages import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
 from pipeline import reader as reader_module
 from pipeline import writer as writer_module
 from pipeline.catalogue import Catalogue

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.entries import StateChange
-from engine.packed import plain
+from engine.dictionary.arrow_encoding import plain
+from engine.messages import StateChange
 from pipeline.buckets import Elsewhere, Host, host_for, host_of
 from pipeline.errors import StoreFailed
 from pipeline.keeper import Keeper

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import epsparql
-from engine.entries import UNRESTRICTED
+from engine.messages import UNRESTRICTED
 from pipeline.errors import SolveFailed
 from pipeline.shares import Share, shares
 from pipeline.solving import SOLVED, Asked, Solver, occurrences

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.run import Engine
+from engine.engine import Engine
 from pipeline.hosting import Snapshots
 from pipeline.notes import note_path, write_note
 from pipeline.report import Reporter, read_report

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entries import StateChange
+from engine.messages import StateChange
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.frames import segment_path, segments
 from pipeline.ordinals import assign, key_of

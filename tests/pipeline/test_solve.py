@@ -14,11 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from engine.entries import Facts
+from engine.messages import Facts
 from pipeline.errors import SolveFailed
 from pipeline.keys import key_of
 from pipeline.log import LogWriter
-from pipeline.spark import session, solve
+from pipeline.session import session
+from pipeline.solve import solve
 from pipeline.stateful import _PARCEL_COLUMNS
 from tests.pipeline import spark_cases as cases
 from tests.test_docs import fenced

@@ -18,8 +18,10 @@ from pipeline.driver import working
 from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
 from pipeline.places import reached
+from pipeline.session import session
 from pipeline.solutions import SolutionReader
-from pipeline.spark import MicroBatches, run_to_end, session, solutions_frame
+from pipeline.source import solutions_frame
+from pipeline.spark import MicroBatches, run_to_end
 from pipeline.supervisor import SparkRunner
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.test_buckets import long_stream

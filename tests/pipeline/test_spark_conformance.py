@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from pipeline.driver import working
 from pipeline.log import LogWriter
 from pipeline.resident import ResidentJob
-from pipeline.spark import run_to_end, session
+from pipeline.session import session
+from pipeline.spark import run_to_end
 from server import cli
 from server.compiled import shape
 from server.replay import Replay, write_log

@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from engine.entries import Entry, Events, SetStream
+from engine.messages import Entry, Events, SetStream
 from pipeline.log import LogWriter
 from pipeline.occurrences import batch_of
-from pipeline.spark import run_to_end, session
+from pipeline.session import session
+from pipeline.spark import run_to_end
 from tests import strategies
 from tests.engine.test_entailment_queries import GROUPS, POLICIES, STEPS
 from tests.engine.test_equivalence import accepted

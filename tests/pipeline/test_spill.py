@@ -7,8 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from engine.entries import SOLUTIONS, Outcome, StateChange
-from engine.packed import plain
+from engine.dictionary.arrow_encoding import plain
+from engine.messages import SOLUTIONS, Outcome, StateChange
 from pipeline import spill as module
 from pipeline.buckets import Host, host_for
 from pipeline.errors import StoreFailed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.entries import END_OF_TIME
+from engine.messages import END_OF_TIME
 from pipeline.times import instant, iso
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

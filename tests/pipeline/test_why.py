@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.entries import Register
+from engine.messages import Register
 from pipeline.errors import TooMuchWork
 from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter

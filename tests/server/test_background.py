@@ -7,10 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine import check, owl_conclusions
-from engine.check import background_of
-from engine.entries import ADD, DROP, OWL_RL, REPLACE, Entail, Facts, Register
-from engine.facts import FactIndex
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.owl_rl import derived_triples
+from engine.messages import ADD, DROP, OWL_RL, REPLACE, Entail, Facts, Register
+from engine.validation import validate
+from engine.validation.validate import background_of
 from pipeline.catalogue import Graph
 from pipeline.hosting import EngineHost
 from pipeline.log import LogWriter
@@ -155,7 +156,7 @@ def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
 
 
 def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owl_conclusions, "MOST", 1_000)
+    monkeypatch.setattr(derived_triples, "MOST", 1_000)
     equal = "".join(f"<urn:{k}> <http://www.w3.org/2002/07/owl#sameAs> <urn:{k + 1}> .\n" for k in range(100))
     with LogWriter(tmp_path / "data", clock) as log, closing(Knowledge(log)) as knowledge:
         knowledge.entail("owl-rl", [])
@@ -172,14 +173,14 @@ def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeyp
 
 
 def test_a_change_is_checked_from_the_background_that_was_checked_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owl_conclusions, "MOST", 1_000)
+    monkeypatch.setattr(derived_triples, "MOST", 1_000)
     begun: list[str] = []
 
     def noted(nquads: str, regime: str) -> FactIndex:
         begun.append(nquads)
         return background_of(nquads, regime)
 
-    monkeypatch.setattr(check, "background_of", noted)
+    monkeypatch.setattr(validate, "background_of", noted)
     equal = [f"<urn:{k}> <{SAME}> <urn:{k + 1}> .\n" for k in range(100)]
     with LogWriter(tmp_path / "data", clock) as log, closing(Knowledge(log)) as knowledge:
         knowledge.entail("owl-rl", [])
@@ -200,7 +201,7 @@ def test_a_change_is_checked_from_the_background_that_was_checked_before(tmp_pat
 
 def test_a_log_of_which_owl_would_entail_too_much_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """As one may be that another version has written."""
-    monkeypatch.setattr(owl_conclusions, "MOST", 1_000)
+    monkeypatch.setattr(derived_triples, "MOST", 1_000)
     equal = "".join(f"<urn:{k}> <{SAME}> <urn:{k + 1}> .\n" for k in range(100))
     with LogWriter(tmp_path, clock) as log:
         log.append(lambda offset: Entail(offset, OWL_RL))

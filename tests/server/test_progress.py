@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from engine.entries import Micros
+from engine.messages import Micros
 from pipeline.catalogue import Catalogue, Registration, Stream
 from server.progress import Progress, Timeline
 

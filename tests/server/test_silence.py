@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.entries import Tick
+from engine.messages import Tick
 from epsparql.client import Client
 from pipeline.log import LogReader
 from tests.server.conftest import EX, event, serving, until, values

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from engine.routing import Share
-from engine.run import Engine
+from engine.engine import Engine
+from engine.partitioning import Share
 from epsparql.client import Client
 from pipeline.hosting import Snapshots
 from pipeline.log import LogWriter

@@ -8,7 +8,7 @@ import httpx
 import pyoxigraph as ox
 import pytest
 
-from engine.entries import Facts
+from engine.messages import Facts
 from epsparql.client import Client, segment
 from pipeline.log import LogWriter
 from server.serve import clock

@@ -14,7 +14,9 @@ from random import Random, randrange
 import pytest
 
 import epsparql
-from engine.entries import (
+from engine.engine import Engine
+from engine.errors import Refusal
+from engine.messages import (
     ADD,
     DROP,
     REPLACE,
@@ -32,9 +34,7 @@ from engine.entries import (
     SetStream,
     Tick,
 )  # fmt: skip
-from engine.errors import Refusal
-from engine.member import reached
-from engine.run import Engine
+from engine.runtime.event_scheduler import reached
 from epsparql import QueryError, algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri

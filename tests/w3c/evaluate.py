@@ -6,8 +6,8 @@ from typing import assert_never
 import pyarrow as pa
 
 import epsparql
-from engine.entries import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, Facts, Finish, Register
-from engine.run import Engine
+from engine.engine import Engine
+from engine.messages import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, Facts, Finish, Register
 from epsparql import algebra as a
 from tests.oracle_terms import parse_statement, parse_term
 from tests.w3c.results import csv_cell, expected, statement_table, triples, truth

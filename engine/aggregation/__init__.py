@@ -1,0 +1,9 @@
+"""Operators that decide over all rows of an instant: groups, solution modifiers, ASK (semantics.md section 7)."""
+
+from engine.aggregation.ask import VERDICT, AskCollector
+from engine.aggregation.group_by import GroupCollector
+from engine.aggregation.operator import Collector
+from engine.aggregation.order_limit import ModifiersCollector
+from engine.aggregation.row_batch import Moments, Reports, Rows
+
+__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Reports", "Rows"]

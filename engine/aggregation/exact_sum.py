@@ -1,0 +1,95 @@
+"""SUM and AVG: the exact sum of the values, whatever their order; of floats and doubles, rounded once."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from engine.aggregation.term_values import Value, Worth
+from engine.expressions import numeric
+from engine.expressions.evaluator import ExpressionError
+from engine.expressions.values import Kind, Number
+from engine.kernel.state import layout as c
+from epsparql.algebra import AggregateFunction
+
+SMALLEST = 1074
+"""Every finite double is a multiple of 2 to minus this."""
+_INFINITY = float("inf")
+
+
+class Sum:
+    """SUM or AVG of values that come and, in windows, leave: as many of each kind as there are, and what they add up to."""
+
+    def __init__(self) -> None:
+        self.n = self.errors = self.decimals = self.singles = self.doubles = self.nans = self.rises = self.falls = 0
+        self.integer, self.decimal = 0, Decimal(0)
+        self.floating = 0  # what finite floats and doubles add up to, in units of 2 ** -SMALLEST
+        self._total: Number | None = None  # once asked for, until a value comes or leaves
+
+    def add(self, value: Value, worth: Worth) -> None:
+        self._count(worth.number(value), 1)
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        self._count(worth.number(value), -1)
+
+    def _count(self, number: Number | None, by: int) -> None:
+        self.n += by
+        self._total = None
+        if number is None:
+            self.errors += by
+        elif isinstance(number.value, int):
+            self.integer += by * number.value
+        elif isinstance(number.value, Decimal):
+            self.decimals += by
+            self.decimal = numeric.WHOLE.add(self.decimal, number.value) if by > 0 else numeric.WHOLE.subtract(self.decimal, number.value)
+        else:
+            self.singles += by * (number.kind is Kind.FLOAT)
+            self.doubles += by * (number.kind is Kind.DOUBLE)
+            self._count_float(number.value, by)
+
+    def _count_float(self, value: float, by: int) -> None:
+        if value != value:
+            self.nans += by
+        elif value in (_INFINITY, -_INFINITY):
+            self.rises += by * (value > 0)
+            self.falls += by * (value < 0)
+        else:
+            numerator, denominator = value.as_integer_ratio()
+            self.floating += by * (numerator << SMALLEST + 1 - denominator.bit_length())
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        if self.errors:
+            return c.UNBOUND
+        try:
+            self._total = self._total or self.total()
+            found = numeric.divide(self._total, Number(Kind.INTEGER, self.n)) if function is AggregateFunction.AVG and self.n else self._total
+        except ExpressionError:
+            return c.UNBOUND
+        if isinstance(found.value, int):
+            return worth.integer(found.value)
+        return worth.terms.intern(str(numeric.literal(found)))
+
+    def total(self) -> Number:
+        """Raises ExpressionError for an exact number of too many digits."""
+        if self.singles or self.doubles:
+            return self._float()
+        whole = numeric.bounded(self.integer)
+        return numeric.add(whole, Number(Kind.DECIMAL, self.decimal)) if self.decimals else whole
+
+    def _float(self) -> Number:
+        kind = Kind.DOUBLE if self.doubles else Kind.FLOAT
+        if self.nans or (self.rises and self.falls):
+            return Number(kind, float("nan"))
+        if self.rises or self.falls:
+            return Number(kind, _INFINITY if self.rises else -_INFINITY)
+        exact = Fraction(self.floating, 1 << SMALLEST) + self.integer + Fraction(self.decimal)
+        return Number(kind, numeric.to_float(exact) if kind is Kind.DOUBLE else numeric.nearest_single(exact))
+
+    def state(self) -> Any:
+        counts = [self.n, self.errors, self.decimals, self.singles, self.doubles, self.nans, self.rises, self.falls]
+        return [counts, self.integer, str(self.decimal), self.floating]
+
+    def restore(self, state: Any) -> None:
+        counts, self.integer, decimal, self.floating = state
+        self.n, self.errors, self.decimals, self.singles, self.doubles, self.nans, self.rises, self.falls = counts
+        self.decimal = Decimal(decimal)

@@ -1,0 +1,240 @@
+"""GROUP BY with its set functions, over everything since the start or over a window (semantics.md section 7)."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from engine.aggregation.arguments import Argument, Take, taken_of_many
+from engine.aggregation.group_windows import Ever, Sliding
+from engine.aggregation.native import layout as g
+from engine.aggregation.native_group_by import NativeGroups, Taken, fits
+from engine.aggregation.row_batch import Ints, Moments, Reports, Rows, in_order, no_rows, rows_of, together
+from engine.aggregation.set_functions import folding
+from engine.aggregation.term_values import Value, Worth
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.rewrite.rename_hidden import seen_as
+from engine.state_size import goal_bytes
+from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
+from epsparql.terms import Variable
+
+Key = tuple[int, ...]
+
+
+class GroupCollector:
+    """A report for each group that gains a solution, at that instant; with a STEP, for each group with a solution in the window, at each step.
+
+    The one group without keys reports when it comes into being, which a wake says. A timeless solution stands where it is given.
+    """
+
+    def __init__(
+        self,
+        keys: tuple[Variable, ...],
+        aggregates: tuple[tuple[Variable, Aggregate], ...],
+        window: RangeWindow | RowsWindow | None,
+        reads: tuple[Variable, ...],
+        graph: Variable | None = None,
+        query: str = "",
+        visible: tuple[Variable, ...] | None = None,
+    ) -> None:
+        """`graph` is the key that tells graphs apart inside GRAPH; with no other, each graph has one implicit group. `query` is a name.
+
+        `visible` are the columns that the group's own SELECT sees; without, all that are named so.
+        """
+        self._visible = tuple(v for v in reads if seen_as(v) is not None) if visible is None else visible
+        self.reads = reads
+        self.writes = (*keys, *(variable for variable, _ in aggregates))
+        self.done = False
+        self.window = window
+        self.step = window.step if isinstance(window, RangeWindow) else None
+        self._implicit = set(keys) <= {graph}
+        self._keys = [reads.index(key) if key in reads else None for key in keys]
+        self._folding = folding([aggregate for _, aggregate in aggregates])
+        self._taken = [_taken(aggregate, reads, self._visible, query, f"aggregate {k}") for k, aggregate in enumerate(self._folding.held)]
+        self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self._folding.held)
+        self._worth = Worth()
+        self._native: NativeGroups | None = None  # of a node that is deferred, until something comes that is not native
+        self._groups: dict[Key, Ever | Sliding] = {}
+        self._queue: deque[tuple[int, Key]] = deque()  # of a RANGE window: the end and group of each solution in it, oldest first
+        self._kept: list[Any] | None = None  # groups of a snapshot
+        self._now = self._latest = -c.BIG  # _latest: the end of the last solution that schedules reports
+
+    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+        self._worth.over(terms)
+        self._now = now
+        if self._kept is not None:
+            self._remade(self._kept)
+            self._kept = None
+        gained = self._take(rows.standing(now), now, terms) if len(rows) else {}
+        if isinstance(self.window, RangeWindow):
+            self._leave(now - self.window.length)
+        if self.step is not None and isinstance(self.window, RangeWindow):
+            if len(rows) and (horizon is None or now <= horizon):
+                self._latest = now
+            reports = now % self.step == 0 and self._latest > now - self.window.length
+            return self._report(now, list(self._groups), now - self.window.length) if reports else no_rows(len(self.writes))
+        if self._implicit and len(wakes):
+            gained |= dict.fromkeys(self._keys_of(wakes.cells))
+        return self._report(now, gained)
+
+    # ------------------------------------------------------------ many instants at once
+    def defer(self) -> None:
+        """Its node decides on many instants at once: natively, if its set functions are native."""
+        if fits(self._folding.held) and not (self._implicit and self._keys):
+            self._native = NativeGroups(len(self._keys), self._folding.held, self.window)
+
+    def decide_all(self, moments: Moments, horizon: int | None, terms: TermTable) -> Reports:
+        """`decide` at each of the instants."""
+        if self._native is not None:
+            moments = moments.standing()
+            taken = self._taken_of(moments, terms)
+            values = self._native.values(taken, terms)
+            if values is not None:
+                order = self._order(moments, values[1], terms)
+                return self._native.decide(taken.where(order), values[0][order], self._folding.shown, horizon, terms)
+            self._kept, self._latest, self._native = self._native.handed_over(), int(self._native.tables.at[g.LATEST]), None
+        parts = []
+        for moment in moments.each():
+            rows, wakes = (moment.rows.where(moment.side == side) for side in (c.LEFT, c.BLOCKER))
+            given = self.decide(int(moment.now[0]), rows, wakes, horizon, terms)
+            parts.append(Reports(np.full(len(given), moment.entry[0], np.int64), given))
+        return together(parts, len(self.writes))
+
+    def _taken_of(self, moments: Moments, terms: TermTable) -> Taken:
+        solutions = np.flatnonzero(moments.side == c.LEFT)
+        rows, now = moments.rows.where(solutions), moments.now[solutions]
+        known: dict[object, Ints] = {}
+        columns = []
+        for aggregate, take in zip(self._folding.held, self._taken, strict=True):
+            what = aggregate.argument if isinstance(aggregate.argument, Var) else take
+            if what not in known:
+                known[what] = np.zeros(len(moments), np.int64)
+                known[what][solutions] = taken_of_many(take, rows, now, terms)
+            columns.append(known[what])
+        keys = np.zeros((len(moments), len(self._keys)), np.int64)
+        for k, place in enumerate(self._keys):
+            if place is not None:
+                keys[:, k] = moments.rows.cells[:, place]
+        placed = moments.rows.placed(moments.now)
+        return Taken(np.stack([moments.now, moments.entry, moments.side, placed.start, placed.end], axis=1), keys, tuple(columns))
+
+    def _order(self, moments: Moments, tied: bool, terms: TermTable) -> Ints:
+        """The moments in an order that is good: that of solutions inside an instant, where it matters to the last so many or to equal values."""
+        order = np.arange(len(moments))
+        if tied or isinstance(self.window, RowsWindow):
+            same = np.diff(moments.now) == 0
+            several = np.flatnonzero((np.append(same, False) | np.insert(same, 0, False)) & (moments.side == c.LEFT))
+            placed = moments.rows.where(several).placed(moments.now[several])
+            order[several] = several[in_order(placed, self.reads, terms, self._visible)]
+        return order
+
+    def due(self) -> int:
+        if self.step is None or not isinstance(self.window, RangeWindow):
+            return c.FOREVER
+        following = (self._now // self.step + 1) * self.step
+        return following if self._latest > following - self.window.length else c.FOREVER
+
+    # ------------------------------------------------------------ solutions come and leave
+    def _take(self, rows: Rows, now: int, terms: TermTable) -> dict[Key, None]:
+        """Adds the solutions to their groups, and names these."""
+        if self._ordered and len(rows) > 1:
+            rows = rows.where(in_order(rows.placed(now), self.reads, terms, self._visible))
+        placed = rows.placed(now)
+        keys = self._keys_of(rows.cells)
+        worth, ranged, last = self._worth, isinstance(self.window, RangeWindow), self.window.count if isinstance(self.window, RowsWindow) else None
+        for key, start, end, values in zip(keys, placed.start.tolist(), placed.end.tolist(), self._values(rows, now, terms), strict=True):
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = self._new()
+            group.add(start, end, values, worth)
+            if ranged:
+                self._queue.append((end, key))
+            elif last is not None and isinstance(group, Sliding) and len(group.rows) > last:
+                group.drop(worth)
+        return dict.fromkeys(keys)
+
+    def _leave(self, until: int) -> None:
+        """Drops the solutions that have left a RANGE window, and the groups that have none."""
+        while self._queue and self._queue[0][0] <= until:
+            _, key = self._queue.popleft()
+            group = self._groups[key]
+            assert isinstance(group, Sliding)
+            group.drop(self._worth)
+            if not group.rows:
+                del self._groups[key]
+
+    def _new(self) -> Ever | Sliding:
+        return Ever(self._folding) if self.window is None else Sliding(self._folding)
+
+    def _keys_of(self, cells: Ints) -> list[Key]:
+        unbound = [c.UNBOUND] * len(cells)
+        columns = [unbound if k is None else cells[:, k].tolist() for k in self._keys]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(cells)
+
+    def _values(self, rows: Rows, now: int, terms: TermTable) -> list[tuple[Value, ...]]:
+        """For each solution, the value that each set function takes in."""
+        columns = [take(rows, now, terms) for take in self._taken]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+    # ------------------------------------------------------------ reports
+    def _report(self, now: int, keys: Iterable[Key], start: int | None = None) -> Rows:
+        """One row a group, on [`start` or the least start, now]; a group without solutions stands at [now, now]."""
+        starts, cells = [], []
+        for key in keys:
+            group = self._groups.get(key) or self._new()
+            starts.append(min(group.least, now) if start is None else start)
+            cells.append([*key, *group.results(self._worth)])
+        return rows_of(starts, [now] * len(starts), cells, len(self.writes))
+
+    # ------------------------------------------------------------ snapshots
+    def size(self) -> int:
+        """A group counts as a goal of its set functions, a solution in a window as one of the variables that are read."""
+        groups, solutions = len(self._groups), len(self._queue)
+        if self._native is not None:
+            groups, solutions = self._native.live, 0 if self.window is None else self._native.solutions
+        elif isinstance(self.window, RowsWindow):
+            solutions = sum(len(group.rows) for group in self._groups.values() if isinstance(group, Sliding))
+        return goal_bytes(len(self.writes)) * groups + goal_bytes(len(self.reads)) * solutions
+
+    def tables(self) -> dict[str, Ints]:
+        """Of its state, what is in tables."""
+        return {} if self._native is None else self._native.arrays()
+
+    def restore_tables(self, tables: dict[str, Ints]) -> None:
+        """After `restore`."""
+        if self._native is not None:
+            self._native.restore(self._kept, tables)
+            self._kept = None
+
+    def state(self) -> object:
+        if self._native is not None:
+            return [self._now, self._latest, self._native.state(), True]
+        groups = [[list(key), group.state()] for key, group in self._groups.items()] if self._kept is None else self._kept
+        return [self._now, self._latest, groups, False]
+
+    def restore(self, state: Any) -> None:
+        """Groups are made anew at the next instant, which brings the terms."""
+        self._groups, self._queue = {}, deque()
+        self._now, self._latest, self._kept, native = state
+        if not native:
+            self._native = None
+
+    def _remade(self, kept: list[Any]) -> None:
+        for key, held in kept:
+            group = self._groups[tuple(key)] = self._new()
+            group.restore(held, self._worth)
+        if isinstance(self.window, RangeWindow):
+            queue = [(end, key) for key, group in self._groups.items() if isinstance(group, Sliding) for _, end, _ in group.rows]
+            self._queue = deque(sorted(queue, key=lambda entry: entry[0]))
+
+
+def _taken(aggregate: Aggregate, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str, site: str) -> Take:
+    """What an aggregate takes of each solution; COUNT(*) counts solutions, and with DISTINCT what they bind visibly."""
+    if aggregate.argument is not None:
+        return Argument(aggregate.argument, reads, query, site).numbers
+    if not aggregate.distinct:
+        return lambda rows, _now, _terms: [1] * len(rows)
+    columns = [reads.index(variable) for variable in visible]
+    return lambda rows, _now, _terms: [tuple(cells) for cells in rows.cells[:, columns].tolist()]

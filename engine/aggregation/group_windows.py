@@ -1,0 +1,78 @@
+"""What one group holds: everything since the start, or the solutions in its window."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine.aggregation.set_functions import Folding, accumulator
+from engine.aggregation.term_values import Value, Worth
+from engine.kernel.state import layout as c
+
+
+class Ever:
+    """All solutions since the start, of which the set functions' values are kept."""
+
+    def __init__(self, folding: Folding) -> None:
+        self.folding = folding
+        self.accumulators = [accumulator(aggregate, sliding=False) for aggregate in folding.held]
+        self.least = c.BIG
+
+    def add(self, start: int, end: int, values: Sequence[Value], worth: Worth) -> None:
+        self.least = min(self.least, start)
+        for held, value in zip(self.accumulators, values, strict=True):
+            held.add(value, worth)
+
+    def results(self, worth: Worth) -> list[int]:
+        return [self.accumulators[k].result(function, (), worth) for k, function in self.folding.shown]
+
+    def state(self) -> Any:
+        return [self.least, [held.state() for held in self.accumulators]]
+
+    def restore(self, state: Any, worth: Worth) -> None:
+        self.least, held = state
+        for own, state_of_own in zip(self.accumulators, held, strict=True):
+            own.restore(state_of_own)
+
+
+class Sliding:
+    """The solutions in a window, oldest first; `starts` has, rising, those that may yet be the least."""
+
+    def __init__(self, folding: Folding) -> None:
+        self.folding = folding
+        self.accumulators = [accumulator(aggregate, sliding=True) for aggregate in folding.held]
+        self.rows: deque[tuple[int, int, Sequence[Value]]] = deque()
+        self.starts: deque[int] = deque()
+
+    @property
+    def least(self) -> int:
+        return self.starts[0] if self.starts else c.BIG
+
+    def add(self, start: int, end: int, values: Sequence[Value], worth: Worth) -> None:
+        self.rows.append((start, end, values))
+        while self.starts and start < self.starts[-1]:
+            self.starts.pop()
+        self.starts.append(start)
+        for held, value in zip(self.accumulators, values, strict=True):
+            held.add(value, worth)
+
+    def drop(self, worth: Worth) -> None:
+        """Forgets the oldest solution."""
+        start, _, values = self.rows.popleft()
+        if start == self.starts[0]:
+            self.starts.popleft()
+        for held, value in zip(self.accumulators, values, strict=True):
+            held.drop(value, worth)
+
+    def results(self, worth: Worth) -> list[int]:
+        return [self.accumulators[k].result(function, self._values(k), worth) for k, function in self.folding.shown]
+
+    def _values(self, k: int) -> Iterator[Value]:
+        for _, _, values in self.rows:
+            yield values[k]
+
+    def state(self) -> Any:
+        return list(self.rows)
+
+    def restore(self, state: Any, worth: Worth) -> None:
+        for start, end, values in state:
+            self.add(start, end, [tuple(value) if isinstance(value, list) else value for value in values], worth)

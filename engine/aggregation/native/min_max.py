@@ -1,0 +1,78 @@
+"""MIN and MAX: without window the best so far; in one, the values that may yet be it, oldest first, none better than the one before."""
+
+from engine.aggregation.native import native
+from engine.aggregation.native.layout import *
+
+
+@native.inlined
+def beats(op, class_, value, low, table, row, at):
+    """Whether a value is better than the one whose TERM stands at column `at`; an equal one is not."""
+    other = table[row, at + CLASS]
+    if class_ != other:
+        return (class_ < other) == (op == MIN)
+    other = table[row, at + VALUE]
+    if value != other:
+        return (value < other) == (op == MIN)
+    other = table[row, at + LOW]
+    return low != other and (low < other) == (op == MIN)
+
+
+@native.jit
+def improve(groups, g, at, op, term, class_, value, low):
+    """Without window."""
+    if groups[g, at + TERM] == 0 or beats(op, class_, value, low, groups, g, at):
+        groups[g, at + TERM], groups[g, at + CLASS], groups[g, at + VALUE], groups[g, at + LOW] = term, class_, value, low
+
+
+@native.jit
+def append(groups, g, at, op, solutions, s, k):
+    """Solution s, with its value at columns k, becomes the last that may yet be the answer."""
+    last = groups[g, at + LAST]
+    while last != NONE and beats(op, solutions[s, k + CLASS], solutions[s, k + VALUE], solutions[s, k + LOW], solutions, last, k):
+        last = solutions[last, k + OLDER]
+    solutions[s, k + OLDER], solutions[s, k + NEWER] = last, NONE
+    if last == NONE:
+        groups[g, at + FIRST] = s
+    else:
+        solutions[last, k + NEWER] = s
+    groups[g, at + LAST] = s
+
+
+@native.jit
+def leave(groups, g, at, solutions, s, k):
+    """The oldest solution leaves."""
+    if groups[g, at + FIRST] != s:
+        return
+    first = solutions[s, k + NEWER]
+    groups[g, at + FIRST] = first
+    if first == NONE:
+        groups[g, at + LAST] = NONE
+    else:
+        solutions[first, k + OLDER] = NONE
+
+
+@native.jit
+def append_start(groups, g, solutions, s):
+    """As `append`, for the least start."""
+    last = groups[g, S_LAST]
+    while last != NONE and solutions[s, START] < solutions[last, START]:
+        last = solutions[last, S_OLDER]
+    solutions[s, S_OLDER], solutions[s, S_NEWER] = last, NONE
+    if last == NONE:
+        groups[g, S_FIRST] = s
+    else:
+        solutions[last, S_NEWER] = s
+    groups[g, S_LAST] = s
+
+
+@native.jit
+def leave_start(groups, g, solutions, s):
+    """As `leave`."""
+    if groups[g, S_FIRST] != s:
+        return
+    first = solutions[s, S_NEWER]
+    groups[g, S_FIRST] = first
+    if first == NONE:
+        groups[g, S_LAST] = NONE
+    else:
+        solutions[first, S_OLDER] = NONE

@@ -1,0 +1,177 @@
+"""Groups of one node in tables, while all that is aggregated has a native value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation.native import layout as g
+from engine.aggregation.native.fallback import States
+from engine.aggregation.native.hash_groups import spread
+from engine.aggregation.native.numeric_columns import MOST, Plain, Worth, addends, plain_of, ranks
+from engine.aggregation.native.results import results
+from engine.aggregation.native.sweep import sweep
+from engine.aggregation.native.tables import OPERATIONS, Tables, kept, tables, with_room
+from engine.aggregation.row_batch import Reports, Rows
+from engine.dictionary.term_dictionary import TermTable
+from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
+
+Ints = NDArray[np.int64]
+
+_INDIFFERENT = (AggregateFunction.MIN, AggregateFunction.MAX)
+_FOREVER = 1 << 61
+
+
+def fits(held: Sequence[Aggregate]) -> bool:
+    """Whether all set functions are native."""
+    return all(a.function in OPERATIONS and (not a.distinct or a.function in _INDIFFERENT) for a in held)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """What the moments of a feed bring, in columns: the key of each, and the term that each set function takes (0 for none)."""
+
+    moments: Ints  # n x MOMENT_WIDTH
+    keys: Ints
+    terms: tuple[Ints, ...]  # by set function; the same array where the argument is the same
+
+    def where(self, order: Ints) -> "Taken":
+        return Taken(self.moments[order], self.keys[order], tuple(terms[order] for terms in self.terms))
+
+
+class NativeGroups:
+    """`scales` are, for each set function, the decimal places that its sums count in."""
+
+    def __init__(self, keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None) -> None:
+        self.keys, self.held = keys, held
+        self.tables: Tables = tables(keys, held, window)
+        self.scales = [0] * len(held)
+        self._doubles = [False] * len(held)
+
+    # ------------------------------------------------------------ what comes
+    def values(self, taken: Taken, terms: TermTable) -> tuple[Ints, bool] | None:
+        """The columns of values (n x VALUE_WIDTH a set function), and whether equal values of an extreme are different terms.
+
+        None if something has no native value: nothing has changed then.
+        """
+        values, tied = np.zeros((len(taken.moments), g.VALUE_WIDTH * len(self.held)), np.int64), False
+        known: dict[int, tuple[Ints, Ints, Plain]] = {}
+        for a, (aggregate, column) in enumerate(zip(self.held, taken.terms, strict=True)):
+            at = g.VALUE_WIDTH * a
+            values[:, at + g.TERM] = column
+            if aggregate.function is AggregateFunction.COUNT:
+                continue
+            if id(column) not in known:
+                distinct, which = np.unique(column, return_inverse=True)
+                known[id(column)] = distinct, which, plain_of(distinct, terms)
+            distinct, which, plain = known[id(column)]
+            adds = aggregate.function is AggregateFunction.SUM
+            worth = addends(distinct, plain, terms) if adds else ranks(distinct, plain, terms)
+            value = self._scaled(a, worth) if adds else worth.value
+            if value is None or worth.foreign:
+                return None
+            values[:, at + g.CLASS], values[:, at + g.VALUE], values[:, at + g.LOW] = worth.class_[which], value[which], worth.low[which]
+            tied = tied or (not adds and _has_equals(distinct, worth))
+        return values, tied
+
+    def _scaled(self, a: int, worth: Worth) -> Ints | None:
+        """Mantissas in the scale of a SUM, which grows as it must; None if one is too large then, or doubles meet fractions."""
+        exact = (worth.class_ == g.INTEGER) | (worth.class_ == g.DECIMAL)
+        scale = max(self.scales[a], int(worth.scale.max(initial=0)))
+        doubles = self._doubles[a] or bool((worth.class_ >= g.DOUBLE).any())
+        factors = 10 ** (scale - worth.scale)
+        if (doubles and scale) or (np.abs(worth.value[exact]) > (MOST - 1) // factors[exact]).any() or not self._rescale(a, scale):
+            return None
+        self._doubles[a] = doubles
+        return np.where(exact, worth.value * np.where(exact, factors, 1), worth.value)
+
+    def _rescale(self, a: int, scale: int) -> bool:
+        """Brings what a SUM holds to a larger scale."""
+        if scale == self.scales[a]:
+            return True
+        factor = 10 ** (scale - self.scales[a])
+        t = self.tables
+        _, in_solution, in_group = t.program[a].tolist()
+        high, rest = t.groups[:, in_group + g.HIGH], t.groups[:, in_group + g.REST]
+        class_, value = t.solutions[:, in_solution + g.CLASS], t.solutions[:, in_solution + g.VALUE]
+        exact = (class_ == g.INTEGER) | (class_ == g.DECIMAL)
+        if np.abs(value[exact]).max(initial=0) > (MOST - 1) // factor or np.abs(high).max(initial=0) >= MOST // factor:
+            return False
+        value[exact] *= factor
+        for _ in range(scale - self.scales[a]):
+            rest *= 10
+            high *= 10
+            high += rest >> 32
+            rest &= (1 << 32) - 1
+        self.scales[a] = scale
+        return True
+
+    # ------------------------------------------------------------ what is reported
+    def decide(self, taken: Taken, values: Ints, shown: Sequence[tuple[int, AggregateFunction]], horizon: int | None, terms: TermTable) -> Reports:
+        """Takes the moments in and reports; `shown` are the set functions of the reports."""
+        self.tables.at[g.HORIZON] = _FOREVER if horizon is None else horizon
+        self.tables.at[g.MOMENT] = 0
+        out = self._swept(taken, values)
+        base = g.R_KEY + self.keys
+        columns = [out[:, g.R_KEY : base]]
+        for k, function in shown:
+            given = out[:, base + g.RESULT_WIDTH * k : base + g.RESULT_WIDTH * (k + 1)]
+            columns.append(results(function, given, self.scales[k], terms)[:, None])
+        return Reports(out[:, g.R_ENTRY], Rows(out[:, g.R_START], out[:, g.R_END], np.concatenate(columns, axis=1)))
+
+    def _swept(self, taken: Taken, values: Ints) -> Ints:
+        n = len(taken.moments)
+        out = np.zeros((n, g.R_KEY + self.keys + g.RESULT_WIDTH * len(self.held)), np.int64)
+        gained, parts = np.zeros(n, np.int64), []
+        while True:
+            self._spread_heads()
+            code = sweep(*self.tables, gained, taken.moments, taken.keys, values, out)
+            at = self.tables.at
+            parts.append(out[: at[g.FOUND]].copy())
+            at[g.FOUND] = 0
+            if code == g.DONE:
+                return np.concatenate(parts)
+            self.tables = with_room(self.tables, int(at[g.NEED]))
+            if at[g.NEED] > len(out):
+                out = np.zeros((2 * int(at[g.NEED]), out.shape[1]), np.int64)
+
+    def _spread_heads(self) -> None:
+        t = self.tables
+        if t.at[g.LIVE] > len(t.heads):
+            heads = np.full(2 << int(t.at[g.LIVE]).bit_length(), g.NONE, np.int64)
+            spread(t.groups, int(t.at[g.GROUPS_TOP]), self.keys, heads)
+            self.tables = t._replace(heads=heads)
+
+    # ------------------------------------------------------------ what it keeps
+    @property
+    def live(self) -> int:
+        """Groups."""
+        return int(self.tables.at[g.LIVE])
+
+    @property
+    def solutions(self) -> int:
+        """Those in all groups."""
+        return int(self.tables.groups[: self.tables.at[g.GROUPS_TOP], g.N].sum())
+
+    def arrays(self) -> dict[str, Ints]:
+        return kept(self.tables)._asdict()
+
+    def state(self) -> Any:
+        return [self.scales, self._doubles]
+
+    def restore(self, state: Any, arrays: dict[str, Ints]) -> None:
+        self.scales, self._doubles = state
+        self.tables = Tables(**arrays)
+
+    def handed_over(self) -> list[Any]:
+        """The groups' states as the host's collector has them."""
+        return States(self.tables, self.keys, self.held, self.scales).all()
+
+
+def _has_equals(terms: Ints, worth: Worth) -> bool:
+    bound = terms != 0
+    columns = np.stack([worth.low[bound], worth.value[bound], worth.class_[bound]])
+    columns = columns[:, np.lexsort(columns)]
+    return bool((np.diff(columns) == 0).all(axis=0).any())

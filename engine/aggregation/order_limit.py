@@ -1,0 +1,130 @@
+"""ORDER BY, DISTINCT, OFFSET and LIMIT (SPARQL 1.1, 18.2.5), within an instant or through the whole stream."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation.arguments import Argument
+from engine.aggregation.row_batch import Ints, Rows, in_order, no_rows
+from engine.dictionary.sort_keys import SortKeys
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.state_size import goal_bytes
+from epsparql.algebra import Modifiers
+from epsparql.terms import Variable
+
+
+class ModifiersCollector:
+    """Solutions of an instant in their order, and of these what DISTINCT, OFFSET and LIMIT leave.
+
+    Without DISTINCT, solutions stay apart by all that they bind, so `writes` is `reads`; with it, it is what they bind of the projection, and
+    `graph` if that is not in it. `rank`, if there is one, comes last. OFFSET and LIMIT count through the stream, or anew in each report.
+    """
+
+    def __init__(
+        self,
+        modifiers: Modifiers,
+        projection: tuple[Variable, ...],
+        distinct: bool,
+        per_report: bool,
+        reads: tuple[Variable, ...],
+        rank: Variable | None = None,
+        graph: Variable | None = None,
+        query: str = "",
+        stands: bool = False,
+    ) -> None:
+        """`graph` is the column that tells graphs apart inside GRAPH, which are counted apart; `query` is a name.
+
+        `stands`: timeless solutions become [now, now], as of a query; else they stay timeless, as of a sub-SELECT.
+        """
+        self.reads = reads
+        self.columns = tuple(v for v in projection if v in reads) if distinct else reads
+        if graph is not None and graph not in self.columns:
+            self.columns = (*self.columns, graph)
+        self.writes = self.columns if rank is None else (*self.columns, rank)
+        self.modifiers, self.projection, self.distinct = modifiers, projection, distinct
+        self.per_report, self.ranked, self.stands = per_report, rank is not None, stands
+        self._keys = SortKeys()
+        self._order = [Argument(key.expression, reads, query, f"ORDER BY {k}") for k, key in enumerate(modifiers.order)]
+        self._graph = None if graph is None else self.columns.index(graph)
+        self._counts: dict[int, tuple[int, int]] = {}  # by graph: how many solutions OFFSET has left out, and how many were given
+
+    @property
+    def done(self) -> bool:
+        limit = self.modifiers.limit
+        if limit is None or self._graph is not None or self.per_report:
+            return limit == 0
+        return self._counts.get(c.UNBOUND, (0, 0))[1] >= limit
+
+    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+        if not len(rows) or self.done:
+            return no_rows(len(self.writes))
+        if self.stands:
+            rows = rows.standing(now)
+        rows = rows.where(np.argsort(rows.start != c.BIG, kind="stable"))  # of equals, the timeless one comes first
+        rows = rows.where(self._in_order(rows, now, terms))
+        rows = Rows(rows.start, rows.end, self._projected(rows.cells))
+        if self.stands:
+            rows = rows.placed(now)
+        if self.distinct:
+            rows = rows.where(_first_of_equals(rows))
+        rows = self._sliced(rows)
+        if not self.ranked:
+            return rows
+        return Rows(rows.start, rows.end, np.column_stack([rows.cells, np.arange(1, len(rows) + 1)]))
+
+    def _in_order(self, rows: Rows, now: int, terms: TermTable) -> Ints:
+        """ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
+        order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
+        # sorting is stable, so the least comparator goes first
+        for key, argument in zip(reversed(self.modifiers.order), reversed(self._order), strict=True):
+            keys = [self._keys.of(number, terms) for number in argument.numbers(rows, now, terms)]
+            order.sort(key=keys.__getitem__, reverse=key.descending)
+        return np.array(order, np.int64)
+
+    def _by_terms(self, placed: Rows, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
+        """End, start, projected terms; of equals the timeless ones come first, and then what else tells them apart decides."""
+        order = in_order(placed, self.reads, terms, self.projection)
+        order = order[np.argsort(~timeless[order], kind="stable")]
+        shown = [variable for variable in self.projection if variable in self.reads]
+        columns = [self.reads.index(variable) for variable in shown]
+        sorted_so_far = placed.where(order)
+        return order[in_order(Rows(sorted_so_far.start, sorted_so_far.end, sorted_so_far.cells[:, columns]), shown, terms)]
+
+    def _projected(self, cells: Ints) -> Ints:
+        if not self.distinct:
+            return cells
+        return cells[:, [self.reads.index(variable) for variable in self.columns]]
+
+    def _sliced(self, rows: Rows) -> Rows:
+        graphs = np.zeros(len(rows), np.int64) if self._graph is None else rows.cells[:, self._graph]
+        parts = [self._slice(int(graph), np.flatnonzero(graphs == graph)) for graph in np.unique(graphs)]
+        return rows.where(np.sort(np.concatenate(parts)))
+
+    def _slice(self, graph: int, places: Ints) -> Ints:
+        """Of the solutions of one graph, which stand at `places`, those that are given."""
+        passed, given = (0, 0) if self.per_report else self._counts.get(graph, (0, 0))
+        kept = places[max(self.modifiers.offset - passed, 0) :]
+        passed += len(places) - len(kept)
+        if self.modifiers.limit is not None:
+            kept = kept[: self.modifiers.limit - given]
+        self._counts[graph] = passed, given + len(kept)
+        return kept
+
+    def due(self) -> int:
+        return c.FOREVER
+
+    def size(self) -> int:
+        return goal_bytes(2) * len(self._counts)
+
+    def state(self) -> object:
+        return [[graph, *counts] for graph, counts in self._counts.items()]
+
+    def restore(self, state: Any) -> None:
+        self._counts = {graph: (passed, given) for graph, passed, given in state}
+
+
+def _first_of_equals(rows: Rows) -> Ints:
+    _, first = np.unique(np.column_stack([rows.start, rows.end, rows.cells]), axis=0, return_index=True)
+    return np.sort(first)

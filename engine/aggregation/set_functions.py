@@ -1,0 +1,226 @@
+"""Set functions over the solutions of a group (SPARQL 1.1, 18.5.1), as accumulators that solutions enter and, in windows, leave.
+
+COUNT, SAMPLE, MIN and MAX leave out errors; SUM, AVG and GROUP_CONCAT with one are errors. MIN and MAX are by the order of ORDER BY.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import gt, lt
+from typing import Any, Protocol, assert_never
+
+from engine.aggregation.exact_sum import Sum
+from engine.aggregation.term_values import Value, Worth
+from engine.dictionary.sort_keys import SortKey
+from engine.expressions.values import MAX_TEXT
+from engine.kernel.state import layout as c
+from epsparql.algebra import Aggregate, AggregateFunction
+from epsparql.terms import Literal
+
+_INDIFFERENT = (AggregateFunction.MIN, AggregateFunction.MAX, AggregateFunction.SAMPLE)
+"""Give the first of equals with DISTINCT and without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """The aggregates of a group: `held` are those whose values are taken in, `shown` says which of them gives each result, and what of it."""
+
+    held: tuple[Aggregate, ...]
+    shown: tuple[tuple[int, AggregateFunction], ...]
+
+
+def folding(aggregates: Sequence[Aggregate]) -> Folding:
+    """SUM and AVG of one argument are held once."""
+    held: dict[Aggregate, int] = {}
+    shown = []
+    for aggregate in aggregates:
+        mean = aggregate.function is AggregateFunction.AVG
+        of = replace(aggregate, function=AggregateFunction.SUM) if mean else aggregate
+        shown.append((held.setdefault(of, len(held)), aggregate.function))
+    return Folding(tuple(held), tuple(shown))
+
+
+class Accumulator(Protocol):
+    """One aggregate of one group. Values come in the order of solutions, and leave in it."""
+
+    def add(self, value: Value, worth: Worth) -> None: ...
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        """Forgets the oldest value, of a window."""
+        ...
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        """Number of the result's term, c.UNBOUND for an error; `values` are those in the window, in order."""
+        ...
+
+    def state(self) -> Any:
+        """For a group without window; one with a window takes in its solutions again."""
+        ...
+
+    def restore(self, state: Any) -> None: ...
+
+
+def accumulator(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
+    """`sliding`: values also leave."""
+    found = _plain(aggregate, sliding=sliding)
+    return Distinct(found) if aggregate.distinct and aggregate.function not in _INDIFFERENT else found
+
+
+def _plain(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
+    match aggregate.function:
+        case AggregateFunction.COUNT:
+            return Count()
+        case AggregateFunction.SUM | AggregateFunction.AVG:
+            return Sum()
+        case AggregateFunction.MIN:
+            return SlidingExtreme(lt) if sliding else Extreme(lt)
+        case AggregateFunction.MAX:
+            return SlidingExtreme(gt) if sliding else Extreme(gt)
+        case AggregateFunction.SAMPLE:
+            return SlidingExtreme(_never) if sliding else Extreme(_never)
+        case AggregateFunction.GROUP_CONCAT:
+            return Concatenation(aggregate.separator, sliding)
+    assert_never(aggregate.function)
+
+
+def _never(_new: SortKey, _old: SortKey) -> bool:
+    """SAMPLE is the first of a group."""
+    return False
+
+
+class Count:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def add(self, value: Value, worth: Worth) -> None:
+        self.n += value != c.UNBOUND
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        self.n -= value != c.UNBOUND
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        return worth.integer(self.n)
+
+    def state(self) -> int:
+        return self.n
+
+    def restore(self, state: int) -> None:
+        self.n = state
+
+
+class Distinct:
+    """Lets the first of equal values through, and takes it out with the last of them, which need not be in the order of coming."""
+
+    def __init__(self, inner: Accumulator) -> None:
+        self.inner = inner
+        self.times: dict[Value, int] = {}
+
+    def add(self, value: Value, worth: Worth) -> None:
+        times = self.times[value] = self.times.get(value, 0) + 1
+        if times == 1:
+            self.inner.add(value, worth)
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        self.times[value] -= 1
+        if not self.times[value]:
+            del self.times[value]
+            self.inner.drop(value, worth)
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        return self.inner.result(function, dict.fromkeys(values), worth)
+
+    def state(self) -> Any:
+        return [list(self.times), self.inner.state()]
+
+    def restore(self, state: Any) -> None:
+        seen, inner = state
+        self.times = {tuple(value) if isinstance(value, list) else value: 1 for value in seen}
+        self.inner.restore(inner)
+
+
+# ---------------------------------------------------------------- MIN, MAX, SAMPLE
+class Extreme:
+    """The first of the values that no other beats."""
+
+    def __init__(self, beats: Callable[[SortKey, SortKey], bool]) -> None:
+        self.beats = beats
+        self.best = c.UNBOUND
+
+    def add(self, value: Value, worth: Worth) -> None:
+        assert isinstance(value, int)
+        if value != c.UNBOUND and (self.best == c.UNBOUND or self.beats(worth.key(value), worth.key(self.best))):
+            self.best = value
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        raise AssertionError("nothing leaves a group without window")
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        return self.best
+
+    def state(self) -> int:
+        return self.best
+
+    def restore(self, state: int) -> None:
+        self.best = state
+
+
+class SlidingExtreme:
+    """As `Extreme`, of a window: `chain` has what may yet be the answer, oldest first, each with its place; none beats the one before."""
+
+    def __init__(self, beats: Callable[[SortKey, SortKey], bool]) -> None:
+        self.beats = beats
+        self.chain: deque[tuple[int, SortKey, int]] = deque()
+        self.added = self.dropped = 0
+
+    def add(self, value: Value, worth: Worth) -> None:
+        assert isinstance(value, int)
+        if value != c.UNBOUND:
+            key = worth.key(value)
+            while self.chain and self.beats(key, self.chain[-1][1]):
+                self.chain.pop()
+            self.chain.append((self.added, key, value))
+        self.added += 1
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        if self.chain and self.chain[0][0] == self.dropped:
+            self.chain.popleft()
+        self.dropped += 1
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        return self.chain[0][2] if self.chain else c.UNBOUND
+
+    def state(self) -> Any:
+        raise AssertionError("a window's extreme is made anew")
+
+    def restore(self, state: Any) -> None:
+        raise AssertionError("a window's extreme is made anew")
+
+
+# ---------------------------------------------------------------- GROUP_CONCAT
+class Concatenation:
+    """Each value's STR, in order; a window has its values itself."""
+
+    def __init__(self, separator: str, sliding: bool) -> None:
+        self.separator = separator
+        self.sliding = sliding
+        self.values: list[Value] = []
+
+    def add(self, value: Value, worth: Worth) -> None:
+        if not self.sliding:
+            self.values.append(value)
+
+    def drop(self, value: Value, worth: Worth) -> None:
+        """The window has the values."""
+
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+        texts = [worth.text(value) for value in (values if self.sliding else self.values)]
+        known = [text for text in texts if text is not None]
+        if len(known) < len(texts) or sum(map(len, known)) + len(self.separator) * len(known) > MAX_TEXT:
+            return c.UNBOUND
+        return worth.terms.intern(str(Literal(self.separator.join(known))))
+
+    def state(self) -> list[Value]:
+        return self.values
+
+    def restore(self, state: list[Value]) -> None:
+        self.values = state

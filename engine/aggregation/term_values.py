@@ -1,0 +1,62 @@
+"""What terms are worth to set functions."""
+
+from engine.dictionary.sort_keys import SortKey, SortKeys
+from engine.dictionary.term_dictionary import TermTable
+from engine.expressions import numeric
+from engine.expressions.evaluator import number
+from engine.expressions.values import Kind, Number
+from epsparql.terms import BlankNode, Iri, Literal
+
+Value = int | tuple[int, ...]
+"""Number of a term, c.UNBOUND for an error; of COUNT(DISTINCT *), the numbers of a whole solution."""
+
+_KEPT = 1 << 16
+
+
+class Worth:
+    """What terms are worth to set functions, by their number, remembered."""
+
+    def __init__(self) -> None:
+        self.terms = TermTable()
+        self._keys = SortKeys()
+        self._numbers: dict[int, Number | None] = {0: None}
+        self._integers: dict[int, int] = {}
+        self._generation = 0  # of the terms that are remembered
+
+    def over(self, terms: TermTable) -> None:
+        """Takes the table that is in use from now on."""
+        self.terms = terms
+        if self._generation != terms.generation:
+            self._numbers, self._integers, self._generation = {0: None}, {}, terms.generation
+
+    def number(self, value: Value) -> Number | None:
+        assert isinstance(value, int)
+        if value in self._numbers:
+            return self._numbers[value]
+        if len(self._numbers) >= _KEPT:
+            self._numbers = {0: None}
+        term = self.terms.term(value)
+        found = self._numbers[value] = None if term is None else number(term)
+        return found
+
+    def key(self, value: Value) -> SortKey:
+        assert isinstance(value, int)
+        return self._keys.of(value, self.terms)
+
+    def text(self, value: Value) -> str | None:
+        """STR of the term, None for an error."""
+        assert isinstance(value, int)
+        match self.terms.term(value):
+            case Iri(text) | Literal(text):
+                return text
+            case BlankNode() | None:
+                return None
+
+    def integer(self, value: int) -> int:
+        """The number of an integer's term."""
+        found = self._integers.get(value)
+        if found is None:
+            if len(self._integers) >= _KEPT:
+                self._integers.clear()
+            found = self._integers[value] = self.terms.intern(str(numeric.literal(Number(Kind.INTEGER, value))))
+        return found

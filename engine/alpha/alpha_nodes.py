@@ -1,0 +1,96 @@
+"""The rows of a network's scans: those that want triples of one predicate and object stand side by side, whosever they are."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.alpha.free_rows import Ranges, by_predicate, with_predicate, with_rows
+from engine.kernel.state import layout as c
+from engine.kernel.state.arrays import Net
+
+Ints = NDArray[np.int64]
+Want = tuple[int, int]
+"""Predicate and object of the triples that are wanted, 0 for any."""
+AS_SENT = -1
+"""As the predicate of a want: all that streams bring, but not what it entails."""
+
+
+@dataclass(slots=True)
+class Scans:
+    """Which rows of `alpha` each want has: in a range of the least power of two that holds them. A want of any object is found by its predicate as well."""
+
+    ranges: Ranges = field(default_factory=Ranges)
+    wants: dict[Want, int] = field(default_factory=dict)
+    """The rows of `wants`."""
+    counts: dict[int, int] = field(default_factory=dict)  # scans, by want
+    _numbers: Ranges = field(default_factory=Ranges)
+
+    def add(self, net: Net, rows: Ints) -> tuple[Net, list[Want]]:
+        """The network with more scans, ALPHA_WIDTH columns and whether it is plain and the predicate each; and what was not wanted before."""
+        new: list[Want] = []
+        wanted = np.column_stack([rows[:, -1], np.maximum(rows[:, c.A_O], 0)])
+        for want in dict.fromkeys(map(tuple, wanted.tolist())):
+            own = rows[(wanted == want).all(axis=1), :-1]
+            if want not in self.wants:
+                new.append(want)
+                number = self.wants[want] = self._numbers.take(1)
+                self.counts[number] = 0
+                net = with_rows(net, {"wants": self._numbers.end})
+            net = self._add(net, want, own)
+        return net, new
+
+    def _add(self, net: Net, want: Want, own: Ints) -> Net:
+        number = self.wants[want]
+        before, first = self.counts[number], int(net.wants[number, c.WANT_FIRST])
+        n = before + len(own)
+        if room_for(n) > room_for(before):
+            held = net.alpha[first : first + before].copy()
+            self.ranges.give(first, room_for(before))
+            first = self.ranges.take(room_for(n))
+            net = with_rows(net, {"alpha": self.ranges.end})
+            net.alpha[first : first + before] = held
+        net.alpha[first + before : first + n] = own
+        return self._stand(net, want, first, n)
+
+    def _stand(self, net: Net, want: Want, first: int, n: int) -> Net:
+        """Notes where a want's scans stand."""
+        self.counts[self.wants[want]] = n
+        net.wants[self.wants[want]] = first, n
+        predicate, any_object = want[0], want[1] == 0
+        if any_object and predicate >= 0:
+            net = with_predicate(net, predicate)
+            at = c.ALPHA_AT_WIDTH * predicate
+            net.alpha_at[at + c.ALPHA_FIRST], net.alpha_at[at + c.ALPHA_N] = first, n
+        return net
+
+    def remove(self, net: Net, query: int, wants: Iterable[Want], nodes: Sequence[int] | None = None) -> dict[Want, int]:
+        """Takes a query's scans out, all or those for some of its nodes; what is not wanted any more, with the numbers that these had."""
+        gone: dict[Want, int] = {}
+        for want in set(wants):
+            number = self.wants[want]
+            first, before = net.wants[number].tolist()
+            rows = net.alpha[first : first + before]
+            stays = rows[:, c.A_QUERY] != query
+            kept = rows[stays if nodes is None else stays | ~np.isin(rows[:, c.A_NODE], nodes)]
+            n = len(kept)
+            net.alpha[first : first + n] = kept
+            self.ranges.give(first + room_for(n), room_for(before) - room_for(n))
+            self._stand(net, want, first if n else 0, n)
+            if not n:
+                gone[want] = self.wants.pop(want)
+                del self.counts[number]
+                self._numbers.give(number, 1)
+        return gone
+
+
+def widest(net: Net) -> int:
+    """Scans that one occurrence may concern at most by its predicate alone."""
+    scans = by_predicate(net)[:, c.ALPHA_N]
+    return int(scans[0] + scans[1:].max(initial=0))
+
+
+def room_for(n: int) -> int:
+    """Rows that a want with n scans has room for."""
+    return 1 << (n - 1).bit_length() if n else 0

@@ -1,0 +1,85 @@
+"""Room in a network's tables: what a query takes there and gives back, so that coming and going touches no other query."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel.state import layout as c
+from engine.kernel.state.arrays import Net, taller
+
+Ints = NDArray[np.int64]
+FEWEST = 16
+"""Rows of a table that has any."""
+
+
+@dataclass(slots=True)
+class Ranges:
+    """Which rows of a table are free: `free` ranges (first, after), in order, none touching another or the end; and all from `end` on.
+
+    So it is a function of the rows in use alone.
+    """
+
+    end: int = 0
+    free: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, n: int) -> int:
+        """The first of n rows that were free: of the first range with room for them, else at the end."""
+        for k, (first, after) in enumerate(self.free):
+            if after - first >= n:
+                self.free[k : k + 1] = [(first + n, after)] if after - first > n else []
+                return first
+        self.end += n
+        return self.end - n
+
+    def give(self, first: int, n: int) -> None:
+        """Gives back n rows."""
+        if n == 0:
+            return
+        after, k = first + n, bisect_left(self.free, (first, first))
+        if k < len(self.free) and self.free[k][0] == after:
+            after = self.free.pop(k)[1]
+        if k > 0 and self.free[k - 1][1] == first:
+            k -= 1
+            first = self.free.pop(k)[0]
+        if after == self.end:
+            self.end = first
+        else:
+            self.free.insert(k, (first, after))
+
+
+def ranges_around(used: Iterable[tuple[int, int]]) -> Ranges:
+    """The ranges where (first, n) rows each are in use."""
+    ranges = Ranges()
+    for first, n in sorted(used):
+        if n:
+            if first > ranges.end:
+                ranges.free.append((ranges.end, first))
+            ranges.end = first + n
+    return ranges
+
+
+def with_rows(net: Net, ends: Mapping[str, int]) -> Net:
+    """The network with room for so many rows in each of these tables; a table grows by doubling."""
+    grown: dict[str, NDArray[Any]] = {}
+    for name, end in ends.items():
+        array = getattr(net, name)
+        if end > len(array):
+            grown[name] = taller(array, max(end, 2 * len(array), FEWEST))
+    return net._replace(**grown) if grown else net
+
+
+def by_predicate(net: Net) -> Ints:
+    """`alpha_at`, a row a predicate."""
+    return net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)
+
+
+def with_predicate(net: Net, predicate: int) -> Net:
+    """The network with a row of `alpha_at` for a predicate; the kernel relies on whole rows."""
+    rows = len(by_predicate(net))
+    if predicate < rows:
+        return net
+    return net._replace(alpha_at=taller(net.alpha_at, c.ALPHA_AT_WIDTH * max(predicate + 1, 2 * rows, FEWEST)))

@@ -1,0 +1,423 @@
+"""The background's triples as numbers of terms, by predicate: what a triple pattern matches of them at its place.
+
+What follows from them by RDFS is not kept: the triples of one predicate are put together from those that entail them when a pattern asks for it
+(docs/decisions/0017-knowledge-looked-up.md).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyoxigraph
+from numpy.typing import NDArray
+
+from engine.background.describe import Descriptions
+from engine.background.reasoning.owl_rl.closure import Closure
+from engine.background.reasoning.owl_rl.rdfs_bridge import speaks_of_words
+from engine.background.reasoning.rdfs_closure import closure
+from engine.background.reasoning.rdfs_entailment import Entailed, is_odd, of_several
+from engine.background.reasoning.rdfs_schema import DOMAIN, OF_OWL, OWL_STATES, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
+from engine.background.reasoning.stream_entailment import Entailment
+from engine.dictionary.term_dictionary import Held, TermTable
+from engine.errors import EntailmentLimit
+from engine.expressions.evaluator import parse_term
+from engine.messages import ADD, DROP, RDFS
+from engine.physical_plan.plan import Lookup
+from engine.rewrite.resolve_datasets import BACKGROUND
+from engine.triples.hash_index import Table
+from engine.triples.quads import GraphName, Quad, graph_named, name_of
+from engine.triples.relation import EMPTY, FEW, addition, address, distinct, grown, with_room, without
+from epsparql import algebra as a
+from epsparql.terms import Iri, Term, Variable
+
+Ints = NDArray[np.int64]
+Given = dict[int, Ints]
+"""Subject, object and graph (0 for none) of each triple, by predicate: no two are equal."""
+SUBJECT, PREDICATE, OBJECT, GRAPH = range(4)
+Kept = dict[object, tuple[tuple[object, ...], Ints]]
+
+
+class FactIndex:
+    """One version of the background; it never changes. `changed` gives the next one, which shares what has not changed."""
+
+    def __init__(self, terms: TermTable | None = None, regime: str = RDFS) -> None:
+        self.terms = TermTable() if terms is None else terms
+        self.regime = regime
+        self.given: Given = {}
+        self.base: Given = {}
+        """What was given and, under OWL 2 RL, what follows by it: RDFS is applied to that."""
+        self.schema: Schema[Term] = Schema((), _is_property)
+        self.overflow: EntailmentLimit | None = None
+        """Why OWL 2 RL is not applied, though it is the regime."""
+        self._owl: Closure | None = None  # which goes on from version to version
+        self._found: Kept = {}  # rows, with what they were made of
+        self._asked: set[object] = set()  # for those of them
+        self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by address of these
+        self.terms.holders.add(self)
+
+    @classmethod
+    def of(cls, quads: Iterable[Quad], terms: TermTable, regime: str = RDFS) -> "FactIndex":
+        found = cls(terms)
+        by_graph: dict[str, list[tuple[Term, Term, Term]]] = {}
+        for quad in quads:
+            by_graph.setdefault(name_of(quad[3]), []).append(quad[:3])
+        for graph, triples in by_graph.items():
+            numbers = found.terms.intern_all([str(term) for triple in triples for term in triple])
+            found = found.changed(graph, numbers.reshape(-1, 3), ADD)
+        return found if regime == RDFS else found.under(regime)
+
+    @classmethod
+    def given_as(cls, quads: Ints, terms: TermTable, regime: str = RDFS) -> "FactIndex":
+        """Of `numbers`."""
+        found = cls(terms)
+        for graph in np.unique(quads[:, GRAPH]).tolist():
+            name = name_of(found._graph(graph))
+            found = found.changed(name, quads[quads[:, GRAPH] == graph][:, [SUBJECT, PREDICATE, OBJECT]], ADD)
+        return found if regime == RDFS else found.under(regime)
+
+    @property
+    def numbers(self) -> Ints:
+        """s, p, o, g of all that was given."""
+        return np.concatenate([NOTHING, *(_with_predicate(rows, predicate) for predicate, rows in self.given.items())])
+
+    def count(self, predicate: str) -> int:
+        """Triples that were given with a predicate, by its text."""
+        return len(self.base.get(self.terms.intern(predicate), EMPTY)) if self.base else 0
+
+    def __len__(self) -> int:
+        """Triples that were given."""
+        return sum(map(len, self.given.values()))
+
+    def changed(self, graph: str, triples: Ints, change: str) -> "FactIndex":
+        """The version after a change of one graph ("" for none): triples (n x 3) are added to its own, take their place, or it is dropped."""
+        number = self.terms.intern(str(graph_named(graph))) if graph else 0
+        given = self.given if change == ADD else _without_graph(self.given, number)
+        if change != DROP:
+            given = _with(given, number, triples)
+        return self._following({predicate: _same(self.given.get(predicate), rows) for predicate, rows in given.items() if len(rows)}, self.regime)
+
+    def under(self, regime: str) -> "FactIndex":
+        """The same under another regime of entailment."""
+        return self._following(self.given, regime)
+
+    def _following(self, given: Given, regime: str) -> "FactIndex":
+        found = FactIndex(self.terms, regime)
+        found.given = found.base = given
+        if regime != RDFS:
+            found._owl = self._owl or Closure(self.terms)
+            found._reason(self.base)
+        found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
+        kept = {address(rows) for _, rows in found._found.values()}
+        found._tables = {key: made for key, made in self._tables.items() if address(made[0]) in kept}
+        same = regime == self.regime and self._states(found._effective) == self._states(self._effective)
+        found.schema = self.schema if same else self._schema(found._effective, regime)
+        return found
+
+    def _reason(self, before: Given) -> None:
+        """By OWL 2 RL, as far as its limits go."""
+        assert self._owl is not None
+        try:
+            self._owl.move(self.given)
+            base = self._owl.base
+            if is_odd(base, self.vocabulary) or speaks_of_words(base, self.vocabulary, self._owl.names):
+                base = self._one_by_one()
+        except EntailmentLimit as limit:
+            self.overflow = limit
+            return
+        self.base = {predicate: _same(before.get(predicate), rows) for predicate, rows in base.items()}
+
+    def _one_by_one(self) -> Given:
+        """What OWL entails where statements are about RDFS's own words: both apply all their rules by turns. Raises: EntailmentLimit."""
+        base = self.given
+        while True:
+            closed = self._numbered(closure(self._quads_of(base)))
+            owl = Closure(self.terms)
+            owl.move(closed)
+            more = {p: without(rows, closed.get(p, EMPTY)) for p, rows in owl.base.items()}
+            if not any(map(len, more.values())):
+                return base
+            base = {p: of_several([base.get(p, EMPTY), more.get(p, EMPTY)]) for p in base | more if p in base or len(more[p])}
+
+    def _states(self, given: Given) -> list[int]:
+        return [id(given.get(number)) for number in self.vocabulary[DOMAIN:]]
+
+    def _schema(self, given: Given, regime: str) -> Schema[Term]:
+        added, removed = ([*(OWL_STATES if of != RDFS else ())] for of in (regime, self.regime))
+        for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *OF_OWL):
+            before, now = (
+                EMPTY if relation in OF_OWL and of == RDFS else each.get(self.vocabulary[relation], EMPTY)
+                for each, of in ((self._effective, self.regime), (given, regime))
+            )
+            if before is not now:
+                one, other = distinct(before[:, :2]), distinct(now[:, :2])
+                added += self._stated(without(other, one), relation)
+                removed += self._stated(without(one, other), relation)
+        return self.schema.changed(added, removed)
+
+    def _stated(self, rows: Ints, relation: int) -> list[Statement[Term]]:
+        return [(self._term(s), relation, self._term(o)) for s, o in rows.tolist()]
+
+    def _term(self, number: int) -> Term:
+        found = self.terms.term(number)
+        assert found is not None
+        return found
+
+    @cached_property
+    def vocabulary(self) -> list[int]:
+        return [self.terms.intern(str(term)) for term in VOCABULARY]
+
+    def hold(self, held: Held) -> None:
+        held.add(np.array([*self.base, *self.__dict__.get("vocabulary", ())], np.int64))
+        for rows in (*self.given.values(), *self.base.values(), *(rows for _, rows in self._found.values()), *self._effective_rows()):
+            held.add(rows)
+
+    def _effective_rows(self) -> Iterable[Ints]:
+        found: Given = self.__dict__.get("_effective", {})
+        return found.values()
+
+    # ------------------------------------------------------------ closed
+    @cached_property
+    def quads(self) -> list[Quad]:
+        """All that was given."""
+        return self._quads_of(self.given)
+
+    @property
+    def premises(self) -> list[Quad]:
+        """What RDFS is applied to."""
+        return self._quads_of(self.base)
+
+    def _quads_of(self, given: Given) -> list[Quad]:
+        return [self.quad(s, predicate, o, g) for predicate, rows in given.items() for s, o, g in rows.tolist()]
+
+    def __iter__(self) -> Iterator[Quad]:
+        """All that holds."""
+        return (self.quad(*row) for row in self.everything().tolist())
+
+    def quad(self, s: int, p: int, o: int, g: int) -> Quad:
+        return self._term(s), self._term(p), self._term(o), self.terms.term(g)  # type: ignore[return-value]  # a graph is an IRI or None
+
+    @cached_property
+    def descriptions(self) -> Descriptions:
+        return Descriptions(quad[:3] for quad in self)
+
+    def everything(self) -> Ints:
+        """s, p, o, g of all that holds."""
+        predicates = self._entailed.predicates()
+        return np.concatenate([np.zeros((0, 4), np.int64), *(_with_predicate(self.rows(predicate), predicate) for predicate in predicates)])
+
+    @property
+    def _entailed(self) -> Entailed:
+        return Entailed(self._effective, self.schema, self.terms, self.vocabulary)
+
+    @cached_property
+    def entailment(self) -> Entailment:
+        return Entailment(self.schema)
+
+    @cached_property
+    def _effective(self) -> Given:
+        """What the rules are applied to; all that holds, where the schema speaks of RDFS's own words and they are applied one by one."""
+        if not is_odd(self.base, self.vocabulary):
+            return self.base
+        return self._numbered(closure(self._quads_of(self.base)))
+
+    def _numbered(self, quads: Sequence[Quad]) -> Given:
+        numbers = self.terms.intern_all([str(term) for quad in quads for term in quad[:3]]).reshape(-1, 3)
+        graphs = np.array([0 if quad[3] is None else self.terms.intern(str(quad[3])) for quad in quads], np.int64)
+        return {
+            p: np.column_stack([numbers, graphs])[numbers[:, PREDICATE] == p][:, [SUBJECT, OBJECT, GRAPH]]
+            for p in np.unique(numbers[:, PREDICATE]).tolist()
+        }
+
+    def rows(self, predicate: int, object_: int | None = None) -> Ints:
+        """Subject, object and graph of all that holds with a predicate; with this object alone, if one is given and that is worth while."""
+        if self._effective is not self.base:
+            return self._effective.get(predicate, EMPTY)
+        entailed = self._entailed
+        key = predicate, object_ if predicate == self.vocabulary[TYPE] else None
+        return self._kept(key, entailed.sources(*key), lambda: entailed.rows(*key), lambda there, before: self._more(key, there, before))
+
+    def _more(self, key: tuple[int, int | None], there: Ints, before: tuple[object, ...]) -> Ints | None:
+        """The rows of a predicate that were made of other sources before, and what these have more, since each rule has one premise; None if they have
+        not only grown."""
+        entailed = self._entailed
+        if not entailed.follows_one_by_one(*key) or any(there is each for each in before):
+            return None
+        more = additions(before, entailed.sources(*key))
+        if more is None:
+            return None
+        given = {p: more[id(rows)] for p, rows in self._effective.items() if id(rows) in more}
+        new = distinct(replace(entailed, given=given).rows(*key))
+        return grown(there, without(new, there))
+
+    def _kept(
+        self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]], Ints | None] | None = None
+    ) -> Ints:  # fmt: skip
+        """What was made of the same sources before, be it for an older version; or that with what `more` adds to it."""
+        self._asked.add(key)
+        there = self._found.get(key)
+        if there is not None and len(there[0]) == len(sources) and all(x is y for x, y in zip(there[0], sources, strict=True)):
+            return there[1]
+        made = None if there is None or more is None else more(there[1], there[0])
+        if made is None:
+            made = make()
+        self._found[key] = sources, made
+        return made
+
+    def table(self, lookup: Lookup) -> Table:
+        """For the kernel; queries that look up the same share it."""
+        key = address(lookup.source), lookup.parts, lookup.keys
+        source, table = self._tables.get(key, (lookup.source, None))
+        more = addition(source, lookup.source)
+        if table is None or more is None:
+            table = Table.of(lookup.rows, lookup.keys)
+        elif len(more):
+            table = table.with_more(more[:, lookup.parts])
+        self._tables[key] = lookup.source, table
+        return table
+
+    # ------------------------------------------------------------ patterns
+    def matching(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
+        """s, p, o, g of the triples that match. Under GRAPH a triple counts once for each graph that it lies in, elsewhere once, with graph 0.
+
+        As long as these are the same, so is the array.
+        """
+        if place.window not in (None, BACKGROUND) or not self.given:
+            return NOTHING  # a window holds what came on its stream
+        pattern = unnamed(pattern)
+        s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
+        if p is None:
+            source = self._kept("everything", tuple(self.rows(each) for each in self._entailed.predicates()), self.everything)
+        else:
+            source = self.rows(p, o)
+        wanted = s, p, o
+        return self._kept(
+            (pattern, place),
+            (source,),
+            lambda: with_room(self._chosen(pattern, place, source, wanted)),
+            lambda there, before: self._more_chosen(pattern, place, wanted, there, additions(before, (source,))),
+        )
+
+    def _more_chosen(
+        self, pattern: a.TriplePattern, place: a.Place, wanted: Sequence[int | None], there: Ints, added: dict[int, Ints] | None
+    ) -> Ints | None:  # fmt: skip
+        if added is None:
+            return None
+        (rows,) = added.values()
+        new = self._chosen(pattern, place, rows, wanted)
+        return grown(there, new if place.graph is not None else without(new, there))
+
+    def _chosen(self, pattern: a.TriplePattern, place: a.Place, source: Ints, wanted: Sequence[int | None]) -> Ints:
+        predicate = wanted[PREDICATE]
+        quads = source if predicate is None else _with_predicate(source, predicate)
+        fits = np.ones(len(quads), np.bool_)
+        for column, number in enumerate(wanted):
+            if number is not None and column != PREDICATE:
+                fits &= quads[:, column] == number
+        parts = parts_of(pattern)
+        for one, two in ((SUBJECT, PREDICATE), (SUBJECT, OBJECT), (PREDICATE, OBJECT)):
+            if isinstance(parts[one], Variable) and parts[one] == parts[two]:
+                fits &= quads[:, one] == quads[:, two]
+        if place.among is not None:
+            fits &= np.isin(quads[:, GRAPH], [self.terms.intern(str(graph_named(name))) if name else 0 for name in place.among])
+        elif place.graph is not None:
+            fits &= quads[:, GRAPH] != 0
+        found = quads if fits.all() else quads[fits]
+        if place.graph is not None or not len(found):
+            return found
+        elsewhere = found[:, GRAPH] != found[0, GRAPH]
+        found = found.copy()
+        found[:, GRAPH] = 0
+        if not elsewhere.any():
+            return found
+        more = found[elsewhere]
+        return of_several([found[~elsewhere], without(distinct(more), found[~elsewhere])]) if len(more) <= FEW else distinct(found)
+
+    def graphs(self, place: a.Place) -> list[int]:
+        """The graphs of a place that hold a triple, by name."""
+        there = {g for rows in self.base.values() for g in np.unique(rows[:, 2]).tolist() if lies_in(self._graph(g), place)}
+        return sorted(there, key=self.terms.text)
+
+    def any(self, place: a.Place) -> bool:
+        """Whether a place holds a triple."""
+        return place.window in (None, BACKGROUND) and bool(self.graphs(place) if place.graph is not None or place.among is not None else self.given)
+
+    def _graph(self, number: int) -> GraphName | None:
+        return self.terms.term(number)  # type: ignore[return-value]  # as in `quad`
+
+
+NOTHING: Ints = np.zeros((0, 4), np.int64)
+
+
+def additions(before: Sequence[object], now: Sequence[object]) -> dict[int, Ints] | None:
+    """What sources have more than before, by identity of the source; None if one of them has not only grown."""
+    found = dict[int, Ints]()
+    if len(before) != len(now):
+        return None
+    for old, new in zip(before, now, strict=True):
+        if old is not new:
+            more = addition(old, new) if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) else None
+            if more is None:
+                return None
+            found[id(new)] = more
+    return found
+
+
+def parts_of(pattern: a.TriplePattern) -> tuple[Term | Variable, Term | Variable, Term | Variable]:
+    return pattern.subject, pattern.predicate, pattern.object
+
+
+def unnamed(pattern: a.TriplePattern) -> a.TriplePattern:
+    """The same pattern, whatever its variables are called."""
+    names: dict[Variable, Variable] = {}
+    return a.TriplePattern(*(names.setdefault(part, Variable(str(len(names)))) if isinstance(part, Variable) else part for part in parts_of(pattern)))
+
+
+def _is_property(term: Term) -> bool:
+    return isinstance(term, Iri)
+
+
+def lies_in(graph: GraphName | None, place: a.Place) -> bool:
+    if place.among is None:
+        return place.graph is None or graph is not None
+    return name_of(graph) in place.among
+
+
+def _with_predicate(rows: Ints, predicate: int) -> Ints:
+    quads = np.empty((len(rows), 4), np.int64)
+    quads[:, [SUBJECT, OBJECT, GRAPH]], quads[:, PREDICATE] = rows, predicate
+    return quads
+
+
+def _without_graph(given: Given, graph: int) -> Given:
+    return {predicate: rows[rows[:, 2] != graph] if (rows[:, 2] == graph).any() else rows for predicate, rows in given.items()}
+
+
+def _with(given: Given, graph: int, triples: Ints) -> Given:
+    found = dict(given)
+    order = np.argsort(triples[:, PREDICATE], kind="stable")
+    sorted_ = triples[order]
+    edges = np.flatnonzero(np.diff(sorted_[:, PREDICATE], prepend=-1, append=-1))
+    for first, after in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        predicate, part = int(sorted_[first, PREDICATE]), sorted_[first:after]
+        new = distinct(np.column_stack([part[:, SUBJECT], part[:, OBJECT], np.full(len(part), graph)]))
+        there = found.get(predicate, EMPTY)
+        found[predicate] = grown(there, without(new, there))
+    return found
+
+
+def _same(before: Ints | None, now: Ints) -> Ints:
+    """The array from before, where it holds the same rows."""
+    if before is None or before is now or len(before) != len(now) or len(without(now, before)):
+        return now
+    return before
+
+
+def numbers_of(ntriples: str, terms: TermTable) -> Ints:
+    """The terms of an N-Triples text, a triple a row."""
+    parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
+    texts = pa.array([str(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
+    distinct = [text if text.startswith(("<", "_")) else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
+    found: Ints = terms.intern_all(distinct)[texts.indices.to_numpy()].reshape(-1, 3)
+    return found

@@ -1,0 +1,204 @@
+"""What the background's schema says of classes and properties, closed, and what it makes of a triple of a stream (semantics.md section 10)."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic
+
+from engine.background.reasoning.class_hierarchy import EMPTY, Closed, Hierarchy, Node, differing, in_order, linked, relinked
+from engine.triples.quads import Quad
+from epsparql.terms import RDF, Iri, Literal, Term
+
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+VOCABULARY = (
+    Iri(RDF + "type"), Iri(RDF + "Property"), Iri(RDFS + "domain"), Iri(RDFS + "range"), Iri(RDFS + "subClassOf"), Iri(RDFS + "subPropertyOf"),
+    *(Iri("http://www.w3.org/2002/07/owl#" + name) for name in ("inverseOf", "hasValue", "onProperty")),
+)  # fmt: skip
+TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE, VALUE, ON = range(9)
+OF_OWL = INVERSE, VALUE, ON
+"""Relations that count where OWL does."""
+SAME = Iri("http://www.w3.org/2002/07/owl#sameAs")
+OWL_STATES = ((SAME, INVERSE, SAME),)
+"""What OWL 2 RL says of its own words that makes more of a stream's triple (eq-sym)."""
+
+Triple = tuple[Term, Term, Term]
+Statement = tuple[Node, int, Node]
+"""Subject, relation (DOMAIN to SUBPROPERTY; those of OWL where it counts), object."""
+Values = dict[Node, tuple[tuple[Node, Node], ...]]
+"""Of classes of all that have a value of a property: which property and value these are, of each."""
+
+
+class Schema(Generic[Node]):
+    """What a schema says, closed: of each class its superclasses, of each property its superproperties and what it types its ends with.
+
+    Only what is stated is kept; the rest is found when it is asked for. It never changes: `changed` gives another one, which shares with it
+    what they have in common.
+    """
+
+    def __init__(self, statements: Iterable[Statement[Node]], is_property: Callable[[Node], bool]) -> None:
+        """Only a property can stand as a predicate: an IRI."""
+        stated = _by_relation(statements)
+        self._is_property = is_property
+        self.inverses, self._valued, self._on = (linked(stated[relation]) for relation in OF_OWL)
+        self._hold(Hierarchy(stated[SUBCLASS]), Hierarchy(stated[SUBPROPERTY]), linked(stated[DOMAIN]), linked(stated[RANGE]))
+
+    def _hold(self, classes: Hierarchy[Node], properties: Hierarchy[Node], domains: Closed[Node], ranges: Closed[Node]) -> None:
+        self.classes, self.properties, self._domains, self._ranges = classes, properties, domains, ranges
+        self.predicates = Predicates(properties, self._is_property)
+        self.subjects = Types(domains, properties, self.predicates, classes)
+        self.objects = Types(ranges, properties, self.predicates, classes)
+        self.values: Values[Node] = {
+            kind: found
+            for kind, values in self._valued.items()
+            if (found := tuple((p, value) for p in self._on.get(kind, ()) if self._is_property(p) for value in values))
+        }
+        self.having: dict[tuple[Node, Node], list[Node]] = {}
+        """By property and value, the classes of what has it."""
+        for kind, pairs in self.values.items():
+            for pair in pairs:
+                self.having.setdefault(pair, []).append(kind)
+
+    def changed(self, added: Iterable[Statement[Node]], removed: Iterable[Statement[Node]] = ()) -> "Schema[Node]":
+        """The schema with other statements, as a set: one that several graphs state is removed when the last of them has lost it."""
+        more, fewer = _by_relation(added), _by_relation(removed)
+        found: Schema[Node] = Schema((), self._is_property)
+        found.inverses, found._valued, found._on = (
+            relinked(stated, more[relation], fewer[relation])
+            for stated, relation in zip((self.inverses, self._valued, self._on), OF_OWL, strict=True)
+        )
+        found._hold(
+            self.classes.changed(more[SUBCLASS], fewer[SUBCLASS]),
+            self.properties.changed(more[SUBPROPERTY], fewer[SUBPROPERTY]),
+            relinked(self._domains, more[DOMAIN], fewer[DOMAIN]),
+            relinked(self._ranges, more[RANGE], fewer[RANGE]),
+        )
+        return found
+
+    @property
+    def statements(self) -> Iterator[Statement[Node]]:
+        """What it was made of, but for reflexive statements."""
+        yield from ((node, SUBCLASS, above) for node, above in self.classes.links)
+        yield from ((node, SUBPROPERTY, above) for node, above in self.properties.links)
+        relations = ((DOMAIN, self._domains), (RANGE, self._ranges), (INVERSE, self.inverses), (VALUE, self._valued), (ON, self._on))
+        for relation, stated in relations:
+            yield from ((node, relation, kind) for node, kinds in stated.items() for kind in kinds)
+
+    def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
+        """Classes whose superclasses may be others there, and properties that may entail something else."""
+        classes = self.classes.differing(other.classes)
+        properties = self.properties.differing(other.properties)
+        for mine, others in ((self._domains, other._domains), (self._ranges, other._ranges)):
+            stated = {*differing(mine, others), *_of_classes(mine, classes), *_of_classes(others, classes)}
+            properties |= stated | self.properties.all_below(stated) | other.properties.all_below(stated)
+        if properties or self.inverses != other.inverses:  # what is entailed of an inverse is entailed of the property itself
+            for schema in (self, other):
+                if schema.inverses:
+                    properties.update(schema.speaking())
+        if self.values != other.values or (self.values and (classes or properties)):  # a value may be told of anything, and of all that is typed
+            properties.update(self.speaking(), other.speaking())
+        return classes, properties
+
+    def speaking(self) -> set[Node]:
+        """The properties whose triples entail something."""
+        return {*self.predicates, *self.subjects, *self.objects, *self.inverses, *(p for p, _ in self.having)}
+
+    def speaks_of(self, predicate: Node) -> bool:
+        """Whether a triple entails something by its predicate."""
+        return predicate in self.predicates or predicate in self.subjects or predicate in self.objects or predicate in self.inverses
+
+    def knows(self, subject: Node, relation: int, value: Node) -> bool:
+        """Whether a statement of the schema's vocabulary adds nothing to it."""
+        if relation in (SUBCLASS, SUBPROPERTY):
+            return subject == value or value in (self.classes if relation == SUBCLASS else self.properties).get(subject)
+        return value in (self.subjects if relation == DOMAIN else self.objects).get(subject)
+
+
+class Predicates(Generic[Node]):
+    """Of a property those above it that can stand as predicates."""
+
+    def __init__(self, properties: Hierarchy[Node], is_property: Callable[[Node], bool]) -> None:
+        self._properties, self._is_property = properties, is_property
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._properties
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._properties)
+
+    def get(self, node: Node, default: tuple[Node, ...] = EMPTY) -> tuple[Node, ...]:
+        return tuple(filter(self._is_property, self._properties.get(node))) if node in self._properties else default
+
+
+class Types(Generic[Node]):
+    """The types of a property's subjects (or objects): what it and its superproperties state, and superclasses of that."""
+
+    def __init__(self, stated: Closed[Node], properties: Hierarchy[Node], predicates: Predicates[Node], classes: Hierarchy[Node]) -> None:
+        self._stated, self._properties, self._predicates, self._classes = stated, properties, predicates, classes
+        self._found: Closed[Node] = {}
+
+    def __contains__(self, node: Node) -> bool:
+        return bool(self.get(node))
+
+    def __iter__(self) -> Iterator[Node]:
+        speaking = {*self._stated} | self._properties.all_below(self._stated)
+        return (node for node in in_order(speaking) if self.get(node))
+
+    def get(self, node: Node, default: tuple[Node, ...] = EMPTY) -> tuple[Node, ...]:
+        found = self._found.get(node)
+        if found is None:
+            if node not in self._stated and node not in self._properties:
+                return default
+            types = {kind for of in (node, *self._predicates.get(node)) for kind in self._stated.get(of, ())}
+            found = self._found[node] = in_order(types.union(*(self._classes.get(kind) for kind in types)))
+        return found or default
+
+
+def _by_relation(statements: Iterable[Statement[Node]]) -> dict[int, list[tuple[Node, Node]]]:
+    found: dict[int, list[tuple[Node, Node]]] = {relation: [] for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *OF_OWL)}
+    for subject, relation, value in statements:
+        found[relation].append((subject, value))
+    return found
+
+
+def _of_classes(stated: Closed[Node], classes: set[Node]) -> Iterator[Node]:
+    """Properties of which a type among `classes` is stated."""
+    return (node for node, types in stated.items() if not classes.isdisjoint(types))
+
+
+def statements_of(facts: Iterable[Quad], owl: bool = False) -> Iterator[Statement[Term]]:
+    """What of facts is a schema's; with `owl` properties may have inverses, and classes values."""
+    relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *(OF_OWL if owl else ()))}
+    yield from OWL_STATES if owl else ()
+    yield from ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
+
+
+def schema_of(facts: Iterable[Quad], owl: bool = False) -> Schema[Term]:
+    """The schema that facts hold."""
+    return schema_stating(statements_of(facts, owl))
+
+
+def schema_stating(statements: Iterable[Statement[Term]]) -> Schema[Term]:
+    return Schema(statements, lambda term: isinstance(term, Iri))
+
+
+def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
+    """What a stream's triple entails by B's schema (rdfs2, 3, 7, 9; prp-inv, cls-hv1 and cls-hv2 of OWL 2 RL), without itself."""
+    found = {triple: None}
+    pending = [triple]
+    while pending:
+        new = [t for t in _given(pending.pop(), schema) if t not in found]
+        found |= dict.fromkeys(new)
+        pending += new
+    return list(found)[1:]
+
+
+def _given(triple: Triple, schema: Schema[Term]) -> Iterator[Triple]:
+    subject, predicate, object_ = triple
+    kind = VOCABULARY[TYPE]
+    yield from ((subject, other, object_) for other in schema.predicates.get(predicate))
+    yield from ((subject, kind, of) for of in schema.subjects.get(predicate))
+    if not isinstance(object_, Literal):
+        yield from ((object_, kind, of) for of in schema.objects.get(predicate))
+        yield from ((object_, other, subject) for other in schema.inverses.get(predicate, ()) if isinstance(other, Iri))
+    if predicate == kind:
+        yield from ((subject, kind, of) for of in schema.classes.get(object_))
+        yield from ((subject, of, value) for of, value in schema.values.get(object_, ()))
+    yield from ((subject, kind, of) for of in schema.having.get((predicate, object_), ()))

@@ -1,0 +1,240 @@
+"""Queries that are behind the others: paused ones, and ones that read the log from before their registration.
+
+They stand in an engine of their own, over the same terms. It is what the whole engine was where they stopped, but for what they do not rest on; so reading
+on brings them where they would be, and then their networks go over as they are. What they read, and when, are entries of the log (`CatchUp`).
+
+Of a query that reads from `reads_from` on, the past is read by an engine in which it is registered there, with the rules of today on which it rests. At its
+registration the rules as they run take the place of these, with what waits for the query: so what it finds does not depend on when it catches up.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from engine.checkpoint.network_state import kept, restore
+from engine.dictionary.arrow_encoding import one_after_another
+from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
+from engine.network.network import Network
+from engine.network.placed_query import Planned
+from engine.physical_plan.join_trees import Shape
+from engine.planner.operators.join_order import Rates
+from engine.runtime.event_queue import Waiting
+from engine.runtime.event_scheduler import Member, reached
+from engine.runtime.result_assembly import NOTHING
+from epsparql import algebra as a
+from epsparql import parse
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+Past = Callable[[int, int], Iterable[Block]]
+"""The entries [lo, hi) of the log, in blocks."""
+
+
+@dataclass(slots=True, eq=False)
+class Behind:
+    """`own` are the queries that are behind together, because they rest on what `lead` writes; the engine has copies of other rules beside them."""
+
+    lead: int
+    own: set[int]
+    engine: "Engine"
+    paused: bool = False
+    beginning: tuple[Register, ...] = ()  # what is registered where the past begins, until it is
+    later: "Engine | None" = None  # while the past is read: what is to be gone on with at the registration
+    rows: int = 0  # that were read
+
+    def __post_init__(self) -> None:
+        self.engine.heeds = self._heeds
+
+    def _heeds(self, entry: Entry) -> bool:
+        """Whether a control entry that is read concerns the engine: in the past none about queries does, for there the rules are those of today."""
+        match entry:
+            case Register():
+                return self.later is None and (entry.offset in self.own - {self.lead} or self._writes_here(entry))
+            case Drop():
+                return self.later is None
+            case Pause() | Resume() | CatchUp():
+                return False
+            case _:
+                return True
+
+    def _writes_here(self, entry: Register) -> bool:
+        """Whether it is a rule that writes what the queries here rest on."""
+        query = _parsed(entry)
+        return isinstance(query, a.Construct) and entry.reads_from is None and query.into in reached(_read_in(self.engine), self.engine.rules)
+
+    # ------------------------------------------------------------ reading on
+    def read(self, upto: int) -> list[Outcome]:
+        """Reads the log up to a position."""
+        outcomes = []
+        while self.engine.position < upto or self.beginning or self.later is not None:
+            if self.beginning and self.engine.position == self.beginning[0].reads_from:
+                outcomes.append(self._begin())
+            elif self.later is not None and self.engine.position == self.later.position:
+                self.turn()
+            elif self.engine.position >= upto:
+                break
+            else:
+                outcomes += self._feed(min(upto, self._next_stop(upto)))
+        return outcomes
+
+    def _next_stop(self, upto: int) -> int:
+        if self.beginning and self.beginning[0].reads_from is not None:
+            return self.beginning[0].reads_from
+        return upto if self.later is None else self.later.position
+
+    def _feed(self, upto: int) -> list[Outcome]:
+        engine = self.engine
+        outcomes = []
+        for block in engine.past(engine.position, upto):
+            outcomes.append(engine.apply(block))
+            self.rows += block.rows.num_rows
+        assert engine.position == upto, "the log has what is read of it"
+        return outcomes
+
+    def _begin(self) -> Outcome:
+        changes: list[StateChange] = []
+        for entry in self.beginning:
+            self.engine.enrol(entry, changes)
+        self.beginning = ()
+        return Outcome(NOTHING, tuple(changes))
+
+    def turn(self) -> None:
+        """Goes on with the rules as they ran at the registration, and what waited for it there."""
+        assert self.later is not None
+        before, self.engine = self.engine, self.later
+        self.later, self.beginning, self.engine.heeds = None, (), self._heeds
+        join(self.engine, before, {self.lead})
+
+    def forget(self, entry: Drop) -> None:
+        """A query here is dropped; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
+        if entry.registered not in self.own:
+            return
+        self.own.discard(entry.registered)
+        if entry.registered == self.lead:
+            self.paused = False
+            if self.later is not None:
+                self.engine, self.later, self.beginning = self.later, None, ()
+                self.engine.heeds = self._heeds
+        self.engine.drop(entry.registered)
+
+    @property
+    def engines(self) -> "tuple[Engine, ...]":
+        return (self.engine,) if self.later is None else (self.engine, self.later)
+
+
+def is_history(entry: Entry) -> bool:
+    """Whether an entry lets a query fall behind."""
+    return isinstance(entry, Pause) or (isinstance(entry, Register) and entry.reads_from is not None)
+
+
+# ---------------------------------------------------------------- falling behind
+def pause(engine: "Engine", entry: Pause) -> None:
+    """Takes a query that runs, and what rests on it, out of the engine. One that is behind already reads no further."""
+    if (known := engine.behind.get(entry.registered)) is not None:
+        known.paused = True
+    elif entry.registered in engine.registered:
+        own = {entry.registered, *entry.holds}
+        engine.behind[entry.registered] = Behind(entry.registered, own, fork(engine, entry.offset, own), paused=True)
+
+
+def register(engine: "Engine", entry: Register) -> bool:
+    """Takes in a query that is behind from the first; False for any other."""
+    if entry.waits_for is not None and entry.waits_for in engine.behind:
+        engine.behind[entry.waits_for].own.add(entry.offset)
+        return True
+    if entry.reads_from is None:
+        return False
+    held, streams = set(entry.holds), set(_parsed(entry).streams)
+    rests_on = reached(streams, engine.rules)
+    rules = [rule for rule in engine.registered.values() if rule.offset not in held and _writes(rule) in rests_on]
+    later = fork(engine, entry.offset, held, streams)
+    beginning = tuple(replace(rule, reads_from=entry.reads_from, holds=(), waits_for=None) for rule in (*rules, entry))
+    engine.behind[entry.offset] = Behind(entry.offset, {entry.offset, *held}, engine.beside(), beginning=beginning, later=later)
+    return True
+
+
+def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) -> "Engine":
+    """The engine at the position `at` as far as `own` and `streams` rest on it; `own` goes over to it, for the rest it has copies."""
+    side = engine.beside()
+    side.position, side.known = at, engine.known
+    side.streams = {name: replace(stream) for name, stream in engine.streams.items()}
+    side.fallen = dict(engine.fallen)
+    read = {stream for member in engine.members for p in member.network.planned.values() if p.registered in own for stream in p.query.streams}
+    rests_on = reached(read | set(streams), engine.rules)
+    for member in list(engine.members):
+        wanted = [p for p in member.network.planned.values() if p.registered in own or p.writes in rests_on]
+        going = [p.registered for p in wanted if p.registered in own]
+        side.registered |= {p.registered: engine.registered[p.registered] for p in wanted if p.registered in engine.registered}
+        if len(going) == len(member.network.planned):
+            engine.members.remove(member)
+            side.members.append(member)
+        elif wanted:
+            side.members.append(_copied(side, member, wanted))
+            for registered in going:
+                member.network.drop(registered)
+    for registered in own:
+        engine.registered.pop(registered, None)
+    return side
+
+
+def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
+    """Those of `own` that are left go over from an engine that stands at the same position."""
+    for member in side.members:
+        for registered in [registered for registered in member.network.planned if registered not in own]:
+            member.network.drop(registered)
+        if member.network.planned:
+            member.network.take_for(side.known, engine.known)
+            engine.members.append(member)
+    engine.registered |= {registered: entry for registered, entry in side.registered.items() if registered in own}
+    engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
+
+
+def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
+    """A network with some of the queries of another one, as they stand."""
+    meta, arrays = kept(member.network, queries)
+    network = Network(side.terms, known=member.network.known, without=member.network.without)
+
+    def add(registered: int, rates: Rates, shape: Shape | None) -> None:
+        side.put(network, side.registered[registered], rates, shape, member.network.knows[registered])
+
+    restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
+    network.known, network.coming, network.begun = member.network.known, member.network.coming, member.network.begun
+    return Member(network, member.time, Waiting.of(member.pending.table), member.part)
+
+
+def _read_in(engine: "Engine") -> set[str]:
+    return {stream for member in engine.members for stream in member.network.reads}
+
+
+def _writes(entry: Register) -> str | None:
+    query = _parsed(entry)
+    return query.into if isinstance(query, a.Construct) else None
+
+
+def _parsed(entry: Register) -> a.Query:
+    return parse(entry.text).query
+
+
+# ---------------------------------------------------------------- what it brings
+def of_own(outcome: Outcome, own: set[int], entry: int) -> Outcome:
+    """The part of an outcome that is news, as of the entry that let it be read."""
+    changes = tuple(replace(change, entry=entry) for change in outcome.changes if change.registered in own)
+    found = outcome.solutions
+    if found.num_rows:
+        found = found.filter(pa.array(np.isin(found.column("registered").to_numpy(), list(own))))
+        found = found.set_column(2, found.schema.field("entry"), pa.array(np.full(found.num_rows, entry, np.int64)))
+    return Outcome(found, changes)
+
+
+def in_order(solutions: pa.RecordBatch, caught: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Solutions with those that were caught up with, by entry."""
+    parts = [part for part in (solutions, *caught) if part.num_rows]
+    if len(parts) < 2:
+        return parts[0] if parts else solutions
+    whole = one_after_another(parts)
+    return whole.take(pa.array(np.argsort(whole.column("entry").to_numpy(), kind="stable")))

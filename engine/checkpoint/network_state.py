@@ -1,0 +1,350 @@
+"""What a snapshot keeps of a network: its goals and where its queries stand, by names; programs and indexes are made anew.
+
+A place is (query, node, side): the query by its place in the list, its node as the query's own plan numbers it. So the rows of other queries, ones
+that were dropped among them, leave no trace, and neither do hashes, links and the order of columns.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation import GroupCollector
+from engine.background.reasoning.rdfs_schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
+from engine.errors import SnapshotMismatch
+from engine.expressions.evaluator import parse_term
+from engine.kernel.goal_maintenance import enter_goals, enter_rows, meet_again, read_ages, read_goals, sweep_stores
+from engine.kernel.operators.policies import RIGHT_TAG
+from engine.kernel.state import layout as c
+from engine.network.network import Network
+from engine.network.placed_query import Planned
+from engine.network.subplan_sharing import Moment, Share
+from engine.physical_plan.join_trees import Linear, Shape, kept_shape, shape_again
+from engine.planner.operators.join_order import Rates
+from epsparql.terms import Term
+
+Ints = NDArray[np.int64]
+
+ROW = {"start": c.START, "end": c.END}
+"""The columns of a row beside its variables that say what it is; the others link it."""
+QUERY = {"open": c.Q_OPEN, "after": c.Q_AFTER, "instant": c.Q_INSTANT, "derived": c.Q_DERIVED, "t0": c.Q_T0}
+"""Where a query stands. The rest of its row is the program's, or counts goals."""
+QUERY_SINCE = {"made": c.Q_MADE, "made at": c.Q_MADE_AT}
+"""Likewise, which snapshots of this format may lack."""
+AT_SINCE = {"most now": c.MOST_NOW}
+"""Where the run stands, which snapshots of this format may lack."""
+AT = {"now": c.NOW, "entry": c.ENTRY, "late": c.LATE, "horizon": c.HORIZON}
+"""Where the run stands between feeds."""
+
+WAITS = {
+    "left": c.LEFT,
+    "right": c.RIGHT,
+    "absent": c.BLOCKER,
+    "order": c.ORDER,
+    "left choice": c.LEFT_CHOICE,
+    "right choice": c.RIGHT_CHOICE,
+    "settle": c.SETTLE,
+    "youngest": c.YOUNGEST,
+}
+"""For what work waits at its node."""
+FEED = {"stream": c.IN_STREAM, "s": c.IN_S, "p": c.IN_P, "o": c.IN_O, "g": c.IN_G, "start": c.IN_START, "end": c.IN_END, "since": c.IN_SINCE}
+"""What is known of an occurrence that waits for time."""
+TIMER = {"due": c.T_DUE, "latest": c.T_LATEST}
+_AT_ONCE = 1 << 16  # rows that are entered at once: room is made in all pools
+
+
+def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The state between feeds of a network, or of some of its queries: what is fit for JSON, and arrays by name."""
+    net = network.net
+    assert not net.at[c.DEPTH]
+    assert not net.at[c.PARKED]
+    sweep_stores(network.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
+    queries = list(network.planned.values() if chosen is None else chosen)
+    shares = network.shares_of(queries)
+    places = Places.of(network, [*queries, *(share.stands for share in shares)])
+    meta = {
+        "row": list(ROW),
+        "waits": list(WAITS),
+        "timers": list(TIMER),
+        "streams": network.streams,
+        "at": {name: int(net.at[cell]) for name, cell in (AT | AT_SINCE).items()},
+        "began": network.began,
+        "queries": [_query(network, planned) for planned in queries],
+        "collectors": [_collector(network, places, node) for node in network.collecting if places.query[node] != c.NONE],
+        "outgoing": _stated(network.outgoing),
+        "shares": [_share(share, queries) for share in shares],
+    }
+    stores, numbers, goals = _goals(network)
+    if chosen is not None:
+        stores, numbers, goals = (part[places.query[stores // c.SIDES] != c.NONE] for part in (stores, numbers, goals))
+    place_of = np.full(len(net.rows), c.NONE, np.int64)
+    place_of[numbers] = np.arange(len(numbers))
+    waiting, seen = net.waiting[: net.at[c.WAITING]], net.seen[: net.at[c.SEEN_N]]
+    waiting = waiting[places.query[waiting[:, c.FRAME_NODE]] != c.NONE]
+    seen = seen[places.stand(seen[:, c.SEEN_TAG])]
+    facts = [net.facts[first : first + n] for first, n in (net.queries[p.number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist() for p in queries)]
+    arrays = {
+        "observed": network.observed(),
+        "goals": goals,
+        "goals.places": places.of_stores(stores),
+        "goals.marked": net.links[numbers, c.MARKED] if len(net.links) else np.zeros(0, np.int64),
+        "waiting": net.rows[np.ix_(waiting[:, c.FRAME_ROW], _columns(network, list(ROW)))],
+        "waiting.places": places.of_nodes(waiting[:, c.FRAME_NODE], _named(waiting[:, c.FRAME_SIDE])),
+        "waiting.goals": place_of[waiting[:, c.FRAME_ROW]],
+        "met": seen[:, [c.SEEN_START, *range(c.SEEN_VAR, seen.shape[1])]],
+        "met.places": places.of_tags(seen[:, c.SEEN_TAG]),
+        "facts": np.concatenate([rows[:, c.F_TRIPLE :] for rows in facts]) if facts else np.zeros((0, 1), np.int64),
+        "facts.places": np.concatenate([places.of_nodes(rows[:, c.F_NODE], rows[:, c.F_SIDE]) for rows in facts])
+        if facts
+        else np.zeros((0, 3), np.int64),
+    }
+    return meta, arrays
+
+
+def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, Shape | None], None]) -> None:
+    """Takes over what `kept` gave; `add` puts a query, by its registration, its rates and the shape of its chain, into the network, which is new. Raises SnapshotMismatch."""
+    if unknown := {*meta["row"]} - ROW.keys():
+        raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
+    for name in meta["streams"]:
+        network.number_of(name)
+    for query in meta["queries"]:
+        add(query["registered"], query["rates"], _shape(query))
+        if network.planned[query["registered"]].form != query["form"]:
+            raise SnapshotMismatch(f"query {network.planned[query['registered']].name} is planned otherwise by this version")
+    queries = list(network.planned.values())
+    net = network.net
+    for name, cell in AT.items():
+        net.at[cell] = meta["at"][name]
+    for name, cell in AT_SINCE.items():
+        net.at[cell] = meta["at"].get(name, net.at[cell])
+    if meta.get("outgoing") is not None:
+        network.go_by(schema_stating(_statements(meta["outgoing"])))
+        net = network.net
+    for planned, query in zip(queries, meta["queries"], strict=True):
+        for name, column in QUERY.items():
+            net.queries[planned.number, column] = query["stands"][name]
+        for name, column in QUERY_SINCE.items():
+            net.queries[planned.number, column] = query["stands"].get(name, 0)
+        network.quotas.limit(planned.registered, network.quotas.of(planned.registered)[0], query["held"])
+        if (moment := _moment(query.get("moment"))) is not None:
+            network.moments[planned.registered] = moment
+    network.observe(arrays["observed"])
+    network.began = meta.get("began")
+    shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
+    places = Places.of(network, [*queries, *(share.stands for share in shares)])
+    network.await_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
+    _enter(network, places, meta, arrays)
+    for query, node, completed, timer, state, tables in meta["collectors"]:
+        at = places.node(query, node)
+        collecting = network.collecting[at]
+        collecting.collector.restore(state)
+        if isinstance(collecting.collector, GroupCollector):
+            collecting.collector.restore_tables(tables)
+        if collecting.timer is not None:
+            network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
+        if completed:
+            network.completed.add(at)
+    network.list_restored()
+    for planned in queries:
+        network.quotas.deal(planned)
+
+
+def _stated(schema: Schema[Term] | None) -> list[list[str]] | None:
+    """A schema's statements as JSON."""
+    return None if schema is None else [[str(s), str(VOCABULARY[relation]), str(value)] for s, relation, value in schema.statements]
+
+
+def _statements(stated: Sequence[Sequence[str]]) -> Iterator[Statement[Term]]:
+    relations = {str(VOCABULARY[relation]): relation for relation in range(DOMAIN, len(VOCABULARY))}
+    return ((parse_term(s), relations[relation], parse_term(value)) for s, relation, value in stated)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Nodes of a network as those of its queries."""
+
+    first: Ints  # by query, its first node
+    query: Ints  # by node, or c.NONE
+
+    @classmethod
+    def of(cls, network: Network, queries: Sequence[Planned]) -> "Places":
+        query = np.full(len(network.net.nodes), c.NONE, np.int64)
+        for k, planned in enumerate(queries):
+            query[planned.at.node : planned.after.node] = k
+        return cls(np.array([planned.at.node for planned in queries], np.int64), query)
+
+    def node(self, query: int, node: int) -> int:
+        return int(self.first[query]) + node
+
+    def of_nodes(self, nodes: Ints, sides: Ints) -> Ints:
+        query = self.query[nodes]
+        return np.column_stack([query, nodes - self.first[query] if len(nodes) else nodes, sides]).astype(np.int64)
+
+    def of_stores(self, stores: Ints) -> Ints:
+        """By run of goals of one store: its place and their number."""
+        found, counts = np.unique(stores, return_counts=True)
+        return np.column_stack([self.of_nodes(found // c.SIDES, found % c.SIDES), counts])
+
+    def stand(self, tags: Ints) -> NDArray[np.bool_]:
+        """Which tags are of a stream, or of a query here. A network whose queries had all failed when it was restored has no nodes at all."""
+        found: NDArray[np.bool_] = tags < 0
+        if len(self.query):
+            found |= (tags < c.BIG) & (self.query[np.maximum(tags, 0) % RIGHT_TAG] != c.NONE)
+        return found
+
+    def of_tags(self, tags: Ints) -> Ints:
+        """What was met for the first time: a solution at a side of a node, or, as query c.NONE, an occurrence of a stream, which stands for the node."""
+        timed = np.maximum(tags, 0)
+        of_nodes = self.of_nodes(timed % RIGHT_TAG, timed // RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
+        return np.where((tags < 0)[:, None], np.column_stack([np.full_like(tags, c.NONE), -1 - tags, np.zeros_like(tags)]), of_nodes)
+
+    def nodes(self, places: Ints) -> Ints:
+        found: Ints = self.first[places[:, 0]] + places[:, 1] if len(self.first) else np.zeros(len(places), np.int64)  # all of no query
+        return found
+
+
+def _columns(network: Network, row: Sequence[str]) -> Ints:
+    """The columns of rows that are kept, in the order of `row` and then of the variables."""
+    return np.array([*(ROW[name] for name in row), *range(c.VAR, network.net.rows.shape[1])], np.int64)
+
+
+def _query(network: Network, planned: Planned) -> dict[str, Any]:
+    row = network.net.queries[planned.number]
+    stands = {name: int(row[column]) for name, column in (QUERY | QUERY_SINCE).items()}
+    _, held = network.quotas.of(planned.registered)
+    return {
+        "registered": planned.registered,
+        "form": planned.form,
+        "rates": dict(planned.rates),
+        "shape": None if planned.shape is None else kept_shape(planned.shape),
+        "stands": stands,
+        "held": held,
+        "moment": _instant(network.moments.get(planned.registered)),
+    }
+
+
+def _shape(query: Mapping[str, Any]) -> Shape | None:
+    """The shape of a query's chain of SEQs; older versions have two."""
+    if "shape" not in query:
+        return Linear.FROM_END if query["turned"] else Linear.WRITTEN
+    return None if query["shape"] is None else shape_again(query["shape"])
+
+
+def _share(share: Share, queries: Sequence[Planned]) -> dict[str, Any]:
+    """A share by those of the queries that read it: their places in the list, and the roots of their subplans."""
+    places = {planned.registered: k for k, planned in enumerate(queries)}
+    readers = [[places[reading.registered], reading.subplan.root] for reading in share.readings if reading.registered in places]
+    return {"form": share.stands.form, "moment": _instant(share.moment), "readers": readers}
+
+
+def _shared(network: Network, share: Mapping[str, Any], queries: Sequence[Planned]) -> Share:
+    """Has queries share again. Raises SnapshotMismatch."""
+    readers = [(queries[k], queries[k].subplans[root]) for k, root in share["readers"]]
+    if len({subplan.digest for _, subplan in readers}) > 1:
+        raise SnapshotMismatch("this version shares other parts of queries")
+    return network.share_again(readers, _moment(share["moment"]), share["form"])
+
+
+def _instant(moment: Moment | None) -> list[int] | None:
+    return None if moment is None else [moment.seen, moment.waiting, moment.latest]
+
+
+def _moment(kept: Sequence[int] | None) -> Moment | None:
+    return None if kept is None else Moment(*kept)
+
+
+def _named(sides: Ints) -> Ints:
+    """Frames' sides by their places among the names."""
+    place = np.zeros(max(WAITS.values()) + 1, np.int64)
+    place[list(WAITS.values())] = np.arange(len(WAITS))
+    return place[sides]
+
+
+def _goals(network: Network) -> tuple[Ints, Ints, Ints]:
+    """The store and row of each goal, with what its columns hold: of each store in order of end, and where a policy has it otherwise, of its chains."""
+    columns = _columns(network, list(ROW))
+    n = int(network.net.stores[:, c.COUNT].sum())
+    stores, numbers, goals = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, len(columns)), np.int64)
+    read_goals(network.address, columns, 0, len(network.net.stores), stores, numbers, goals)
+    if not len(network.net.links):
+        return stores, numbers, goals
+    ages = np.zeros(len(network.net.rows), np.int64)
+    read_ages(network.address, ages)
+    timeless = goals[:, 0] > goals[:, 1]
+    order = np.lexsort((np.where(timeless, 0, ages[numbers]), np.where(timeless, c.BIG, goals[:, 1]), stores))
+    return stores, numbers[order], goals[order]
+
+
+def _collector(network: Network, places: Places, node: int) -> list[object]:
+    collecting = network.collecting[node]
+    query = int(places.query[node])
+    timer = None if collecting.timer is None else network.net.timers[collecting.timer, list(TIMER.values())].tolist()
+    collector = collecting.collector
+    tables = collector.tables() if isinstance(collector, GroupCollector) else {}
+    return [query, node - int(places.first[query]), node in network.completed, timer, collector.state(), tables]
+
+
+# ---------------------------------------------------------------- back
+def _facts(places: Places, queries: Sequence[Planned], at: Ints, facts: Ints) -> list[tuple[Planned, Ints]]:
+    """By query, what it is yet to take in, as rows of the network's table of facts."""
+    rows = np.column_stack([places.nodes(at), at[:, 2], facts]) if len(at) else np.zeros((0, c.F_VAR), np.int64)
+    return [(planned, rows[at[:, 0] == k]) for k, planned in enumerate(queries)]
+
+
+def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Goals, what waits for the close of the instant, and what it has met, get rows and are linked by this kernel."""
+    at = arrays["goals.places"]
+    stores = np.repeat(c.SIDES * places.nodes(at) + at[:, 2], at[:, 3])
+    goals = arrays["goals"]
+    order = np.argsort(goals[:, meta["row"].index("end")], kind="stable")  # as they came: chains of several stores fall in end too
+    numbers = np.empty(len(goals), np.int64)
+    numbers[order] = entered = _rows(network, meta["row"], goals[order])
+    marked = arrays["goals.marked"][order] if len(arrays["goals.marked"]) else np.full(len(goals), -c.BIG)
+    enter_goals(network.address, stores[order], entered, marked)
+    met = arrays["met.places"]
+    tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
+    meet_again(network.address, tags, _rows(network, ["start"], arrays["met"]))
+    _wait(network, places, meta, arrays, numbers)
+
+
+def _wait(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: Ints) -> None:
+    """Work that waits for the close of the instant: with a goal among those that have been entered as `goals`, or with a row of its own."""
+    at, goal = arrays["waiting.places"], arrays["waiting.goals"]
+    own = goal == c.NONE
+    frames = np.zeros((len(at), c.FRAME_WIDTH), np.int64)
+    frames[:, c.FRAME_NODE] = places.nodes(at)
+    frames[:, c.FRAME_SIDE] = np.array([WAITS[name] for name in meta["waits"]], np.int64)[at[:, 2]]
+    frames[~own, c.FRAME_ROW] = goals[goal[~own]]
+    frames[own, c.FRAME_ROW] = _rows(network, meta["row"], arrays["waiting"][own])
+    network.make_room(len(frames))
+    network.net.waiting[: len(frames)] = frames
+    network.net.at[c.WAITING] = len(frames)
+
+
+def pending(table: Ints) -> Ints:
+    """Occurrences that wait for time, in the order of `FEED`."""
+    return np.ascontiguousarray(table[list(FEED.values())].T)
+
+
+def pending_again(names: Sequence[str], rows: Ints) -> Ints:
+    """As a feed has them."""
+    table = np.zeros((c.FEED_HEIGHT, len(rows)), np.int64)
+    table[c.IN_KIND] = c.OCCURRENCE
+    table[[FEED[name] for name in names]] = rows.T
+    return table
+
+
+def _rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
+    """Rows of these cells, as a snapshot has them: columns named in `row` and then variables; what it does not have is zero. Their numbers."""
+    net = network.net
+    variables = min(cells.shape[1] - len(row), net.rows.shape[1] - c.VAR)
+    assert not cells[:, len(row) + variables :].any(), "columns of wider queries, which are gone"
+    columns = np.array([*(ROW[name] for name in row), *range(c.VAR, c.VAR + variables)], np.int64)
+    numbers = np.empty(len(cells), np.int64)
+    for first in range(0, len(cells), _AT_ONCE):
+        part = cells[first : first + _AT_ONCE]
+        network.make_room(len(part))
+        enter_rows(network.address, columns, part, numbers[first : first + _AT_ONCE])
+    return numbers

@@ -1,0 +1,95 @@
+"""The values of many solutions as Arrow keeps them small: each text once, in a dictionary, and lists of its places.
+
+Few solutions have their texts as they are. What is joined or unpacked here is never hashed: a dictionary may have a text twice.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from engine.messages import SOLUTIONS, TERM, TIED
+
+_VALUES = SOLUTIONS.get_field_index("values")
+_PACKED = {schema: schema.set(_VALUES, pa.field("values", pa.list_(TERM), nullable=False)) for schema in (SOLUTIONS, TIED)}
+
+
+def schema_of(values: pa.ListArray, schema: pa.Schema = SOLUTIONS) -> pa.Schema:
+    """SOLUTIONS or TIED as it is with such values."""
+    return packed_schema(schema) if is_packed(values) else schema
+
+
+def packed_schema(schema: pa.Schema) -> pa.Schema:
+    """Of SOLUTIONS or TIED."""
+    return _PACKED[schema]
+
+
+def is_packed(values: pa.ListArray) -> bool:
+    found: bool = pa.types.is_dictionary(values.type.value_type)
+    return found
+
+
+def packed(values: pa.ListArray) -> pa.ListArray:
+    """The same lists over a dictionary."""
+    if is_packed(values):
+        return values
+    texts = values.flatten()
+    places = pa.array(np.arange(len(texts), dtype=np.int32), mask=texts.is_null().to_numpy(zero_copy_only=False) if texts.null_count else None)
+    return pa.ListArray.from_arrays(_from_zero(values), pa.DictionaryArray.from_arrays(places, texts.fill_null("") if texts.null_count else texts))
+
+
+def unpacked(values: pa.ListArray) -> pa.ListArray:
+    """The same lists of texts."""
+    return pa.ListArray.from_arrays(_from_zero(values), values.flatten().dictionary_decode()) if is_packed(values) else values
+
+
+def plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
+    """Solutions with their texts as they are."""
+    values = solutions.column(_VALUES)
+    return solutions.set_column(_VALUES, SOLUTIONS.field(_VALUES), unpacked(values)) if is_packed(values) else solutions
+
+
+def one_after_another(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Solutions of several batches, of which some may be packed; SOLUTIONS or TIED as the first is."""
+    values = joined([part.column(_VALUES) for part in parts])
+    rest = [pa.concat_arrays([part.column(k) for part in parts]) for k in range(parts[0].num_columns) if k != _VALUES]
+    schema = SOLUTIONS if parts[0].num_columns == len(SOLUTIONS) else TIED
+    return pa.RecordBatch.from_arrays([*rest[:_VALUES], values, *rest[_VALUES:]], schema=schema_of(values, schema))
+
+
+def joined(parts: Sequence[pa.ListArray]) -> pa.ListArray:
+    """One after the other; packed if one of them is."""
+    if len(parts) == 1:
+        return parts[0]
+    if not any(is_packed(part) for part in parts):
+        return pa.concat_arrays(parts)
+    lists = [packed(part) for part in parts]
+    texts = [part.flatten() for part in lists]
+    begins = np.cumsum([0, *(len(part) for part in texts)])
+    offsets = np.concatenate(
+        [np.zeros(1, np.int32), *(_from_zero(part).to_numpy()[1:] + begin for part, begin in zip(lists, begins.tolist(), strict=False))]
+    )
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), joined_terms(texts))
+
+
+def joined_terms(parts: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
+    """One column of several, over their dictionaries one after the other."""
+    begins = np.cumsum([0, *(len(part.dictionary) for part in parts)])
+    indices = [_moved(part.indices, begin) for part, begin in zip(parts, begins.tolist(), strict=False)]
+    return pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays([part.dictionary for part in parts]), safe=False)
+
+
+def _moved(indices: pa.Int32Array, by: int) -> pa.Int32Array:
+    """The numbers raised; null stays null."""
+    if not by:
+        return indices
+    valid, numbers = indices.buffers()
+    raised = np.frombuffer(numbers, np.int32)[: indices.offset + len(indices)] + np.int32(by)
+    return pa.Array.from_buffers(pa.int32(), len(indices), [valid, pa.py_buffer(raised)], -1, indices.offset)
+
+
+def _from_zero(values: pa.ListArray) -> pa.Int32Array:
+    """Offsets of lists that may be a part of others."""
+    offsets = values.offsets
+    first = offsets[0].as_py() if len(offsets) else 0
+    return offsets if not first else pa.array(offsets.to_numpy() - np.int32(first))

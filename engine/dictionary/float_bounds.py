@@ -1,0 +1,42 @@
+"""What the kernel's filters know of a literal's value: a float64 and how far it may be off."""
+
+import math
+from decimal import Decimal
+
+from engine.expressions import numeric
+from engine.expressions.values import Kind
+from epsparql.terms import XSD
+
+_MARK = f'"^^<{XSD}'
+_NOT_A_NUMBER = (0.0, math.inf)
+
+
+def approximation(literal: str) -> tuple[float, float]:
+    """(value, error bound) of a numeric literal in N-Triples text; the bound is 0 where the value is exact, inf for all else.
+
+    xsd:float has no bound either: its arithmetic rounds to single precision, which the kernel does not do.
+    """
+    mark = literal.rfind(_MARK)
+    if mark < 0:
+        return _NOT_A_NUMBER
+    parser = numeric.PARSERS.get(literal[mark + len('"^^<') : -1])
+    number = None if parser is None else parser(literal[1:mark])
+    return _NOT_A_NUMBER if number is None or number.kind is Kind.FLOAT else _bounded(number.value, number.kind)
+
+
+def _bounded(exact: int | Decimal | float, kind: Kind) -> tuple[float, float]:
+    try:
+        value = float(exact)
+    except OverflowError:
+        return _NOT_A_NUMBER
+    if not math.isfinite(value):
+        return _NOT_A_NUMBER
+    if kind is Kind.DOUBLE or value == exact:  # Python compares int and Decimal with float exactly
+        return value, 0.0
+    return value, abs(value) * 2.0**-52 + 2.0**-1000
+
+
+def constant_micros(micros: int) -> tuple[float, float]:
+    """A duration of a filter, in the same form."""
+    value = float(micros)
+    return value, 0.0 if int(value) == micros else abs(value) * 2.0**-52

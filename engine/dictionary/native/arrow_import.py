@@ -1,0 +1,88 @@
+"""A batch of occurrences through Arrow's C data interface, its terms interned: in one call, however few rows it has.
+
+The batch has the columns s, p, o, g (dictionaries of utf8 with indices of 4 bytes, the last with nulls), start, end (8 bytes) and late (bits).
+Source: Arrow C data interface, struct ArrowArray.
+"""
+
+import numpy as np
+
+from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native.arrow_c_data import BUFFERS, CHILDREN, DICTIONARY, OFFSET, ROWS, at_word, bit, let_go
+from engine.dictionary.native.handle import arrays_at
+from engine.dictionary.native.intern import interned
+from engine.dictionary.native.layout import NONE
+from engine.dictionary.native.memory import short_word
+
+# columns of the batch
+TERMS = 4
+START, END, LATE = 4, 5, 6
+# what `taken` gives, in rows of its table: the terms, from the first on; start and end; which row each was; and where it came from
+FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
+
+
+@inlined
+def intern_string(at, cells, heads, text, kinds, values, hard, strings, k):
+    """The number of the k-th string of an array, or how many bytes there must be room for, as -1 less them."""
+    buffers = at_word(strings, BUFFERS)
+    place = at_word(buffers, 1) + 4 * (at_word(strings, OFFSET) + k)
+    begin, after = short_word(place), short_word(place + 4)
+    number = interned(at, cells, heads, text, kinds, values, hard, at_word(buffers, 2) + begin, after - begin)
+    return number if number >= 0 else begin - after - 1
+
+
+@jit
+def take_column(at, cells, heads, text, kinds, values, hard, column, rows, target):
+    """Numbers of the terms in some rows of a column, NONE for null; what it returns below 0 is as of `intern_string`.
+
+    Of a dictionary with more strings than rows are taken, only those are interned that the rows have.
+    """
+    strings, first = at_word(column, DICTIONARY), at_word(column, OFFSET)
+    valid, indices = at_word(at_word(column, BUFFERS), 0), at_word(at_word(column, BUFFERS), 1)
+    n = at_word(strings, ROWS)
+    whole = n <= len(rows)
+    numbers = np.empty(n if whole else 0, np.int64)
+    for k in range(len(numbers)):
+        numbers[k] = intern_string(at, cells, heads, text, kinds, values, hard, strings, k)
+        if numbers[k] < 0:
+            return numbers[k]
+    for i in range(len(rows)):
+        k = first + rows[i]
+        if valid != 0 and bit(valid, k) == 0:
+            target[i] = NONE
+            continue
+        index = short_word(indices + 4 * k)
+        target[i] = numbers[index] if whole else intern_string(at, cells, heads, text, kinds, values, hard, strings, index)
+        if target[i] < 0:
+            return target[i]
+    return 0
+
+
+@entry_point
+def taken(terms, batch, wanted, since, table):
+    """Fills `table` (HEIGHT x rows) with the rows of a batch (by address) that are not late, and lets the batch go; how many these are.
+
+    Below 0: `-1 - bytes` for which there was no room. Of s, p, o and g the first `wanted` have numbers, the others 0, as what stands above them.
+    """
+    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
+    columns, n, kept = at_word(batch, CHILDREN), at_word(batch, ROWS), 0
+    late = at_word(columns, LATE)
+    bits, first = at_word(at_word(late, BUFFERS), 1), at_word(late, OFFSET)
+    for k in range(n):
+        if bit(bits, first + k) == 0:
+            table[ROW, kept] = k
+            kept += 1
+    rows = table[ROW, :kept]
+    table[:FIRST, :kept], table[SINCE, :kept] = 0, since
+    for which in range(START, END + 1):
+        column = at_word(columns, which)
+        numbers = at_word(at_word(column, BUFFERS), 1) + 8 * at_word(column, OFFSET)
+        for i in range(kept):
+            table[FIRST + which, i] = at_word(numbers, rows[i])
+    table[FIRST + wanted : FIRST + TERMS, :kept] = NONE
+    for which in range(wanted):
+        column, target = at_word(columns, which), table[FIRST + which, :kept]
+        short = take_column(at, cells, heads, text, kinds, values, hard, column, rows, target)
+        if short < 0:
+            return short
+    let_go(batch)
+    return kept

@@ -1,0 +1,99 @@
+"""Sorting by text: bytes of UTF-8 stand in the order of code points. 0, the unbound, comes first, because it has no bytes."""
+
+from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native.layout import *
+from engine.dictionary.native.memory import address_of, big_end_first, byte, word
+
+RUN = 8  # rows that are sorted by insertion
+
+
+@jit
+def text_before(cells, text, a, b):
+    """Whether number a's text is less than b's."""
+    m, n = cells[a, LENGTH], cells[b, LENGTH]
+    p, q = address_of(text) + cells[a, START], address_of(text) + cells[b, START]
+    k, common = 0, min(m, n)
+    while k + 8 <= common:
+        x, y = word(p + k), word(q + k)
+        if x != y:
+            return big_end_first(x) < big_end_first(y)
+        k += 8
+    while k < common:
+        if byte(p + k) != byte(q + k):
+            return byte(p + k) < byte(q + k)
+        k += 1
+    return m < n
+
+
+@inlined
+def row_before(by, then, numbers, cells, text, i, j):
+    """Whether row i comes before row j: first `by` decides, then `then`, then the texts of its `numbers`, column by column."""
+    if by[i] != by[j]:
+        return by[i] < by[j]
+    if then[i] != then[j]:
+        return then[i] < then[j]
+    for k in range(numbers.shape[1]):
+        a, b = numbers[i, k], numbers[j, k]
+        if a != b:
+            return text_before(cells, text, a, b)
+    return False
+
+
+@inlined
+def insert(by, then, numbers, cells, text, order, first, after):
+    """Sorts order[first:after], for a few."""
+    for k in range(first + 1, after):
+        row, at = order[k], k
+        while at > first and row_before(by, then, numbers, cells, text, row, order[at - 1]):
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = row
+
+
+@jit
+def merge(by, then, numbers, cells, text, order, spare, low, middle, high):
+    """Makes one run of order[low:middle] and order[middle:high]; of equals, those of the former come first."""
+    left, right = low, middle
+    for k in range(low, high):
+        if left < middle and (right == high or not row_before(by, then, numbers, cells, text, order[right], order[left])):
+            spare[k] = order[left]
+            left += 1
+        else:
+            spare[k] = order[right]
+            right += 1
+    for k in range(low, high):
+        order[k] = spare[k]
+
+
+@jit
+def sort(by, then, numbers, cells, text, order, spare, first, after):
+    """Sorts order[first:after], equal rows as they stand."""
+    for low in range(first, after, RUN):
+        insert(by, then, numbers, cells, text, order, low, min(low + RUN, after))
+    width = RUN
+    while width < after - first:
+        for low in range(first, after - width, 2 * width):
+            merge(by, then, numbers, cells, text, order, spare, low, low + width, min(low + 2 * width, after))
+        width *= 2
+
+
+@entry_point
+def sort_places(rows, entry, end, by, numbers, cells, text, order, spare):
+    """The order of rows of which those with equal `entry` and `end` (columns of `rows`) stand together, and stay there."""
+    first = 0
+    while first < len(rows):
+        order[first], after = first, first + 1
+        while after < len(rows) and rows[after, end] == rows[first, end] and rows[after, entry] == rows[first, entry]:
+            order[after] = after
+            after += 1
+        if after > first + 1:
+            sort(by, by, numbers, cells, text, order, spare, first, after)
+        first = after
+
+
+@entry_point
+def sort_rows(by, numbers, cells, text, order, spare):
+    """The order of all rows."""
+    for k in range(len(numbers)):
+        order[k] = k
+    sort(by, by, numbers, cells, text, order, spare, 0, len(numbers))

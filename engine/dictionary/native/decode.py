@@ -1,0 +1,32 @@
+"""Texts of numbers, as Arrow has strings: offsets, and the bytes one after the other."""
+
+from engine.dictionary.native import entry_point
+from engine.dictionary.native.layout import *
+from engine.dictionary.native.memory import address_of, copy
+
+
+@entry_point
+def measure(cells, numbers, offsets):
+    """Fills the offsets of a flat array's texts; their bytes in all, and how many numbers are 0. Offsets are good if the bytes fit into them."""
+    size, unbound = 0, 0
+    for k in range(len(numbers)):
+        offsets[k] = size
+        size += cells[numbers[k], LENGTH]
+        unbound += numbers[k] == NONE
+    offsets[len(numbers)] = size
+    return size, unbound
+
+
+@entry_point
+def gather(cells, text, numbers, offsets, data):
+    for k in range(len(numbers)):
+        cell = cells[numbers[k]]
+        copy(address_of(data) + offsets[k], address_of(text) + cell[START], cell[LENGTH])
+
+
+@entry_point
+def mark_bound(numbers, bits):
+    """Sets the bits, the least of a byte first, of the numbers that are not 0."""
+    for k in range(len(numbers)):
+        if numbers[k] != NONE:
+            bits[k >> 3] |= 1 << (k & 7)

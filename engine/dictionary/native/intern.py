@@ -1,0 +1,192 @@
+"""Interning: a text's number by hash and bytes; a new one goes to the end of the arena.
+
+Chains are of equal hashes modulo the heads. The hash has a seed that no client knows, so that nobody can make chains long.
+"""
+
+import numpy as np
+
+from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native.handle import arrays_at
+from engine.dictionary.native.layout import *
+from engine.dictionary.native.memory import address_of, byte, copy, product, same, short_word, word
+from engine.dictionary.native.numeric_literals import approximate
+
+FIRST_FACTOR, LAST_FACTOR = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)  # of wyhash
+
+
+@inlined
+def folded(a, b):
+    high, low = product(a, b)
+    return high ^ low
+
+
+@inlined
+def hash_of(source, n, seed):
+    """Of the n bytes at an address, 8 at a time; the last word may overlap the one before."""
+    hash_ = np.uint64(seed) ^ np.uint64(n)
+    if n < 8:
+        last = np.uint64(0)
+        for k in range(n):
+            last = (last << np.uint64(8)) | np.uint64(byte(source + k))
+    else:
+        k = 0
+        while k + 8 < n:
+            hash_ = folded(hash_ ^ word(source + k), FIRST_FACTOR)
+            k += 8
+        last = word(source + n - 8)
+    return np.int64(folded(hash_ ^ last, LAST_FACTOR))
+
+
+@inlined
+def find(cells, heads, text, hash_, source, n):
+    """The number of the n bytes at an address, NONE if they are new."""
+    number = heads[hash_ & (len(heads) - 1)]
+    while number != NONE:
+        if cells[number, HASH] == hash_ and cells[number, LENGTH] == n and same(address_of(text) + cells[number, START], source, n):
+            return number
+        number = cells[number, NEXT]
+    return NONE
+
+
+@inlined
+def link(cells, heads, number):
+    head = cells[number, HASH] & (len(heads) - 1)
+    cells[number, NEXT] = heads[head]
+    heads[head] = number
+
+
+@inlined
+def kind_of(first, last):
+    """IRI 1, blank node 2, literal 3, or 4 if it is a string and no more, as the kernel's `kinds` has them; by a text's first and last byte."""
+    return 1 if first == ord("<") else 2 if first == ord("_") else 4 if last == ord('"') else 3
+
+
+@inlined
+def has_room(at, cells, heads, text, hard, n):
+    """Whether one more term of n bytes surely fits."""
+    spare = at[FREE] != NONE or at[USED] < len(cells)
+    return spare and at[BYTES] + n <= len(text) and at[LIVE] < len(heads) and at[HARD] < len(hard)
+
+
+@jit
+def add(at, cells, heads, text, kinds, values, hard, hash_, source, n):
+    """A number for new bytes, for which there is room."""
+    number = at[FREE]
+    if number != NONE:
+        at[FREE] = cells[number, NEXT]
+    else:
+        number = at[USED]
+        at[USED] = number + 1
+    cells[number, START], cells[number, LENGTH], cells[number, HASH] = at[BYTES], n, hash_
+    copy(address_of(text) + at[BYTES], source, n)
+    at[BYTES] += n
+    at[LIVE] += 1
+    kinds[number] = kind_of(byte(source), byte(source + n - 1))
+    link(cells, heads, number)
+    if at[VALUED] != 0:
+        value(at, values, hard, number, source, n)
+    return number
+
+
+@inlined
+def value(at, values, hard, number, source, n):
+    """Notes what the text is worth, or that the host must say so."""
+    values[number, 0], values[number, 1], sure = approximate(source, n)
+    if not sure:
+        hard[at[HARD]] = number
+        at[HARD] += 1
+
+
+@jit
+def interned(at, cells, heads, text, kinds, values, hard, source, n):
+    """The number of the n bytes at an address; -1 if they are new and there is no room for them. No bytes are no term."""
+    if n == 0:
+        return NONE
+    hash_ = hash_of(source, n, at[SEED])
+    number = find(cells, heads, text, hash_, source, n)
+    if number != NONE:
+        return number
+    if not has_room(at, cells, heads, text, hard, n):
+        return -1
+    return add(at, cells, heads, text, kinds, values, hard, hash_, source, n)
+
+
+@entry_point
+def intern_one(terms, written):
+    """The number of a text given as bytes; -1 without room."""
+    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
+    return interned(at, cells, heads, text, kinds, values, hard, address_of(written), len(written))
+
+
+@entry_point
+def intern_strings(terms, offsets, data, first, numbers):
+    """Numbers an Arrow array's strings (addresses of its offsets and bytes) from the one at `first` on; how many are done, for want of room."""
+    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
+    for k in range(first, len(numbers)):
+        begin = short_word(offsets + 4 * k)
+        number = interned(at, cells, heads, text, kinds, values, hard, data + begin, short_word(offsets + 4 * k + 4) - begin)
+        if number < 0:
+            return k
+        numbers[k] = number
+    return len(numbers)
+
+
+@entry_point
+def value_from(at, cells, text, values, hard, first):
+    """What terms are worth from number `first` on; the number from which to go on once the host has said its part."""
+    for number in range(first, at[USED]):
+        if at[HARD] == len(hard):
+            return number
+        if cells[number, LENGTH] > 0:
+            value(at, values, hard, number, address_of(text) + cells[number, START], cells[number, LENGTH])
+    return at[USED]
+
+
+@entry_point
+def spread(at, cells, heads):
+    """Enters all terms into the empty table `heads`."""
+    for number in range(1, at[USED]):
+        if cells[number, LENGTH] > 0:
+            link(cells, heads, number)
+
+
+@entry_point
+def enter(at, cells, heads, text, kinds, ends):
+    """Takes in texts that stand in the arena one after the other, the one of each number up to `ends`; an empty one's number is free."""
+    begin = 0
+    for k in range(len(ends)):
+        n = ends[k] - begin
+        number = k + 1
+        cells[number, START], cells[number, LENGTH] = begin, n
+        if n > 0:
+            cells[number, HASH] = hash_of(address_of(text) + begin, n, at[SEED])
+            kinds[number] = kind_of(byte(address_of(text) + begin), byte(address_of(text) + ends[k] - 1))
+            at[LIVE] += 1
+            link(cells, heads, number)
+        else:
+            cells[number, NEXT] = at[FREE]
+            at[FREE] = number
+        begin = ends[k]
+    at[USED], at[BYTES] = len(ends) + 1, begin
+
+
+@entry_point
+def sweep(at, cells, heads, kinds, text, held, moved):
+    """Frees the numbers that are not `held`, moves the other texts to the arena `moved` in order, and enters them into the empty `heads`."""
+    at[FREE], at[LIVE], at[BYTES] = NONE, 0, 0
+    last_free = NONE
+    for number in range(1, at[USED]):
+        n = cells[number, LENGTH]
+        if n > 0 and held[number]:
+            copy(address_of(moved) + at[BYTES], address_of(text) + cells[number, START], n)
+            cells[number, START] = at[BYTES]
+            at[BYTES] += n
+            at[LIVE] += 1
+            link(cells, heads, number)
+            continue
+        cells[number, LENGTH], cells[number, NEXT], kinds[number] = 0, NONE, 0
+        if last_free == NONE:
+            at[FREE] = number
+        else:
+            cells[last_free, NEXT] = number
+        last_free = number

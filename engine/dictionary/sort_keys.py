@@ -1,0 +1,57 @@
+"""The total order of ORDER BY, MIN and MAX, which extends SPARQL 1.1, 15.1.
+
+Unbound, blank nodes, IRIs, then literals: numbers (NaN least) by exact value, strings without language by code points, booleans,
+dateTimes by instant, day-time durations by length, all other literals by N-Triples text.
+"""
+
+from decimal import Decimal
+
+from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.literals import value_of
+from engine.expressions.values import Duration, Instant, Number, Text
+from epsparql.terms import BlankNode, Iri, Term
+
+SortKey = tuple[int, int | Decimal | float | str]
+"""A class, and what compares within the class; terms that are equal in the order have equal keys."""
+
+_UNBOUND, _BLANK, _IRI, _NAN, _NUMBER, _STRING, _BOOLEAN, _INSTANT, _DURATION, _OTHER = range(10)
+_KEPT = 1 << 16
+
+
+def sort_key(term: Term | None) -> SortKey:
+    if term is None:
+        return _UNBOUND, 0
+    match value_of(term):
+        case BlankNode(label):
+            return _BLANK, label
+        case Iri(iri):
+            return _IRI, iri
+        case Number(_, value):
+            return (_NUMBER, value) if value == value else (_NAN, 0)
+        case Text(text, None):
+            return _STRING, text
+        case bool() as value:
+            return _BOOLEAN, value
+        case Instant(micros):
+            return _INSTANT, micros
+        case Duration(0, micros):
+            return _DURATION, micros
+    return _OTHER, str(term)
+
+
+class SortKeys:
+    """Keys by number of term, remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, SortKey] = {}
+        self._generation = 0  # of the terms in `_known`
+
+    def of(self, number: int, terms: TermTable) -> SortKey:
+        if self._generation != terms.generation:
+            self._known, self._generation = {}, terms.generation
+        found = self._known.get(number)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            found = self._known[number] = sort_key(terms.term(number))
+        return found

@@ -1,0 +1,403 @@
+"""Terms of one engine: N-Triples text to a number and back, with what the kernel knows of each.
+
+Texts stand one after the other in an arena of UTF-8; a term that nothing holds any more is freed and its number given to another
+(docs/decisions/0011-terms-in-arrays.md).
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.dictionary.arrow_encoding import packed_schema
+from engine.dictionary.float_bounds import approximation
+from engine.dictionary.native import layout as c
+from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
+from engine.dictionary.native.arrow_import import HEIGHT, taken
+from engine.dictionary.native.arrow_writer import MOST_BYTES, emit
+from engine.dictionary.native.collation import sort_places, sort_rows
+from engine.dictionary.native.decode import gather, mark_bound, measure
+from engine.dictionary.native.gc import mark_all, mark_rows
+from engine.dictionary.native.intern import enter, intern_one, intern_strings, spread, sweep, value_from
+from engine.dictionary.native.ntriples_writer import settle, write
+from engine.expressions.evaluator import parse_term
+from epsparql.terms import Term
+
+IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
+"""Kinds, as the kernel's `kinds` has them; 0 is no term. A STRING is a literal of xsd:string, which has neither language nor another datatype."""
+
+Ints = NDArray[np.int64]
+SPARE = 1 << 16
+"""Terms that come before the first search for those that are out of use."""
+_SPARE_BYTES = 1 << 8  # for each of the spare terms
+_CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
+_FEW = 1 << 6
+_REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selects:
+    """The SELECTs of a network, in order of their names: `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to MARKS) at `address`."""
+
+    arrays: tuple[NDArray[Any], ...]
+    table: Ints
+    address: int
+
+    @classmethod
+    def of(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "Selects":
+        arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64)
+        table = handle_of(arrays)
+        return cls(arrays, table, int(table.ctypes.data))
+
+
+class Holder(Protocol):
+    """Whatever keeps numbers of terms between feeds."""
+
+    def hold(self, held: "Held") -> None:
+        """Marks all terms that it keeps, and forgets what it merely remembers of others."""
+        ...
+
+
+class Held:
+    """Marks of terms in use; `looked_at` counts the cells that were looked at."""
+
+    def __init__(self, numbers: int) -> None:
+        self.marks = np.zeros(numbers, np.bool_)
+        self.looked_at = 0
+
+    def add(self, numbers: Ints) -> None:
+        """Of whatever shape; what is no number of a term does no harm."""
+        self.looked_at += numbers.size
+        mark_all(self.marks, np.ascontiguousarray(numbers).reshape(-1))
+
+    def add_rows(self, rows: Ints, free: Ints, first: int) -> None:
+        """The columns from `first` on of the rows whose numbers are not in `free`."""
+        self.looked_at += rows.size
+        freed = np.zeros(len(rows), np.bool_)
+        freed[free] = True
+        mark_rows(self.marks, rows, freed, first)
+
+
+class TermTable:
+    """Number 0 stands for an unbound variable. Numbers tell nothing of order, and may be other ones for the same log."""
+
+    def __init__(self, spare: int = SPARE) -> None:
+        self._spare = spare
+        self.holders: WeakSet[Holder] = WeakSet()
+        """Whose terms stay."""
+        self._at = np.zeros(c.AT_WIDTH, np.int64)
+        self._at[c.USED], self._at[c.SEED] = 1, secrets.randbits(63)
+        self._now = self._at.data  # which gives Python's own numbers
+        self._cells: Ints = np.zeros((_FEW, c.CELL_WIDTH), np.int64)
+        self._heads: Ints = np.zeros(_FEW, np.int64)
+        self._text: NDArray[np.uint8] = np.zeros(_FEW * _FEW, np.uint8)
+        self._kinds: Ints = np.zeros(_FEW, np.int64)
+        self._values: NDArray[np.float64] = np.zeros((1, 2))
+        self._hard = np.zeros(_FEW, np.int64)
+        self._numbers_by_text: dict[str, int] = {}
+        self._texts_by_number: dict[int, str] = {}
+        self._table = np.zeros(2 * c.N_ARRAYS, np.int64)  # where these arrays are
+        self._address = int(self._table.ctypes.data)
+        self._show()
+        self._struct = np.zeros(STRUCT_WORDS, np.int64)  # by which Arrow and compiled functions hand batches to each other
+        self._batch = int(self._struct.ctypes.data)
+        self._last = (0, 0, 0)  # search: the terms and bytes that it left, and how many terms must come to be worth as long a one
+        self._due_at = self._limits()
+        self.generation = 0
+        """Changes whenever numbers may have been given to other terms."""
+
+    def __len__(self) -> int:
+        """Terms, without number 0."""
+        return int(self._at[c.LIVE])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TermTable":
+        """With the same numbers, and arrays of its own, which stand elsewhere."""
+        table = TermTable.restored(self.arrays())
+        table.spare, table.generation = self._spare, self.generation
+        return table
+
+    @property
+    def size(self) -> int:
+        """Bytes that the table occupies."""
+        return sum(a.nbytes for a in (self._cells, self._heads, self._text, self._kinds, self._values))
+
+    # ------------------------------------------------------------ terms in
+    def intern(self, text: str) -> int:
+        """The number of a term given as canonical N-Triples text."""
+        number = self._numbers_by_text.get(text)
+        if number is None:
+            number = self._interned(text.encode())
+            if len(self._numbers_by_text) >= _REMEMBERED:
+                self._numbers_by_text.clear()
+            if len(text) <= _SHORT:
+                self._numbers_by_text[text] = number
+        return number
+
+    def _interned(self, written: bytes) -> int:
+        source = np.frombuffer(written, np.uint8)
+        while (number := int(intern_one(self._address, source))) < 0:
+            self._make_room(len(written))
+        return number
+
+    def take(self, rows: pa.RecordBatch, wanted: int, since: int) -> Ints:
+        """The OCCURRENCES that are not late (HEIGHT x n): the numbers of s, p, o, g (of the first `wanted`, 0 for the others), start, end, which row each
+        was, and `since`.
+        """
+        n = rows.num_rows
+        table = np.empty((HEIGHT, n), np.int64)
+        rows._export_to_c(self._batch)
+        while (kept := taken(self._address, self._batch, wanted, since, table)) < 0:
+            self._make_room(-1 - kept)
+        return table if kept == n else table[:, :kept].copy()
+
+    def intern_all(self, texts: Sequence[str]) -> Ints:
+        """The numbers of terms given as canonical N-Triples texts."""
+        return self.intern_strings(pa.array(texts, pa.utf8()))
+
+    def intern_strings(self, strings: pa.StringArray) -> Ints:
+        """The same of an Arrow array's strings, of which none is null."""
+        numbers = np.empty(len(strings), np.int64)
+        _, offsets, data = strings.buffers()
+        at, begin = offsets.address + 4 * strings.offset, 0 if data is None else data.address
+        done = 0
+        while (done := intern_strings(self._address, at, begin, done, numbers)) < len(numbers):
+            self._make_room(len(strings[done].as_buffer()))
+        return numbers
+
+    def _show(self) -> None:
+        """Compiled functions find the arrays as they are."""
+        arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)
+        self._table[:] = handle_of(arrays)
+
+    def _make_room(self, n: int) -> None:
+        """Room for a term of n bytes."""
+        at = self._at
+        if at[c.HARD] == len(self._hard):  # longer, because a batch that had no room begins anew
+            self._settle()
+            self._hard = longer(self._hard, 2 * len(self._hard))
+        if at[c.BYTES] + n > len(self._text):
+            self._text = longer(self._text, max(2 * len(self._text), int(at[c.BYTES]) + n))
+        if at[c.FREE] == c.NONE and at[c.USED] == len(self._cells):
+            self._cells, self._kinds = longer(self._cells, 2 * len(self._cells)), longer(self._kinds, 2 * len(self._cells))
+            if at[c.VALUED]:
+                self._values = longer(self._values, len(self._cells))
+        if at[c.LIVE] == len(self._heads):
+            self._heads = np.zeros(2 * len(self._heads), np.int64)
+            spread(at, self._cells, self._heads)
+        self._show()
+
+    # ------------------------------------------------------------ what the kernel knows
+    @property
+    def kinds(self) -> Ints:
+        """IRI, BLANK or LITERAL by number of term."""
+        return self._kinds
+
+    @property
+    def cells(self) -> Ints:
+        """By number of term, the columns of `engine.dictionary.native.layout`, of which LENGTH is for others."""
+        return self._cells
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """By number of term: a numeric literal's value and an error bound; (0, inf) for other terms, (0, nan) for 0. Made once it is asked for."""
+        if not self._now[c.VALUED]:
+            self._values = np.zeros((len(self._cells), 2))
+            self._values[0] = (0.0, np.nan)
+            self._show()
+            self._at[c.VALUED], done = 1, 1
+            while (done := value_from(self._at, self._cells, self._text, self._values, self._hard, done)) < self._at[c.USED]:
+                self._settle()
+        if self._now[c.HARD]:
+            self._settle()
+        return self._values
+
+    def _settle(self) -> None:
+        """Approximates the literals that compiled code leaves to the host."""
+        for number in self._hard[: self._at[c.HARD]].tolist():
+            self._values[number] = approximation(self.text(number))
+        self._at[c.HARD] = 0
+
+    # ------------------------------------------------------------ terms out
+    def text(self, number: int) -> str:
+        """The term as N-Triples text; "" for 0."""
+        found = self._texts_by_number.get(number)
+        if found is None:
+            start, length = self._cells[number, : c.LENGTH + 1].tolist()
+            if len(self._texts_by_number) >= _REMEMBERED:
+                self._texts_by_number.clear()
+            found = self._text[start : start + length].tobytes().decode()
+            if length <= _SHORT:
+                self._texts_by_number[number] = found
+        return found
+
+    def term(self, number: int) -> Term | None:
+        """The term itself; None for 0."""
+        return parse_term(self.text(number)) if number else None
+
+    def text_array(self, numbers: Ints) -> pa.StringArray:
+        """Texts of a flat array of numbers; null for unbound."""
+        offsets = np.empty(len(numbers) + 1, np.int32)
+        return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
+
+    def emitted(self, rows: Ints, selects: Selects, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
+        """Rows that the kernel found for `selects` as solutions in order of emission: SOLUTIONS, or TIED ones, as `schema` says; of many the values are packed."""
+        code = int(emit(self._address, rows, selects.address, tied, self._batch))
+        if code < 0:
+            raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")
+        return pa.RecordBatch._import_from_c(self._batch, packed_schema(schema) if code else schema)
+
+    def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
+        """The texts of numbers, `size` bytes in all, which are unbound so many times."""
+        data, bits = np.empty(fitting(size), np.uint8), None
+        gather(self._cells, self._text, numbers, offsets, data)
+        if unbound:
+            bits = np.zeros(len(numbers) + 7 >> 3, np.uint8)
+            mark_bound(numbers, bits)
+            bits = pa.py_buffer(bits)
+        return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(data), bits, unbound)
+
+    def statements(self, triples: Ints) -> tuple[pa.StringArray, Ints]:
+        """Of each row of `triples` (rows x templates x 3), which is written over, those that are statements, in order and each once; how many these are."""
+        counts = np.empty(len(triples), np.int64)
+        size = fitting(settle(self._cells, self._kinds, self._text, triples, counts))
+        offsets, data = np.empty(int(counts.sum()) + 1, np.int32), np.empty(size, np.uint8)
+        write(self._cells, self._text, triples, counts, offsets, data)
+        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)), counts
+
+    def in_order(self, numbers: Ints) -> Ints:
+        """Ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
+        distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
+        order, spare, rank = np.empty((3, len(distinct)), np.int64)
+        sort_rows(np.zeros(len(distinct), np.int64), distinct.reshape(-1, 1), self._cells, self._text, order, spare)
+        rank[order] = np.arange(len(distinct))
+        return rank[which].reshape(numbers.shape)
+
+    def places_in_order(self, rows: Ints, entry: int, end: int, by: Ints, numbers: Ints) -> Ints:
+        """The order of rows in which those with equal columns `entry` and `end` stand together: there first `by` decides, then the texts of `numbers`
+        (rows x columns).
+        """
+        order, spare = np.empty((2, len(rows)), np.int64)
+        sort_places(rows, entry, end, by, numbers, self._cells, self._text, order, spare)
+        return order
+
+    # ------------------------------------------------------------ terms out of use
+    def collect(self, pending: Iterable[Ints] = ()) -> None:
+        """Between feeds: frees the terms that neither a holder nor `pending` has, if that is due."""
+        if not self.due:
+            return
+        held = Held(int(self._at[c.USED]))
+        for holder in self.holders:
+            holder.hold(held)
+        for numbers in pending:
+            held.add(numbers)
+        size = int(self._cells[: len(held.marks), c.LENGTH][held.marks].sum())
+        self._last = int(held.marks.sum()), size, held.looked_at // _CELLS_A_TERM
+        self._due_at = self._limits()
+        self._sweep(held.marks, *self._due_at)
+
+    @property
+    def due(self) -> bool:
+        """Whether enough terms have come for a search for those out of use to be a small part of the work."""
+        terms, size = self._due_at
+        return self._now[c.LIVE] >= terms or self._now[c.BYTES] >= size or not self._spare
+
+    @property
+    def spare(self) -> int:
+        """How many terms come between two searches, at least; 0: each feed is followed by one."""
+        return self._spare
+
+    @spare.setter
+    def spare(self, terms: int) -> None:
+        self._spare = terms
+        self._due_at = self._limits()
+
+    def _limits(self) -> tuple[int, int]:
+        """The terms and the bytes with which the next search is due."""
+        terms, size, looked_at = self._last
+        patience = max(self._spare, terms, looked_at)
+        return terms + patience, size + max(patience * _SPARE_BYTES, size)
+
+    def _sweep(self, marks: NDArray[np.bool_], most: int, most_bytes: int) -> None:
+        """Frees what is not marked. Of the room that there is, what so many terms and bytes may come to need stays."""
+        self._settle()
+        self.generation += 1
+        self._numbers_by_text.clear()
+        self._texts_by_number.clear()
+        used = int(np.flatnonzero(marks)[-1]) + 1 if marks.any() else 1
+        moved = np.empty(max(min(len(self._text), most_bytes), _FEW * _FEW), np.uint8)
+        heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
+        self._at[c.USED] = used
+        sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
+        self._cells[used : len(marks)] = 0
+        self._text, self._heads = moved, heads
+        room = max(used, most, _FEW)
+        if 4 * room < len(self._cells):
+            self._cells, self._kinds = self._cells[:room].copy(), self._kinds[:room].copy()
+            if self._at[c.VALUED]:
+                self._values = self._values[:room].copy()
+        self._show()
+
+    # ------------------------------------------------------------ snapshots
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What `restored` takes: the texts in order of number, and where each ends; a number that is free has an empty one."""
+        numbers = np.arange(1, self._at[c.USED])
+        offsets = np.empty(len(numbers) + 1, np.int64)
+        size, _ = measure(self._cells, numbers, offsets)
+        data = np.empty(size, np.uint8)
+        gather(self._cells, self._text, numbers, offsets, data)
+        return {"texts": data, "ends": offsets[1:]}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> "TermTable":
+        """A table with the same numbers."""
+        table, ends = cls(), arrays["ends"]
+        table._text = np.require(arrays["texts"], np.uint8, ["C", "W"]) if len(ends) else table._text
+        room = max(len(ends) + 1, _FEW)
+        table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int64)
+        table._heads = np.zeros(1 << room.bit_length(), np.int64)
+        enter(table._at, table._cells, table._heads, table._text, table._kinds, ends)
+        table._show()
+        return table
+
+
+def numbers_in(state: object) -> Ints:
+    """All integers, flat, in what a collector gives as its state."""
+    found: list[int] = []
+    parts = [state]
+    while parts:
+        match parts.pop():
+            case int() as number:
+                found.append(number)
+            case list() | tuple() as several:
+                parts += several
+            case dict() as named:
+                parts += named.values()
+            case str() | float() | None:
+                pass
+            case other:
+                raise TypeError(f"a state may not have a {type(other).__name__}")
+    return np.array(found, np.int64)
+
+
+def handle_of(arrays: Sequence[NDArray[Any]]) -> Ints:
+    """Where arrays are, and their lengths, as `engine.dictionary.native.handle` has them; their owner keeps them."""
+    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64).reshape(-1)
+
+
+def fitting(size: int) -> int:
+    """`size`, if Arrow's offsets can say it."""
+    if size > MOST_BYTES:
+        raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
+    return size
+
+
+def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """`array` with more rows, the new ones zero."""
+    found = np.zeros((length, *array.shape[1:]), array.dtype)
+    found[: len(array)] = array
+    return found

@@ -1,0 +1,410 @@
+"""The engine: all queries of one bucket, as a function of the log entries it was fed."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeGuard, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.background.fact_store import numbers_of
+from engine.catch_up import Behind, Past, in_order, is_history, join, of_own, pause, register
+from engine.checkpoint.format import Fetch, Put, pack, unpack
+from engine.dictionary.native.arrow_import import TERMS
+from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
+from engine.engine_state import state_of, take_over, terms_of
+from engine.errors import LogGap, OneBucketOnly, SnapshotMismatch
+from engine.kernel.state import layout as c
+from engine.messages import (
+    Block,
+    CatchUp,
+    Drop,
+    DropStream,
+    Entail,
+    Entry,
+    Events,
+    Facts,
+    Finish,
+    Outcome,
+    Pause,
+    Register,
+    Resume,
+    StateChange,
+    Tick,
+)  # fmt: skip
+from engine.network.network import Network
+from engine.network.placed_query import Planned
+from engine.partitioning import ONE, Part, Sets, Share
+from engine.physical_plan.plan import Read
+from engine.runtime.dispatch import Layout, Listener
+from engine.runtime.event_scheduler import reached
+from engine.runtime.introspection import Operator, progress
+from engine.runtime.partition_filter import Feed, cut_at_controls, routed
+from engine.runtime.query_registry import Registry
+from engine.runtime.result_assembly import found_of, in_emission_order, outlets_of, parts_of, row_part
+from engine.runtime.watermarks import (
+    NO_TIME,
+    Arrivals,
+    Course,
+    advance,
+    arrivals,
+    latest_end,
+    latest_ends,
+    latest_of,
+    reach,
+    taken,
+    time_of,
+    together,
+)
+from engine.state_size import Own, Usage
+from epsparql import algebra as a
+
+Ints = NDArray[np.int64]
+Control = Register | Pause | Resume | CatchUp | Drop | Facts | Entail | DropStream
+_CONTROLS = frozenset(get_args(Control))
+WEIGHED_EVERY = 256
+"""Entries of the log after which what collectors hold counts: they decide on many instants at once, as the blocks have it, and quotas may not."""
+
+
+def is_control(entry: Entry) -> TypeGuard[Control]:
+    return type(entry) in _CONTROLS
+
+
+class Engine(Registry):
+    """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
+
+    def __init__(self, share: Share = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
+        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave.
+
+        `past` is where queries that are behind find the log again.
+        """
+        super().__init__(share, sets, terms)
+        self.past: Past = past or _no_past
+        self.position = 0
+        """The offset of the next entry."""
+        self._ends: dict[int, int] = {}  # of the block that is being fed
+        self.behind: dict[int, Behind] = {}
+        """Queries that are behind the others, by the registration of the one that they wait for."""
+        self.caught_up = 0
+        """Rows of the log that were read again for them."""
+        self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
+        self.heeds: Callable[[Entry], bool] = lambda _: True
+        """Whether a control entry is for this engine."""
+
+    # ------------------------------------------------------------ entries
+    def feed(self, block: Block) -> Outcome:
+        """Applies a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
+        outcome = self.apply(block)
+        if self.terms.due:  # most often it is not, and who holds terms need not be asked
+            self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
+        return outcome
+
+    def apply(self, block: Block) -> Outcome:
+        """As `feed`, without freeing terms: other engines may hold some."""
+        if block.first != self.position:
+            raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
+        first = block.entries[0]
+        if len(block.entries) == 1 and isinstance(first, Events) and self._layout is not None and self.share.whole:
+            return self._apply_one(self._layout, first, block.rows)
+        found: list[pa.RecordBatch] = []
+        changes: list[StateChange] = []
+        for part in [block] if self.share.whole else cut_at_controls(block):
+            self._feed(part, found, changes)
+        solutions, caught = in_emission_order(found, tied=not self.share.whole), self._caught
+        self._caught = []
+        return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
+
+    def _apply_one(self, layout: Layout, entry: Events, rows: pa.RecordBatch) -> Outcome:
+        """As `apply`, of one entry that brings occurrences to networks that stand as they did: most entries of a live stream come alone."""
+        found: list[pa.RecordBatch] = []
+        changes: list[StateChange] = []
+        new: dict[Feed, Arrivals] = {}
+        latest = NO_TIME
+        if rows.num_rows:
+            arrived = new[entry.stream, None] = taken(rows, self.terms, layout.terms_wanted, entry.offset)
+            latest = latest_end(arrived)
+        reach(self.streams, entry.stream, entry.watermark, latest)
+        for listener in layout.by_stream.get(entry.stream, ()):
+            member = listener.member
+            time = time_of(listener.gate, layout.sources, self.streams, member.time)
+            self._run(layout, listener, member.feed_one(entry.offset, time, listener.part_of(new)), new, found, changes)
+        if self._weighs_after(entry):
+            self._weigh(entry.offset, changes)
+        self.position = entry.offset + 1
+        return Outcome(in_emission_order(found), tuple(changes))
+
+    def _weighs_after(self, entry: Entry) -> bool:
+        return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs for member in self.members)
+
+    def _feed(self, block: Block, found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
+        arrived = self._arrivals(block)
+        span: list[Entry] = []
+        for entry in block.entries:
+            if is_control(entry):
+                self._pass(span, arrived, found, changes)
+                span = []
+                self._control(entry, changes)
+            else:
+                span.append(entry)
+            if self._weighs_after(entry):
+                self._pass(span, arrived, found, changes)
+                span = []
+                self._weigh(entry.offset, changes)
+        self._pass(span, arrived, found, changes)
+        self.position = block.after
+
+    def _arrivals(self, block: Block) -> dict[Feed, Arrivals]:
+        """The block's occurrences by stream, late ones left out."""
+        if not block.rows.num_rows:
+            self._ends = {}
+            return {}
+        if not self.share.whole:
+            return self._routed(block.rows, [e for e in block.entries if isinstance(e, Events)])
+        wanted = self._terms_wanted(block)
+        events = [e for e in block.entries if isinstance(e, Events)]
+        arrived = taken(block.rows, self.terms, wanted)
+        arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
+        self._ends = latest_ends(arrived)
+        if not wanted:
+            return {}
+        names = list(dict.fromkeys(e.stream for e in events))
+        if len(names) == 1:
+            return {(names[0], None): arrived}
+        which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
+        return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
+
+    def _routed(self, rows: pa.RecordBatch, events: Sequence[Events]) -> dict[Feed, Arrivals]:
+        """What of the occurrences concerns this bucket, for networks that are dealt out and those that live here."""
+        wanted: dict[str, set[Part | None]] = {}
+        for member in self.members:
+            for name in member.network.reads:
+                wanted.setdefault(name, set()).add(member.part)
+        waits = any(len(reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
+        found, self._ends = routed(rows, events, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
+        return found
+
+    def _terms_wanted(self, block: Block) -> int:
+        """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
+        if any(isinstance(entry, Register | CatchUp) for entry in block.entries):
+            return TERMS
+        if not self.members:
+            return 0
+        return TERMS if self._layout is None else self._layout.terms_wanted
+
+    def _control(self, entry: Control, changes: list[StateChange]) -> None:
+        if not self.heeds(entry):
+            return
+        if not self.share.whole and is_history(entry):
+            raise OneBucketOnly(
+                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one bucket (--buckets 1)"
+            )
+        self._layout = None
+        match entry:
+            case Register():
+                self.register(entry, changes)
+            case Pause():
+                pause(self, entry)
+            case Resume():
+                if entry.registered in self.behind:
+                    self.behind[entry.registered].paused = False
+            case CatchUp():
+                self._catch_up(entry, changes)
+            case Drop():
+                self.sets.drop(entry.registered, entry.offset)
+                self.drop(entry.registered)
+                for behind in self.behind.values():
+                    behind.forget(entry)
+                self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
+            case Facts():
+                self.learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset)
+            case Entail():
+                self.learn(self.known.under(entry.regime), entry.offset)
+            case DropStream():
+                self.streams.pop(entry.stream, None)
+
+    def _weigh(self, entry: int, changes: list[StateChange]) -> None:
+        """Holds queries to their quotas of bytes, as of the entry that has just been applied."""
+        for member in self.members:
+            member.network.quotas.weigh(entry)
+            self._note_ends(member.network, changes)
+
+    # ------------------------------------------------------------ what is behind
+    def beside(self) -> "Engine":
+        """A new engine over the same terms."""
+        return Engine(past=self.past, terms=self.terms)
+
+    def look_back_by(self, past: Past) -> None:
+        """Where those that are behind find the log again; to be told to a restored engine too."""
+        for engine in self.engines():
+            engine.past = past
+
+    def engines(self) -> Iterator["Engine"]:
+        """This one and those beside it."""
+        yield self
+        for behind in self.behind.values():
+            yield from behind.engines
+
+    def _catch_up(self, entry: CatchUp, changes: list[StateChange]) -> None:
+        behind = self.behind.get(entry.registered)
+        if behind is None or behind.paused:
+            return
+        before = behind.rows
+        for outcome in behind.read(min(entry.upto, entry.offset)):
+            news = of_own(outcome, behind.own, entry.offset)
+            self._caught.append(news.solutions)
+            changes += news.changes
+        self.caught_up += behind.rows - before
+        if behind.engine.position == entry.offset:
+            del self.behind[entry.registered]
+            join(self, behind.engine, behind.own)
+
+    # ------------------------------------------------------------ queries
+    def register(self, entry: Register, changes: list[StateChange]) -> None:
+        """Takes in a query; what is wrong with it is a change of its state."""
+        try:
+            if register(self, entry):
+                return
+        except Exception as fault:  # noqa: BLE001  # as below
+            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
+            return
+        self.enrol(entry, changes)
+
+    # ------------------------------------------------------------ time
+    def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
+        """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
+        if not entries:
+            return
+        first, last = entries[0].offset, entries[-1].offset
+        whole = all(part.since[0] >= first and part.since[-1] <= last for part in arrived.values() if len(part))
+        new = dict(arrived) if whole else {s: part.where((part.since >= first) & (part.since <= last)) for s, part in arrived.items()}
+        settled, layout = self._layout is not None, self.layout
+        courses = self._courses(layout, entries, settled)
+        for listener in layout.order:
+            if listener in courses:
+                feed = listener.member.feed(entries, courses[listener], listener.part_of(new))
+                self._run(layout, listener, feed, new, found, changes)
+
+    def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, Course]:
+        """What the entries do to the time of each network. Only occurrences on streams that it does not wait for surely leave it as it is."""
+        courses: dict[Listener, Course] = {}
+        for k, entry in enumerate(entries):
+            stream = advance(self.streams, entry, self._ends)
+            everyone = isinstance(entry, Tick | Finish) or (k == 0 and not settled)
+            for listener in layout.order if everyone else layout.by_stream.get(stream or "", ()):
+                if listener not in courses:
+                    courses[listener] = Course.from_time(listener.member.time, len(entries))
+                course = courses[listener]
+                course.reach(k, time_of(listener.gate, layout.sources, self.streams, course.now))
+                if everyone:
+                    course.latest[k] = latest_of(listener.gate, self.streams)
+        return courses
+
+    def _run(
+        self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
+    ) -> None:
+        """Lets a network's kernel take in a feed; sorts the rows found to its queries, and hands what rules derived to the networks that read it."""
+        network = listener.member.network
+        before = list(network.planned.values()) if network.coming is not None else []
+        rows = network.feed(feed)
+        if before:  # they may have been placed elsewhere
+            outs = {planned.out: planned for planned in (*before, *network.planned.values())}
+            self._layout, listener = None, replace(listener, outlets=outlets_of(outs.values()))
+        if len(rows):
+            self._collect(layout, listener, rows, new, found)
+        if network.failures or network.completions:
+            self._note_ends(network, changes)
+
+    def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
+        """Queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
+        for failure in network.failures:
+            entry = self.registered.pop(failure.planned.registered)
+            self.fallen[entry.offset] = entry
+            self._layout = None
+            changes.append(StateChange(failure.planned.registered, failure.planned.name, failure.entry, "failed", failure.reason))
+        for completion in network.completions:
+            planned = completion.planned
+            changes.append(StateChange(planned.registered, planned.name, completion.entry, "completed", completion.reason))
+            if planned.writes is None and planned.registered in network.planned:
+                del self.registered[planned.registered]
+                network.drop(planned.registered)
+        if network.completions:
+            self._layout = None
+            self.members = [member for member in self.members if member.network.planned]
+        network.failures.clear()
+        network.completions.clear()
+
+    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
+        outlets = listener.outlets
+        found += found_of(outlets, rows, self.terms, listener.member.network.known, tied=not self.share.whole)
+        for node, rule in outlets.others.items() if layout.sources else ():
+            query = rule.query
+            if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
+                own = rows[rows[:, c.OUT_NODE] == node]
+                if len(own):
+                    feed = query.into, listener.member.part  # its readers are dealt out as it is
+                    others = [new[feed]] if feed in new else []
+                    new[feed] = together([*others, self._derived(rule, query, own)])
+
+    def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
+        """A rule's triples as occurrences for the networks that read its stream; its own has them already."""
+        parts = []
+        for triple in rule.template:
+            s, p, o = (row_part(planned, rows, part, self.terms) for part in parts_of(triple))
+            good = (s > 0) & (p > 0) & (o > 0) & (self.terms.kinds[s] < LITERAL) & (self.terms.kinds[p] == IRI)
+            graph = np.zeros(len(rows), np.int64)
+            parts.append(arrivals(s, p, o, graph, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
+        return together(parts)
+
+    # ------------------------------------------------------------ what it keeps
+    def usage(self, registered: int) -> Usage:
+        """What a running query's state amounts to."""
+        network, _ = self._of(registered)
+        return network.quotas.usage(registered)
+
+    def reads(self, registered: int) -> tuple[Read, ...]:
+        """What a running query reads of the background."""
+        return self._of(registered)[1].reads
+
+    def progress(self, registered: int) -> tuple[Operator, ...]:
+        """How far a running query is, operator by operator."""
+        return progress(*self._of(registered))
+
+    def _of(self, registered: int) -> tuple[Network, Planned]:
+        network = next(member.network for member in self.members if registered in member.network.planned)
+        return network, network.planned[registered]
+
+    @property
+    def own(self) -> Own:
+        nets = [member.network.net for engine in self.engines() for member in engine.members]
+        arrays = {id(array): array.nbytes for net in nets for array in net}
+        return Own(len(self.terms), sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()))
+
+    # ------------------------------------------------------------ snapshots
+    @property
+    def goals(self) -> int:
+        """All that are stored."""
+        return sum(int(member.network.net.stores[:, c.COUNT].sum()) for engine in self.engines() for member in engine.members)
+
+    def snapshot(self, put: Put | None = None) -> bytes:
+        """The state after the last block; `put` takes large pieces of it, which are not in the bytes then."""
+        meta, arrays = state_of(self)
+        return pack(meta, arrays, put)
+
+    @classmethod
+    def restore(cls, data: bytes, fetch: Fetch | None = None, share: Share = ONE) -> "Engine":
+        """The engine of this share that gave `data`, of this version or another that plans its queries alike.
+
+        Raises SnapshotMismatch; the log holds all that is needed to start anew.
+        """
+        meta, arrays = unpack(data, fetch)
+        try:
+            engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
+            take_over(engine, meta, arrays)
+        except (KeyError, TypeError) as fault:
+            raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
+        return engine
+
+
+def _no_past(first: int, after: int) -> Iterable[Block]:
+    raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")

@@ -1,0 +1,144 @@
+"""An engine's state as a snapshot has it: the engine and those beside it, each with its networks."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from engine.background.fact_store import FactIndex, numbers_of
+from engine.catch_up import Behind
+from engine.checkpoint.network_state import FEED, kept, pending, pending_again, restore
+from engine.dictionary.term_dictionary import TermTable
+from engine.errors import Refusal, SnapshotMismatch
+from engine.messages import ADD, RDFS, Register
+from engine.network.network import Network
+from engine.network.stratification import Cycle
+from engine.partitioning import Part
+from engine.physical_plan.join_trees import Shape
+from engine.planner.operators.join_order import Rates
+from engine.runtime.event_queue import Waiting
+from engine.runtime.event_scheduler import Member
+from engine.runtime.watermarks import Stream
+from epsparql import QueryError
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+
+def state_of(engine: "Engine") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What is fit for JSON, and arrays by name."""
+    arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in engine.terms.arrays().items()}
+    meta = _kept(engine, arrays) | {"behind": [_kept_behind(engine, behind, arrays) for behind in engine.behind.values()]}
+    return meta, arrays
+
+
+def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
+    return TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
+
+
+def take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Brings an engine that is new, over the same terms, to where `state_of` was told. Raises SnapshotMismatch."""
+    _take_over(engine, meta, arrays)
+    for kept_behind in meta.get("behind", ()):
+        beside = [engine.beside() for _ in kept_behind["engines"]]
+        for other, found in zip(beside, kept_behind["engines"], strict=True):
+            other.known = engine.known
+            _take_over(other, found, arrays)
+        beginning = tuple(registration(values) for values in kept_behind["beginning"])
+        later = beside[1] if len(beside) > 1 else None
+        own, lead = set(kept_behind["own"]), kept_behind["lead"]
+        engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later)
+
+
+def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | None" = None) -> dict[str, Any]:
+    """The state but for the terms, without what is behind; its arrays are added. Facts are left out that the engine `beside` has."""
+    members = []
+    for member in engine.members:
+        network, own = kept(member.network)
+        own["pending"] = pending(member.pending.table)
+        place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
+        arrays |= {f"{place}.{name}": array for name, array in own.items()}
+        part, knows = None if member.part is None else member.part.value, member.network.knows
+        earlier = list({id(known): known for known in knows.values() if known is not engine.known}.values())
+        arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
+        members.append({
+            "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part,
+            "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
+            "regimes": [known.regime for known in earlier],
+        })  # fmt: skip
+    if beside is None or beside.known is not engine.known:
+        number = sum(name.startswith("known.") for name in arrays)
+        arrays[f"known.{number}"] = engine.known.numbers
+    else:
+        number = None
+    return {
+        "position": engine.position,
+        "streams": {name: asdict(stream) for name, stream in engine.streams.items()},
+        "known": number,
+        "entailment": engine.known.regime,
+        "registered": [asdict(entry) for entry in engine.registered.values()],
+        "fallen": [asdict(entry) for entry in engine.fallen.values()],
+        "members": members,
+        "sets": engine.sets.kept(),
+    }
+
+
+def _kept_behind(engine: "Engine", behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    return {
+        "lead": behind.lead,
+        "own": sorted(behind.own),
+        "paused": behind.paused,
+        "beginning": [asdict(entry) for entry in behind.beginning],
+        "engines": [_kept(other, arrays, engine) for other in behind.engines],
+    }
+
+
+def _take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """What `_kept` gave."""
+    engine.position = meta["position"]
+    engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
+    if meta.get("known") is not None or meta.get("facts") is not None:
+        engine.known = known_from(meta, arrays, engine.terms)
+    engine.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
+    engine.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
+    for k, member in enumerate(meta["members"]):
+        place = member.get("place", k)
+        own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}
+        engine.members.append(_member_restored(engine, member, own))
+
+
+def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
+    part = None if meta.get("part") is None else Part(meta["part"])
+    earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
+    ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
+    network = Network(engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.owns(part))
+
+    def add(registered: int, rates: Rates, shape: Shape | None) -> None:
+        engine.put(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
+
+    try:
+        restore(network, meta["network"], arrays, add)
+    except (QueryError, Refusal, Cycle) as fault:
+        raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
+    network.begun = meta["time"]
+    if ignorant:  # the next instant brings them the background
+        network.known = earlier[0]
+        network.learn(engine.known, meta["time"])
+    return Member(network, meta["time"], Waiting.of(pending_again(meta["pending"], arrays["pending"])), part)
+
+
+def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:
+    """The background of a snapshot; older ones have it as texts."""
+    regime = meta.get("entailment", RDFS)
+    if meta.get("known") is not None:
+        return FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime)
+    known = FactIndex(terms, regime)
+    for text, graph in meta["facts"]:
+        known = known.changed(graph, numbers_of(text, terms), ADD)
+    return known
+
+
+def registration(values: dict[str, Any]) -> Register:
+    """As a snapshot has it."""
+    return Register(**values | {"holds": tuple(values.get("holds", ()))})

@@ -1,0 +1,193 @@
+"""The algebra of a query as a tree of words: one item per node, with its name in `epsparql.algebra`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from engine.expressions import temporal
+from engine.expressions.values import Duration
+from engine.scope import nodes_of, parts
+from epsparql import algebra as a
+from epsparql.render_expressions import Expressions
+from epsparql.render_terms import Terms
+from epsparql.terms import TermOrVariable, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A node of the algebra: `detail` is what it holds beside the patterns below it, whose places in the outline are `inputs`."""
+
+    node: str
+    detail: str
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outliner:
+    """Puts the nodes of `whole` into words; `texts` writes its expressions, aggregates in the place of their hidden variables."""
+
+    whole: a.Query
+    texts: Expressions
+
+    @classmethod
+    def of(cls, query: a.Query, made: Iterable[Variable] = ()) -> "Outliner":
+        """`made` are variables that a plan added."""
+        nodes = list(nodes_of(query))
+        hidden = {node: node.name for node in (*nodes, *made) if isinstance(node, Variable) and node.hidden}
+        plain = Expressions(Terms("", {}), hidden, lambda _: "{ ... }")
+        named = {variable: plain.aggregate(one) for node in nodes if isinstance(node, a.Group) for variable, one in node.aggregates}
+        return cls(query, Expressions(plain.terms, hidden | named, plain.group))
+
+    def query(self, query: a.Query) -> tuple[Item, ...]:
+        """The query and its patterns, each before those that it is made of; patterns of EXISTS stand last of these."""
+        items = [Item(type(query).__name__, self.head(query), (1,))]
+        pending: list[tuple[int, a.Pattern]] = [(0, query.pattern)]
+        while pending:
+            above, pattern = pending.pop()
+            place = len(items)
+            if above:
+                items[above] = replace(items[above], inputs=(*items[above].inputs, place))
+            items.append(Item(type(pattern).__name__, self.detail(pattern), ()))
+            below = operands(pattern) + [found for expression in expressions(pattern) for found in exists_in(expression)]
+            pending += [(place, part) for part in reversed(below)]
+        return tuple(items)
+
+    def head(self, query: a.Query) -> str:
+        match query:
+            case a.Select(_, projection, distinct, _, modifiers, sources):
+                return words("DISTINCT" if distinct else "", variables(projection), self.modified(modifiers), from_(sources))
+            case a.Construct(template, _, _, into, sources):
+                return words(triples(template), f"INTO STREAM <{into}>", from_(sources))
+            case a.Ask(_, _, sources):
+                return from_(sources)
+            case a.Describe(targets, _, _, sources):
+                return words(" ".join(shown(target) for target in targets), from_(sources))
+            case _:
+                assert_never(query)
+
+    def detail(self, pattern: a.Pattern) -> str:
+        match pattern:
+            case a.Bgp(patterns):
+                return triples(patterns)
+            case a.Path(subject, path, object_):
+                return f"{shown(subject)} {self.texts.path(path)} {shown(object_)}"
+            case a.Values(names, rows):
+                return f"{variables(names)}: {len(rows)} row{'' if len(rows) == 1 else 's'}"
+            case a.Extend(_, variable, expression):
+                return f"{shown(variable)} := {self.texts.text(expression)}"
+            case a.Filter(condition, _):
+                return self.texts.text(condition)
+            case a.LeftJoin(_, _, condition) | a.SeqRightJoin(_, _, condition) | a.EqLeftJoin(_, _, condition):
+                return "" if condition is None else self.texts.text(condition)
+            case a.RelationJoin(relation, _, _):
+                return relation.value
+            case a.SeqWithout(_, _, _, within):
+                return "" if within is None else f"within {length(within)}"
+            case a.WithoutFor(_, _, micros) | a.Within(_, micros):
+                return length(micros)
+            case a.Graph(name, _):
+                return shown(name)
+            case a.InWindow(name, _):
+                return f"<{name}>"
+            case a.Group(_, keys, aggregates, window):
+                computed = "; ".join(self.texts.aggregate(aggregate) for _, aggregate in aggregates)
+                return words(f"by {variables(keys)}" if keys else "all in one group", windowed(window), computed)
+            case a.SubSelect(_, projection, distinct, modifiers):
+                return words("DISTINCT" if distinct else "", variables(projection), self.modified(modifiers))
+            case a.Join() | a.Union() | a.SeqJoin() | a.EqJoin() | a.Minus():
+                return ""
+            case _:
+                assert_never(pattern)
+
+    def modified(self, modifiers: a.Modifiers) -> str:
+        order = [f"DESC({self.texts.text(key.expression)})" if key.descending else self.texts.text(key.expression) for key in modifiers.order]
+        return words(
+            f"ORDER BY {', '.join(order)}" if order else "",
+            f"OFFSET {modifiers.offset}" if modifiers.offset else "",
+            f"LIMIT {modifiers.limit}" if modifiers.limit is not None else "",
+        )
+
+
+def operands(pattern: a.Pattern) -> list[a.Pattern]:
+    match pattern:
+        case a.Bgp() | a.Path() | a.Values():
+            return []
+        case a.Filter(_, inner) | a.Extend(inner, _, _) | a.Within(inner, _) | a.Graph(_, inner) | a.InWindow(_, inner):
+            return [inner]
+        case a.Group(inner, _, _, _) | a.SubSelect(inner, _, _, _):
+            return [inner]
+        case (
+            a.Join(left, right) | a.Union(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right)
+            | a.LeftJoin(left, right, _) | a.SeqRightJoin(left, right, _) | a.EqLeftJoin(left, right, _) | a.Minus(left, right)
+            | a.WithoutFor(left, right, _)
+        ):  # fmt: skip
+            return [left, right]
+        case a.SeqWithout(left, right, absent, _):
+            return [left, right, absent]
+        case _:
+            assert_never(pattern)
+
+
+def expressions(pattern: a.Pattern) -> list[a.Expression]:
+    """The expressions that a node holds itself."""
+    match pattern:
+        case a.Filter(expression, _) | a.Extend(_, _, expression):
+            return [expression]
+        case a.LeftJoin(_, _, condition) | a.SeqRightJoin(_, _, condition) | a.EqLeftJoin(_, _, condition):
+            return [] if condition is None else [condition]
+        case a.Group(_, _, aggregates, _):
+            return [aggregate.argument for _, aggregate in aggregates if aggregate.argument is not None]
+        case a.SubSelect(_, _, _, modifiers):
+            return [key.expression for key in modifiers.order]
+        case _:
+            return []
+
+
+def exists_in(expression: a.Expression) -> list[a.Pattern]:
+    """The patterns of the EXISTS in an expression, those inside them not entered."""
+    return [part.pattern for part in parts(expression) if isinstance(part, a.Exists)]
+
+
+# ---------------------------------------------------------------- words
+def words(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def shown(term: TermOrVariable) -> str:
+    """As in a query's text; what is hidden by its own name."""
+    return term.name if isinstance(term, Variable) and term.hidden else str(term)
+
+
+def variables(names: tuple[Variable, ...]) -> str:
+    return " ".join(map(shown, names))
+
+
+def triples(patterns: tuple[a.TriplePattern, ...]) -> str:
+    return " . ".join(f"{shown(t.subject)} {shown(t.predicate)} {shown(t.object)}" for t in patterns)
+
+
+def length(micros: int) -> str:
+    return temporal.format_duration(Duration(0, micros))
+
+
+def windowed(window: a.RangeWindow | a.RowsWindow | None) -> str:
+    match window:
+        case None:
+            return "since the start"
+        case a.RangeWindow(size, step):
+            return f"over the last {length(size)}" + ("" if step is None else f", every {length(step)}")
+        case a.RowsWindow(count):
+            return f"over the last {count} solutions"
+        case _:
+            assert_never(window)
+
+
+def from_(sources: a.Sources) -> str:
+    dataset = sources.dataset or a.Dataset()
+    windows = [f"window <{w.name}> on {w.stream} of {length(w.length)} every {length(w.step)}" for w in sources.windows]
+    return words(
+        *(f"FROM <{name}>" for name in dataset.default),
+        *(f"FROM NAMED <{name}>" for name in dataset.named),
+        sources.report.value if sources.report is not None else "",
+        ", ".join(windows),
+    )

@@ -1,0 +1,66 @@
+"""What feeds what in a plan, as far as people want to read of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.kernel.state import layout as c
+from engine.physical_plan.plan import Fragment
+from engine.planner.operators.negation import LIFTED
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """By source of rows (as `Reader` numbers them) what feeds it, each with its side, in order of the sides; the marks of EXISTS come last."""
+
+    nodes: list[list[int]]
+    into: dict[int, list[tuple[int, int]]]
+
+    @classmethod
+    def of(cls, fragment: Fragment, rows: Sequence[tuple[int, int]]) -> "Feeds":
+        """`rows`: (node, side) that timeless rows of the query come to."""
+        nodes, edges = fragment.nodes, fragment.edges
+        into: dict[int, list[tuple[int, int]]] = {source: [] for source in range(len(nodes) + len(fragment.alpha) + len(rows))}
+        for source, row in enumerate(nodes):
+            for target, side in edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]]:
+                into[target].append((side, source))
+            into[source] += [(c.EMIT, mark) for mark, _ in edges[row[c.MARK_AT] : row[c.MARK_AT] + row[c.MARK_N]]]
+        for number, scan in enumerate(fragment.alpha, len(nodes)):
+            into[scan[c.A_NODE]].append((scan[c.A_SIDE], number))
+        for number, (node, side) in enumerate(rows, len(nodes) + len(fragment.alpha)):
+            into[node].append((side, number))
+        return cls(nodes, {target: sorted(found) for target, found in into.items()})
+
+    def shown(self) -> dict[int, list[int]]:
+        """Without sources that nothing comes from, and with what feeds those that only hand on in their place."""
+        alive = self._alive()
+        return {
+            target: list(dict.fromkeys(known for _, source in found for known in self._behind(source) if known in alive))
+            for target, found in self.into.items()
+        }
+
+    def _behind(self, source: int) -> list[int]:
+        if source >= len(self.nodes) or not hands_on(self.nodes[source]):
+            return [source]
+        return [known for _, below in self.into[source] for known in self._behind(below)]
+
+    def _alive(self) -> set[int]:
+        """Sources that something can come from as long as the background is empty: a join needs both of its sides."""
+        found = {s for s in self.into if s >= len(self.nodes) or self.nodes[s][c.KIND] in (c.COLLECT, c.EXISTS, c.NOTEXISTS)}
+        readers: dict[int, list[tuple[int, int]]] = {source: [] for source in self.into}
+        for target, feeds in self.into.items():
+            for side, source in feeds:
+                readers[source].append((side, target))
+        fed: dict[int, set[int]] = {target: set() for target in self.into}
+        pending = list(found)
+        while pending:
+            for side, target in readers[pending.pop()]:
+                fed[target].add(side)
+                if target not in found and (self.nodes[target][c.KIND] != c.JOIN or len(fed[target]) > 1):
+                    found.add(target)
+                    pending.append(target)
+        return found
+
+
+def hands_on(row: list[int]) -> bool:
+    """Whether a node does no more than to give what comes to several others."""
+    return row[c.KIND] == c.PASS and row[c.FILTER] == c.NONE and row[c.SPAN] >= LIFTED

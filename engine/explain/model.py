@@ -1,0 +1,94 @@
+"""A query's algebra and plan, its partition key, and what of its state nothing bounds."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from engine.background.fact_store import FactIndex
+from engine.dictionary.term_dictionary import TermTable
+from engine.explain.algebra_outline import Item, Outliner, shown, words
+from engine.explain.plan_reader import FOR_EVER, Reader, Step
+from engine.explain.source_attribution import Written
+from engine.messages import RDFS, UNRESTRICTED
+from engine.network.network import Network
+from engine.network.placed_query import reads_of
+from engine.partitioning import partition
+from engine.physical_plan.join_trees import Linear, Tree
+from engine.physical_plan.plan import Fragment, Read
+from engine.planner import plan
+from engine.planner.operators.join_order import NO_RATES, Rates
+from engine.rewrite import rewritten
+from engine.triples.quads import Quad
+from epsparql import algebra as a
+from epsparql.render import render
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The canonical text, the algebra, the plan (outermost first); the partition key (None: none) and the reason; what is kept for ever."""
+
+    query: str
+    algebra: tuple[Item, ...]
+    plan: tuple[Step, ...]
+    key: str | None
+    reason: str
+    unbounded: tuple[str, ...]
+    shape: str = ""  # in which order joins are made and why, where rates were given
+    reads: tuple[Read, ...] = ()  # of a background
+
+
+def explain(
+    query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
+    reads: Sequence[Read] = (),
+) -> Explanation:  # fmt: skip
+    """The plan of a query as it would be registered over an empty background where triples occur at these rates, `without` some of SIMPLIFICATIONS
+    and CHOICES; `reads` is what it reads of the background that there is. Raises Refusal."""
+    terms = TermTable()
+    network = Network(terms, without=frozenset(without))
+    taken = rewritten(query, default_graph, policy, without)
+    fragment = plan(taken, network.names(FactIndex(terms), policy=policy, rates=rates))
+    algebra, apart = Outliner.of(query).query(query), partition(query, policy)
+    streams = {number: name for name, number in network.streams.items()}
+    outliner = Outliner.of(taken, fragment.columns)
+    steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.text).steps()
+    unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
+    return Explanation(
+        render(query),
+        algebra,
+        steps,
+        None if apart.key is None else shown(apart.key),
+        apart.reason,
+        tuple(unbounded),
+        shape_of(fragment, NO_RATES if "order" in without else rates),
+        tuple(reads),
+    )
+
+
+def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED, regime: str = RDFS) -> tuple[Read, ...]:
+    """What a query would read of a background. Raises Refusal."""
+    terms = TermTable()
+    facts = FactIndex.of(quads, terms, regime)
+    return reads_of(plan(rewritten(query, "all", policy), Network(terms).names(facts, policy=policy)))
+
+
+def shape_of(fragment: Fragment, rates: Rates) -> str:
+    if not rates:
+        return ""
+    match fragment.shape:
+        case None:
+            return "triple patterns of a group are joined from the rarest on"
+        case Linear.WRITTEN:
+            return "the chain of SEQs is joined as it is written, because no other order promises half as much work"
+        case Linear.FROM_END:
+            return "the chain of SEQs is joined from its end, because its last operands are rarer than its first"
+        case (left, right):
+            return f"the chain of SEQs is joined as {_braced(left)} SEQ {_braced(right)}, because that promises less than half as much work as it is written"
+
+
+def _braced(tree: Tree) -> str:
+    """A part of a chain by its operands, as they are counted in the text."""
+    return str(tree + 1) if isinstance(tree, int) else f"{{{_braced(tree[0])} SEQ {_braced(tree[1])}}}"
+
+
+def _kept_for_ever(step: Step) -> str:
+    sides = " and ".join(kept.side for kept in step.keeps if kept.time == FOR_EVER)
+    return words(step.operator, f"on {' '.join(step.on)}" if step.on else "", f"keeps its {sides} for ever")

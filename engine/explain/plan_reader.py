@@ -1,0 +1,281 @@
+"""A plan's tables read back into steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
+from engine.aggregation.operator import Collector
+from engine.aggregation.window_report import ReportCollector
+from engine.explain.algebra_outline import Item, Outliner, from_, length, shown, variables, words
+from engine.explain.dataflow import Feeds
+from engine.explain.source_attribution import Written
+from engine.kernel.state import layout as c
+from engine.messages import CHRONOLOGICAL, RECENT
+from engine.network.stratification import POLICIES
+from engine.physical_plan.filter_compiler import compile_filter
+from engine.physical_plan.operator_names import OPERATORS, RELATIONS
+from engine.physical_plan.plan import Fragment
+from engine.planner.operators.negation import LIFTED
+from engine.scope import conjuncts, nodes_of
+from epsparql import algebra as a
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A filter at a step; `by` is `kernel` or `host`. `pushed_down`: it stands below an operator that the query has inside it."""
+
+    condition: str
+    by: str
+    pushed_down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The longest duration that a step lets pass; `pushed_down` as of a Check."""
+
+    duration: str
+    pushed_down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How long a step keeps the solutions of a side, in words."""
+
+    side: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator of a plan; `inputs` are the places in the plan of what feeds it."""
+
+    operator: str
+    detail: str = ""
+    on: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    within: Limit | None = None
+    filters: tuple[Check, ...] = ()
+    keeps: tuple[Kept, ...] = ()
+    inputs: tuple[int, ...] = ()
+
+    @property
+    def unbounded(self) -> bool:
+        return any(kept.time == FOR_EVER for kept in self.keeps)
+
+
+FOR_EVER = "kept for ever"
+COUNTED = frozenset(
+    {c.JOIN, c.EXTEND, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR} | POLICIES
+)
+"""Kinds of nodes that stand for an operator of the query, as `Written` counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Sources of rows are the fragment's nodes and, numbered behind them, its scans and the places where timeless rows begin."""
+
+    fragment: Fragment
+    query: Item
+    outliner: Outliner
+    written: Written
+    streams: dict[int, str]
+    terms: Callable[[int], str]
+    names: dict[int, str] = field(init=False)  # of columns
+    rows: list[tuple[int, int]] = field(init=False)  # (node, side) that timeless rows of the query come to
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", {column: shown(variable) for variable, column in self.fragment.columns.items()})
+        object.__setattr__(self, "rows", list(dict.fromkeys((fact.node, fact.side) for fact in self.fragment.facts if len(fact.rows))))
+
+    # ------------------------------------------------------------ the whole
+    def steps(self) -> tuple[Step, ...]:
+        """All that leads to the node OUT, that first, each step before what feeds it unless it goes round."""
+        feeds = Feeds.of(self.fragment, self.rows).shown()
+        depths = self._depths(feeds)
+        places: dict[int, int] = {}
+        pending = [self.fragment.out]
+        while pending:
+            source = pending.pop()
+            if source not in places:
+                places[source] = len(places)
+                pending += reversed(feeds[source])
+        return tuple(replace(self._step(source, depths[source]), inputs=tuple(places[below] for below in feeds[source])) for source in places)
+
+    def _depths(self, feeds: dict[int, list[int]]) -> dict[int, int]:
+        """The least number of operators above each source."""
+        depths = {self.fragment.out: 0}
+        level = [self.fragment.out]
+        while level:
+            following = []
+            for source in level:
+                counts = source < len(self.fragment.nodes) and self.fragment.nodes[source][c.KIND] in COUNTED
+                for below in feeds[source]:
+                    if below not in depths:
+                        depths[below] = depths[source] + counts
+                        following.append(below)
+            level = following
+        return depths
+
+    def _step(self, source: int, depth: int) -> Step:
+        nodes, scans = self.fragment.nodes, self.fragment.alpha
+        if source < len(nodes):
+            return self._operator(source, nodes[source], depth)
+        if source < len(nodes) + len(scans):
+            return Step("scan", self._scanned(scans[source - len(nodes)]))
+        place = self.rows[source - len(nodes) - len(scans)]
+        n = sum(len(fact.rows) for fact in self.fragment.facts if (fact.node, fact.side) == place)
+        return Step("rows", f"{n}, timeless, of the query itself")
+
+    # ------------------------------------------------------------ one of them
+    def _operator(self, node: int, row: list[int], depth: int) -> Step:
+        match row[c.KIND]:
+            case c.OUT:
+                return Step(self.query.node.upper(), self.query.detail)
+            case c.COLLECT:
+                return self._collector(self.fragment.collectors[node])
+            case c.MOVE:
+                return Step("DISTINCT" if row[c.ONCE_ONLY] else "take", self._moved(row))
+            case c.MARK:
+                return Step("MARK", "with what EXISTS finds")
+            case _:
+                return Step(
+                    operator_of(row),
+                    self._detail(row),
+                    self._columns(row[c.KEY_AT], row[c.KEY_N]),
+                    self._columns(row[c.REST_AT], row[c.REST_N]),
+                    None if row[c.SPAN] >= LIFTED else Limit(length(row[c.SPAN]), depth > self.written.limits.get(row[c.SPAN], depth)),
+                    self._filters(row[c.FILTER], depth),
+                    kept_by(row),
+                )
+
+    def _scanned(self, scan: list[int]) -> str:
+        def part(constant: int, column: int) -> str:
+            return self.names[column] if column != c.NONE else self.terms(constant) if constant > 0 else "any"
+
+        triple = f"{part(scan[c.A_S], scan[c.A_SVAR])} {part(scan[-1], scan[c.A_PVAR])} {part(scan[c.A_O], scan[c.A_OVAR])}"
+        graph = {c.NONE: "", c.UNBOUND: "in no graph", c.NAMED: "in a graph"}.get(scan[c.A_GRAPH])
+        bound = f"as {self.names[scan[c.A_GVAR]]}" if scan[c.A_GVAR] != c.NONE else ""
+        return words(triple, f"of {self.streams[scan[c.A_STREAM]]}", f"in {self.terms(scan[c.A_GRAPH])}" if graph is None else graph, bound)
+
+    def _moved(self, row: list[int]) -> str:
+        pairs = self.fragment.moves[row[c.MOVE_AT] : row[c.MOVE_AT] + row[c.MOVE_N]]
+        found = []
+        for source, target in pairs:
+            if target <= 0:
+                found.append(f"{self.names[source]} that is {self.terms(-target)}")
+            else:
+                origin = self.names[source] if source > 0 else self.terms(-source)
+                found.append(origin if source == target else f"{origin} as {self.names[target]}")
+        return ", ".join(found)
+
+    def _detail(self, row: list[int]) -> str:
+        named = f"as {self.names[row[c.COLUMN]]}" if row[c.KIND] == c.EXISTS and row[c.COLUMN] else ""
+        condition = ""
+        if row[c.KIND] == c.EXTEND:
+            condition = f"of {self.names[row[c.COLUMN]]}{self._bound_to(row[c.ASK])} by the host"
+        elif row[c.CONDITION] >= 0:
+            condition = f"if {' && '.join(self.outliner.texts.text(each) for each in self._conditions(row[c.CONDITION]))}"
+        policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row[c.KIND], "")
+        absent = self._columns(row[c.KEY2_AT], row[c.KEY2_N])
+        return words(policy, named, condition, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
+
+    def _bound_to(self, ask: int) -> str:
+        inquiry = self.fragment.inquiries[ask]
+        return "" if inquiry.expression is None else f" as {self.outliner.texts.text(inquiry.expression)}"
+
+    def _collector(self, collector: Collector) -> Step:
+        match collector:
+            case GroupCollector():
+                group = self._group_of(collector)
+                return Step("GROUP", self.outliner.detail(group), keeps=(Kept("groups", window_time(group.window)),))
+            case ModifiersCollector():
+                return self._modifiers(collector)
+            case ReportCollector():
+                sources = self.outliner.whole.sources
+                longest = max(window.length for window in sources.windows)
+                return Step("WINDOWS", from_(sources), keeps=(Kept("contents", f"kept {length(longest)}"),))
+            case AskCollector():
+                return Step("ASK", keeps=(Kept("rows", "kept for the instant"),))
+            case _:
+                raise AssertionError(collector)
+
+    def _modifiers(self, collector: ModifiersCollector) -> Step:
+        """Named after its first clause."""
+        distinct = f"DISTINCT {variables(collector.projection)}" if collector.distinct else ""
+        clauses = [self.outliner.modified(collector.modifiers), distinct]
+        text = words(*(clauses if collector.modifiers.order else reversed(clauses)))
+        operator = "ORDER BY" if collector.modifiers.order else text.split(" ", 1)[0]
+        return Step(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
+
+    def _group_of(self, collector: GroupCollector) -> a.Group:
+        """The node of the algebra that a collector decides."""
+        groups = (node for node in nodes_of(self.outliner.whole) if isinstance(node, a.Group))
+        return next(group for group in groups if (*group.keys, *(v for v, _ in group.aggregates)) == collector.writes)
+
+    def _conditions(self, at: int) -> list[a.Expression]:
+        condition = self.fragment.inquiries[self.fragment.code[at][0]].condition
+        assert condition is not None
+        return conjuncts(condition)
+
+    def _filters(self, at: int, depth: int) -> tuple[Check, ...]:
+        if at in (c.TIMED_ONLY, c.TIMELESS_ONLY):
+            return (Check(f"the solution has {'an' if at == c.TIMED_ONLY else 'no'} interval", "kernel", False),)
+        if at < 0:
+            return ()
+        texts, places = self.outliner.texts, self.written.conditions
+        return tuple(Check(texts.text(each), self._decider(each), depth > places.get(each, depth)) for each in self._conditions(at))
+
+    def _decider(self, condition: a.Expression) -> str:
+        """Who decides a condition by itself: the host what the bytecode cannot say anything of."""
+        alone = Fragment(columns=self.fragment.columns)
+        return "host" if alone.code[compile_filter(alone, condition, lambda _text: 1) + 1][0] == c.ASK_HOST else "kernel"
+
+    def _columns(self, at: int, n: int) -> tuple[str, ...]:
+        return tuple(self.names[column] for column in self.fragment.slots[at : at + n])
+
+
+def operator_of(row: list[int]) -> str:
+    """What a query calls a node."""
+    if row[c.KIND] in POLICIES and row[c.LIFE_BLOCKER] != c.NEVER:
+        return OPERATORS[c.WITHOUT]
+    return RELATIONS[row[c.RELATION]] if row[c.KIND] in POLICIES | {c.JOIN} else OPERATORS[row[c.KIND]]
+
+
+# ---------------------------------------------------------------- state
+def kept_by(row: list[int]) -> tuple[Kept, ...]:
+    """What a node stores, side by side."""
+    left, right, absent = (row[life] for life in (c.LIFE_LEFT, c.LIFE_RIGHT, c.LIFE_BLOCKER))
+    match row[c.KIND]:
+        case c.PASS | c.EXTEND | c.MARK:
+            return ()
+        case c.FIRST:
+            return (Kept("first ones", _life(left)),)
+        case c.EXISTS | c.NOTEXISTS | c.MINUS:
+            return (Kept("right side", _life(right)),)
+        case c.RECENT | c.CHRONOLOGICAL:
+            sides = ("latest of the left side", "right side") if row[c.KIND] == c.RECENT else ("unconsumed left side", "unserved right side")
+            between = () if absent == c.NEVER else (Kept("absent ones", _life(absent)),)
+            return Kept(sides[0], _life(left)), Kept(sides[1], _life(right)), *between
+        case c.WITHOUT | c.WITHOUTFOR:
+            return Kept("left side", _life(left)), Kept("absent ones", _life(absent))
+        case _:
+            return Kept("left side", _life(left)), Kept("right side", _life(right))
+
+
+def window_time(window: a.RangeWindow | a.RowsWindow | None) -> str:
+    """How long a group keeps what it has seen."""
+    match window:
+        case None:
+            return FOR_EVER
+        case a.RangeWindow(size, _):
+            return f"kept {length(size)}"
+        case a.RowsWindow(count):
+            return f"kept {count} rows each"
+
+
+def _life(life: int) -> str:
+    if life == c.NEVER:
+        return "not stored"
+    if life == c.FOREVER:
+        return FOR_EVER
+    return f"kept {length(life)}" if life else "kept for the instant"

@@ -1,0 +1,175 @@
+"""An explanation as text, as a JSON document, and as a mermaid flowchart."""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from engine.explain.model import Explanation
+from engine.explain.plan_reader import Step
+from engine.kernel.state import layout as c
+from engine.physical_plan.operator_names import RELATIONS
+from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
+
+_ENTITIES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;"}
+DEEPEST = 12
+"""Levels of a tree that are drawn in one piece."""
+LONGEST = 250_000
+"""Characters of each of the four parts of a text."""
+LONGEST_BOX = 1_000
+"""Characters of what a flowchart says of one thing of a step."""
+
+USES = {
+    COPIED: "copied to the query, which keeps them and what they join",
+    LOOKED_UP: "looked up for each solution in a table that queries share; what is found is not kept",
+    WAITING: "taken in as a whole when a stream brings a first link of the path",
+}
+
+
+# ---------------------------------------------------------------- text
+def text(explanation: Explanation) -> str:
+    """The query as it was understood, its algebra and the tree of its steps, outermost first; each of these, if too long, as much as `LONGEST` holds."""
+    key = "none" if explanation.key is None else explanation.key
+    algebra, plan = explanation.algebra, explanation.plan
+    return "\n".join(
+        [
+            "query",
+            *_cut(f"  {line}" for line in explanation.query.splitlines()),
+            "algebra",
+            *_cut(f"  {line}" for line in tree([f"{item.node} {item.detail}".rstrip() for item in algebra], [item.inputs for item in algebra])),
+            "plan",
+            *_cut(f"  {line}" for line in tree(*_in_runs(plan))),
+            f"partition key: {key}, because {explanation.reason}",
+            *_cut([f"unbounded state: {'; '.join(explanation.unbounded) or 'none'}"]),
+            *([f"shape: {explanation.shape}"] if explanation.shape else []),
+            *(
+                ["background", *_cut(f"  {read.pattern}: {read.triples:,} triples, {USES[read.use]}" for read in explanation.reads)]
+                if explanation.reads
+                else []
+            ),
+        ]
+    )
+
+
+def phrases(step: Step) -> list[str]:
+    """What is to say of a step: its operator and detail, keys, window, filters, what it keeps."""
+    found = [f"{step.operator} {step.detail}".rstrip()]
+    if step.on:
+        found.append(f"on {' '.join(step.on)}")
+    if step.checks:
+        found.append(f"checking {' '.join(step.checks)}, which may be unbound")
+    if step.within is not None:
+        found.append(f"within {step.within.duration}{' (pushed down)' if step.within.pushed_down else ''}")
+    found += [f"where {f.condition} (in the {f.by}{', pushed down' if f.pushed_down else ''})" for f in step.filters]
+    if step.keeps:
+        found.append(f"[{', '.join(f'{kept.side} {kept.time}' for kept in step.keeps)}]")
+    return found
+
+
+def _in_runs(plan: Sequence[Step]) -> tuple[list[str], list[Sequence[int]]]:
+    """What is to say of each step, and what is shown below it: joins in a row that are alike, as those of a group's triples, are one with many sides."""
+    lines = [" ".join(phrases(step)) for step in plan]
+    below: list[Sequence[int]] = [step.inputs for step in plan]
+    feeds = Counter(each for step in plan for each in step.inputs)
+    begun: set[int] = set()
+    for place, step in enumerate(plan):
+        if place in begun or step.operator != RELATIONS[c.ANY]:
+            continue
+        run = [place]
+        while _two_sided(plan[run[-1]]) and lines[first := plan[run[-1]].inputs[0]] == lines[place] and feeds[first] == 1 and _two_sided(plan[first]):
+            run.append(first)
+        begun.update(run)
+        if len(run) > 1:
+            lines[place] += ", with each side in turn"
+            below[place] = [*plan[run[-1]].inputs, *(plan[each].inputs[1] for each in reversed(run[:-1]))]
+            for each in run[1:]:
+                below[each] = ()
+    return lines, below
+
+
+def _two_sided(step: Step) -> bool:
+    """Whether each input is a side of its own; a UNION gives a side several."""
+    return len(step.inputs) == 2
+
+
+def tree(lines: Sequence[str], below: Sequence[Sequence[int]]) -> Iterator[str]:
+    """The nodes as a tree from the first one. One that feeds several has a number, and stands under the first of them alone.
+
+    So has one that is `DEEPEST` levels down, which follows with all that is below it: a tree that went on to the right would have a size
+    of the square of its depth.
+    """
+    feeds = Counter(each for parts in below for each in parts)
+    numbers = {node: number for number, node in enumerate((node for node, count in sorted(feeds.items()) if count > 1), 1)}
+    drawn: set[int] = set()
+    later = deque([0])
+    while later:
+        pending = [(later.popleft(), "", "", 0)]
+        while pending:
+            node, first, rest, level = pending.pop()
+            if node in drawn:
+                if level:
+                    yield f"{first}({numbers[node]}), as above"
+                continue
+            if level == DEEPEST and below[node]:
+                later.append(node)
+                yield f"{first}({numbers.setdefault(node, len(numbers) + 1)}), below"
+                continue
+            drawn.add(node)
+            yield first + (f"({numbers[node]}) " if node in numbers else "") + lines[node]
+            for k, part in enumerate(reversed(below[node])):  # the last one is drawn last
+                pending.append((part, rest + ("├─ " if k else "└─ "), rest + ("│  " if k else "   "), level + 1))
+
+
+def _cut(lines: Iterable[str]) -> Iterator[str]:
+    """As many lines as have `LONGEST` characters together, then one that says so."""
+    left = LONGEST
+    for line in lines:
+        if len(line) > left:
+            yield f"{line[:left]}\n  ... cut after {LONGEST:,} characters; the JSON format has all of it"
+            return
+        yield line
+        left = max(left - len(line) - 1, 0)
+
+
+# ---------------------------------------------------------------- JSON
+def document(explanation: Explanation) -> dict[str, Any]:
+    """As openapi.yaml describes it, PlanDocument. Trees are lists whose nodes name their inputs: plans are deeper than JSON parsers go."""
+    return {
+        "query": explanation.query,
+        "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
+        "plan": [_step(step) for step in explanation.plan],
+        "partition": {"key": explanation.key, "reason": explanation.reason},
+        "unbounded": list(explanation.unbounded),
+        "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "operator": step.operator,
+        "detail": step.detail,
+        "on": list(step.on),
+        "checks": list(step.checks),
+        "within": None if step.within is None else {"duration": step.within.duration, "pushed_down": step.within.pushed_down},
+        "filters": [{"condition": f.condition, "by": f.by, "pushed_down": f.pushed_down} for f in step.filters],
+        "keeps": [{"side": kept.side, "time": kept.time} for kept in step.keeps],
+        "inputs": list(step.inputs),
+    }
+
+
+# ---------------------------------------------------------------- mermaid
+def mermaid(explanation: Explanation) -> str:
+    """The plan as a flowchart from the scans up; steps that keep something for ever are of the class `unbounded`."""
+    lines = ["flowchart BT"]
+    lines += [f"  s{n}{_box(phrases(step))}{':::unbounded' if step.unbounded else ''}" for n, step in enumerate(explanation.plan)]
+    lines += [f"  s{below} --> s{n}" for n, step in enumerate(explanation.plan) for below in step.inputs]
+    key = "none" if explanation.key is None else explanation.key
+    lines.append(f"  partition{_box([f'partition key: {key}', explanation.reason])}")
+    lines.append("  classDef unbounded stroke:#c00,stroke-width:3px")
+    return "\n".join(lines)
+
+
+def _box(lines: Sequence[str]) -> str:
+    short = [line if len(line) <= LONGEST_BOX else f"{line[:LONGEST_BOX]} ..." for line in lines]
+    escaped = [re.sub(r'[#"<>&`]', lambda found: _ENTITIES[found[0]], line) for line in short]
+    return f'["{"<br/>".join(" ".join(line.split()) for line in escaped)}"]'

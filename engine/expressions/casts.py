@@ -1,0 +1,157 @@
+"""SPARQL's constructor functions, `xsd:integer(?x)` and the like (SPARQL 1.1, 17.5)."""
+
+from collections.abc import Callable
+from decimal import ROUND_DOWN, Decimal
+
+from engine.expressions import numeric, temporal
+from engine.expressions.literals import value_of
+from engine.expressions.values import Day, Duration, ExpressionError, Instant, Kind, Number, Text, Value
+from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term
+
+
+def _cast_text(lexical: str, datatype: str) -> Value:
+    value = value_of(Literal(lexical.strip(" \t\r\n"), datatype))
+    if isinstance(value, Literal):
+        raise ExpressionError
+    return value
+
+
+def to_string(value: Value) -> Value:
+    match value:
+        case Iri(text) | Text(text) | Literal(text):
+            return Text(text)
+        case bool():
+            return Text("true" if value else "false")
+        case Number():
+            return Text(number_text(value))
+        case Instant(micros, zone):
+            return Text(temporal.format_instant(micros, zone))
+        case Day():
+            return Text(temporal.format_day(value))
+        case Duration():
+            return Text(temporal.format_duration(value))
+        case BlankNode():
+            raise ExpressionError
+
+
+def number_text(number: Number) -> str:
+    """XPath's cast to xs:string: whole numbers without a point, floats near one without an exponent."""
+    value = number.value
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf")) or not (value == 0 or 1e-6 <= abs(value) < 1e6)):
+        return numeric.lexical(number)
+    text = numeric.lexical(number)
+    if isinstance(value, float):
+        text = ("-" if text.startswith("-0.0") else "") + numeric.lexical(Number(Kind.DECIMAL, Decimal(text)))
+    return text.removesuffix(".0") if "." in text else text
+
+
+def to_boolean(value: Value) -> Value:
+    match value:
+        case bool():
+            return value
+        case Number(_, number):
+            return bool(number == number and number)
+        case Text(text, None):
+            return _cast_text(text, XSD + "boolean")
+    raise ExpressionError
+
+
+def _to_floating(kind: Kind) -> Callable[[Value], Value]:
+    def to_floating(value: Value) -> Value:
+        match value:
+            case bool():
+                return Number(kind, float(value))
+            case Number(_, number):
+                return Number(kind, numeric.nearest_single(number) if kind is Kind.FLOAT else numeric.to_float(number))
+            case Text(text, None):
+                return _cast_text(text, numeric.DATATYPES[kind])
+        raise ExpressionError
+
+    return to_floating
+
+
+def to_decimal(value: Value) -> Value:
+    match value:
+        case bool():
+            return Number(Kind.DECIMAL, Decimal(value))
+        case Number(_, number):
+            return Number(Kind.DECIMAL, _finite(number))
+        case Text(text, None):
+            return _cast_text(text, XSD + "decimal")
+    raise ExpressionError
+
+
+def to_integer(value: Value) -> Value:
+    match value:
+        case bool():
+            return Number(Kind.INTEGER, int(value))
+        case Number(Kind.INTEGER):
+            return value
+        case Number(_, number):
+            return numeric.bounded(int(_finite(number).to_integral_value(ROUND_DOWN)))
+        case Text(text, None):
+            return _cast_text(text, XSD + "integer")
+    raise ExpressionError
+
+
+def _finite(number: int | Decimal | float) -> Decimal:
+    """A double has an exact decimal value; an infinity has none."""
+    found = Decimal(number)
+    if not found.is_finite():
+        raise ExpressionError
+    return found
+
+
+def to_instant(value: Value) -> Value:
+    match value:
+        case Instant():
+            return value
+        case Day(micros, zone):
+            return Instant(micros, zone)
+        case Text(text, None):
+            return _cast_text(text, XSD + "dateTime")
+    raise ExpressionError
+
+
+def to_day(value: Value) -> Value:
+    match value:
+        case Day():
+            return value
+        case Instant(micros, zone):
+            local = micros + (zone or 0) * temporal.MINUTE
+            return Day(micros - local % temporal.DAY, zone)
+        case Text(text, None):
+            return _cast_text(text, XSD + "date")
+    raise ExpressionError
+
+
+def to_duration(value: Value) -> Value:
+    match value:
+        case Duration():
+            return value
+        case Text(text, None):
+            return _cast_text(text, XSD + "duration")
+    raise ExpressionError
+
+
+_CASTS: dict[str, Callable[[Value], Value]] = {
+    XSD_STRING: to_string,
+    XSD + "boolean": to_boolean,
+    XSD + "double": _to_floating(Kind.DOUBLE),
+    XSD + "float": _to_floating(Kind.FLOAT),
+    XSD + "decimal": to_decimal,
+    XSD + "integer": to_integer,
+    XSD + "dateTime": to_instant,
+    XSD + "date": to_day,
+    XSD + "duration": to_duration,
+}
+
+
+def cast(datatype: str, term: Term, into: Callable[[Value], Term]) -> Term:
+    """A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and false."""
+    found = _CASTS[datatype](value_of(term))
+    stays = isinstance(term, Literal) and term.datatype == datatype and datatype not in (XSD_STRING, XSD + "boolean")
+    return term if stays else into(found)
+
+
+CASTS = tuple(_CASTS)

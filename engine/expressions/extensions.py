@@ -1,0 +1,139 @@
+"""Functions beyond SPARQL's library, by their IRIs: those that come with the engine, and those of modules that the operator names.
+
+A module named in EPSPARQL_FUNCTIONS (several: with commas) has a table `FUNCTIONS`: IRI -> Python function. Its arguments are Python values:
+int, Decimal or float for numbers, bool, str for strings without language, and the term itself (epsparql.terms) for all else; what it returns
+likewise. An ExpressionError, ValueError or ArithmeticError that it raises is SPARQL's error. It must be a function of its arguments alone, because
+answers are remembered and a log is read again after a restart; every process that runs an engine must be able to import the module.
+"""
+
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from math import asin, cos, isfinite, radians, sin, sqrt
+
+from engine.expressions import numeric
+from engine.expressions.literals import term_of, value_of
+from engine.expressions.values import ExpressionError, Kind, Number, Text
+from epsparql.terms import BlankNode, Iri, Literal, Term
+
+NAMESPACE = "urn:epsparql:function:"
+"""Of the functions that come with the engine; `PREFIX ep: <urn:epsparql:function:>`."""
+EARTH_RADIUS_M = 6_378_137
+VARIABLE = "EPSPARQL_FUNCTIONS"
+Plain = int | Decimal | float | bool | str | Term
+MANY = 1 << 16
+"""Arguments that a function with `*arguments` may be given."""
+
+
+class ExtensionFault(Exception):
+    """A module of functions that cannot be used; the message names it and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A function of `least` to `most` terms; raises ExpressionError where it has no value for them."""
+
+    function: Callable[..., Plain]
+    least: int
+    most: int
+
+    def apply(self, *arguments: Term) -> Term:
+        try:
+            return _term(self.function(*map(_plain, arguments)))
+        except (ValueError, ArithmeticError, TypeError) as fault:
+            raise ExpressionError from fault
+
+
+def distance(lat1: Plain, lon1: Plain, lat2: Plain, lon2: Plain) -> float:
+    """Metres along the great circle between two places, given in degrees, on a sphere of 6,378,137 m.
+
+    Source: the haversine formula; the radius is that of the appendix of Anicic, Rudolph, Fodor, Stojanovic, *Stream reasoning and complex event
+    processing in ETALIS*, and of WGS 84's equator.
+    """
+    north, east, other_north, other_east = (_degrees(value, limit) for value, limit in ((lat1, 90), (lon1, 360), (lat2, 90), (lon2, 360)))
+    over = sin((other_north - north) / 2) ** 2 + cos(north) * cos(other_north) * sin((other_east - east) / 2) ** 2
+    return 2 * EARTH_RADIUS_M * asin(min(1.0, sqrt(over)))
+
+
+def _degrees(value: Plain, limit: int) -> float:
+    """In radians."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
+        raise ExpressionError
+    found = float(value)
+    if not isfinite(found) or abs(found) > limit:
+        raise ExpressionError
+    return radians(found)
+
+
+OWN: Mapping[str, Extension] = {f"{NAMESPACE}distance": Extension(distance, 4, 4)}
+
+
+@cache
+def known(modules: str) -> dict[str, Extension]:
+    """By IRI in `<>`, the engine's own functions and those of modules (names with commas). Raises ExtensionFault."""
+    found = {f"<{iri}>": extension for iri, extension in OWN.items()}
+    for name in filter(None, (part.strip() for part in modules.split(","))):
+        found |= _loaded(name)
+    return found
+
+
+def extensions() -> dict[str, Extension]:
+    """Those of this process. Raises ExtensionFault."""
+    return known(os.environ.get(VARIABLE, ""))
+
+
+def _loaded(name: str) -> dict[str, Extension]:
+    try:
+        table = importlib.import_module(name).FUNCTIONS
+    except (ImportError, AttributeError) as fault:
+        raise ExtensionFault(f"{VARIABLE}: {name}: {fault}; name modules on Python's path that have a table FUNCTIONS, IRI -> function") from fault
+    found = {}
+    for iri, function in table.items():
+        if not isinstance(iri, str) or ":" not in iri or iri.startswith(NAMESPACE) or any(c in '<>"{}|^`\\' or c <= " " for c in iri):
+            raise ExtensionFault(f"{VARIABLE}: {name}: {iri!r} is no absolute IRI of your own for a function")
+        found[f"<{iri}>"] = Extension(function, *_arguments(name, iri, function))
+    return found
+
+
+def _arguments(name: str, iri: str, function: Callable[..., Plain]) -> tuple[int, int]:
+    """The least and greatest number of arguments."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as fault:
+        raise ExtensionFault(f"{VARIABLE}: {name}: what stands for {iri} is no function whose parameters are known") from fault
+    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
+        raise ExtensionFault(f"{VARIABLE}: {name}: the function for {iri} has a parameter that cannot be given by position")
+    most = MANY if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(taken)
+    return sum(p.default is p.empty for p in taken), most
+
+
+def _plain(term: Term) -> Plain:
+    match value_of(term):
+        case Number(_, value):
+            return value
+        case bool() as flag:
+            return flag
+        case Text(text, None):
+            return text
+    return term
+
+
+def _term(value: object) -> Term:
+    match value:
+        case bool():
+            return term_of(value)
+        case int() | Decimal():
+            kind = Kind.INTEGER if isinstance(value, int) else Kind.DECIMAL
+            return term_of(numeric.add(Number(Kind.INTEGER, 0), Number(kind, value)))  # within the bounds of computed numbers
+        case float():
+            return term_of(Number(Kind.DOUBLE, value))
+        case str():
+            return term_of(Text(value))
+        case Iri() | Literal() | BlankNode():
+            return value
+    raise ExpressionError

@@ -1,0 +1,205 @@
+"""dateTimes, dates and durations of XML Schema on the proleptic Gregorian calendar, exact to the microsecond."""
+
+import re
+
+from engine.expressions.values import Day, Duration, ExpressionError, Instant, Micros
+from epsparql.terms import XSD, Literal
+
+SECOND: Micros = 1_000_000
+MINUTE: Micros = 60 * SECOND
+HOUR: Micros = 60 * MINUTE
+DAY: Micros = 24 * HOUR
+
+_DATE = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_ZONE = r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
+_DATE_TIME = re.compile(_DATE + r"T(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,6}))?" + _ZONE)
+_DAY = re.compile(_DATE + _ZONE)
+_DURATION = re.compile(
+    r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)(?:\.(?P<fraction>[0-9]{1,6}))?S)?)?"
+)
+_REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
+"""XML Schema part 2, 3.2.6.2: durations compare as they do from each of these months."""
+_LONGEST = 1000
+"""Characters of a lexical form; longer ones have no value."""
+
+
+# ---------------------------------------------------------------- the calendar
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01. Source: H. Hinnant, chrono-compatible low-level date algorithms."""
+    year -= month <= 2
+    era, of_era = divmod(year, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Year, month and day: the inverse of `days_from_civil`."""
+    era, of_era = divmod(days + 719468, 146097)
+    year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    return year + era * 400 + (month >= 10), month + (3 if month < 10 else -9), day
+
+
+def _days(match: re.Match[str]) -> int | None:
+    year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
+    if not 1 <= month <= 12 or not 1 <= day <= 31:
+        return None
+    days = days_from_civil(year, month, day)
+    return days if civil_from_days(days)[1] == month else None  # the 30th of February is in March
+
+
+def _zone(text: str | None) -> int | None:
+    """Minutes east of UTC. Raises: ValueError for one that XML Schema does not have."""
+    if text is None:
+        return None
+    if text == "Z":
+        return 0
+    hours, minutes = int(text[1:3]), int(text[4:6])
+    if minutes > 59 or hours * 60 + minutes > 14 * 60:
+        raise ValueError(text)
+    return (hours * 60 + minutes) * (-1 if text[0] == "-" else 1)
+
+
+# ---------------------------------------------------------------- lexical forms
+def instant(lexical: str) -> Instant | None:
+    """The instant of an xsd:dateTime; None if it is none or has more than six fraction digits."""
+    match = _DATE_TIME.fullmatch(lexical)
+    days = match and _days(match)
+    if match is None or days is None:
+        return None
+    hour, minute, second, fraction = int(match["hour"]), int(match["minute"]), int(match["second"]), int((match["fraction"] or "").ljust(6, "0"))
+    last = (hour, minute, second, fraction) == (24, 0, 0, 0)
+    if not last and (hour > 23 or minute > 59 or second > 59):
+        return None
+    try:
+        zone = _zone(match["zone"])
+    except ValueError:
+        return None
+    return Instant(days * DAY + hour * HOUR + (minute - (zone or 0)) * MINUTE + second * SECOND + fraction, zone)
+
+
+def day(lexical: str) -> Day | None:
+    match = _DAY.fullmatch(lexical)
+    days = match and _days(match)
+    if match is None or days is None:
+        return None
+    try:
+        zone = _zone(match["zone"])
+    except ValueError:
+        return None
+    return Day(days * DAY - (zone or 0) * MINUTE, zone)
+
+
+def duration(lexical: str) -> Duration | None:
+    """Of xsd:duration; None if it is none or has more than six fraction digits."""
+    match = _DURATION.fullmatch(lexical)
+    if match is None or len(lexical) > _LONGEST:
+        return None
+
+    def part(name: str) -> int:
+        return int(match[name] or 0)
+
+    seconds = ((part("days") * 24 + part("hours")) * 60 + part("minutes")) * 60 + part("seconds")
+    sign = -1 if match["sign"] else 1
+    return Duration(sign * (part("years") * 12 + part("months")), sign * (seconds * SECOND + int((match["fraction"] or "").ljust(6, "0"))))
+
+
+def year_month(lexical: str) -> Duration | None:
+    return duration(lexical) if "D" not in lexical and "T" not in lexical else None
+
+
+def day_time(lexical: str) -> Duration | None:
+    """Of xsd:dayTimeDuration: neither years nor months may be written."""
+    date = lexical.partition("T")[0]
+    return duration(lexical) if "Y" not in date and "M" not in date else None
+
+
+def instant_micros(lexical: str) -> Micros | None:
+    """Microseconds since 1970 of an xsd:dateTime's lexical form, None if it is none."""
+    found = instant(lexical)
+    return None if found is None else found.micros
+
+
+def duration_micros(lexical: str) -> Micros | None:
+    """Microseconds of a day-time duration's lexical form; None if it is no duration or has months."""
+    found = duration(lexical)
+    return None if found is None or found.months else found.micros
+
+
+def format_instant(micros: Micros, zone: int | None = 0) -> str:
+    """The xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
+    days, rest = divmod(micros + (zone or 0) * MINUTE, DAY)
+    text = f"{_format_days(days)}T{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}"
+    return text if zone is None else text + format_zone(zone)
+
+
+def format_day(value: Day) -> str:
+    zone = value.zone
+    text = _format_days((value.micros + (zone or 0) * MINUTE) // DAY)
+    return text if zone is None else text + format_zone(zone)
+
+
+def format_zone(zone: int) -> str:
+    return "Z" if zone == 0 else f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02}:{abs(zone) % 60:02}"
+
+
+def _format_days(days: int) -> str:
+    year, month, day_of_month = civil_from_days(days)
+    return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{day_of_month:02}"
+
+
+def _format_seconds(micros: Micros, width: int) -> str:
+    seconds, fraction = divmod(micros, SECOND)
+    return f"{seconds:0{width}}" + (f".{fraction:06}".rstrip("0") if fraction else "")
+
+
+def format_duration(value: Duration) -> str:
+    """The canonical lexical form: `PT3H`, `PT0S`, `-P1Y2M`."""
+    months, micros = abs(value.months), abs(value.micros)
+    sign = "-" if value.months < 0 or value.micros < 0 else ""
+    date = "".join(f"{n}{unit}" for n, unit in ((months // 12, "Y"), (months % 12, "M"), (micros // DAY, "D")) if n)
+    time = "".join(f"{n}{unit}" for n, unit in ((micros % DAY // HOUR, "H"), (micros % HOUR // MINUTE, "M")) if n)
+    if micros % MINUTE:
+        time += f"{_format_seconds(micros % MINUTE, 1)}S"
+    return f"{sign}P{date}" + (f"T{time}" if time else "") if date or time else "PT0S"
+
+
+def instant_literal(micros: Micros) -> Literal:
+    return Literal(format_instant(micros), XSD + "dateTime")
+
+
+def duration_literal(value: Duration) -> Literal:
+    return Literal(format_duration(value), XSD + "duration")
+
+
+# ---------------------------------------------------------------- arithmetic and order
+def shifted(when: Instant, by: Duration, sign: int) -> Instant:
+    """dateTime plus or minus (`sign` -1) a day-time duration."""
+    if by.months:
+        raise ExpressionError
+    return Instant(when.micros + sign * by.micros)
+
+
+def order_durations(left: Duration, right: Duration) -> int | None:
+    """Negative, zero or positive as left is less, equal or greater; None where XML Schema leaves it open."""
+    if left.months == right.months:
+        return left.micros - right.micros
+    differences = [_from_reference(left, *start) - _from_reference(right, *start) for start in _REFERENCES]
+    agree = all(difference < 0 for difference in differences) or all(difference > 0 for difference in differences)
+    return differences[0] if agree else None
+
+
+def _from_reference(value: Duration, year: int, month: int) -> Micros:
+    total = year * 12 + month - 1 + value.months
+    return days_from_civil(total // 12, total % 12 + 1, 1) * DAY + value.micros
+
+
+def order_days(left: Day, right: Day) -> int | None:
+    """As for durations. A date without a zone may lie 14 hours to either side."""
+    difference = left.micros - right.micros
+    if (left.zone is None) == (right.zone is None):
+        return difference
+    return difference if abs(difference) > 14 * HOUR else None

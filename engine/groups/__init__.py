@@ -1,1 +1,0 @@
-"""GROUP BY in tables: many instants of one node at once, by compiled functions."""

@@ -1,0 +1,63 @@
+"""The one wrapper around numba: functions are compiled once a machine, and cached under a key of the package's own files.
+
+numba's cache does not see a change in another file of the package, and a stale cache can corrupt memory. So the cache's directory is named
+by a hash of all files of the package, in its sub-folders too, and of this file. Each package of compiled functions has a key of its own, so
+it is not compiled anew when another one changes. Its `__init__.py` says
+
+    native = Native.of(Path(__file__).parent)
+
+and its functions are decorated with `@native.entry_point`, `@native.jit` and `@native.inlined`. They may call compiled functions of their
+own package alone: the key would not see a change of another's. Functions are compiled when they are first called, so what
+`epsparql warm` runs (engine/warmup.py for the engine's packages) calls each entry point.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import config as config_module
+
+config: Any = config_module  # its settings are made when it is loaded
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def cache_directory(package: Path) -> Path:
+    """Return where a package's machine code is kept: below EPSPARQL_CACHE, else XDG_CACHE_HOME, else ~/.cache."""
+    base = os.environ.get("EPSPARQL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "epsparql"
+    digest = hashlib.sha256(numba.__version__.encode())
+    for file in sorted({*(package.rglob("*.py") if package.is_dir() else [package]), Path(__file__)}):
+        digest.update(file.read_bytes())
+    return Path(base) / f"{package.parent.name}-{package.stem}-{digest.hexdigest()[:16]}{'-checked' if config.BOUNDSCHECK else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """Compiles the functions of one package and keeps them in its `directory`."""
+
+    directory: str
+
+    @classmethod
+    def of(cls, package: Path) -> "Native":
+        """Return the compiler of a package, whose files stand in a folder and below; or of one file."""
+        return cls(str(cache_directory(package)))
+
+    def jit(self, function: Function, *, inline: bool = False, releases: bool = False) -> Function:
+        """Compile `function` on first call; `inline` into its callers, `releases` the GIL while it runs."""
+        before = config.CACHE_DIR
+        config.CACHE_DIR = self.directory  # read while decorating; restored, because the setting is the whole process's
+        try:
+            return cast(Function, numba.njit(cache=True, forceinline=inline, nogil=releases)(function))
+        finally:
+            config.CACHE_DIR = before
+
+    def inlined(self, function: Function) -> Function:
+        """Compile a small function on the hot path into its callers: calls cost it more than it does."""
+        return self.jit(function, inline=True)
+
+    def entry_point(self, function: Function) -> Function:
+        """Compile a function that Python calls."""
+        return self.jit(function, releases=True)

@@ -1,0 +1,243 @@
+"""The arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel.state import layout as c
+
+MOST_AT_ONCE, MOST_EACH = 1_000_000, 64
+"""What a query may make at one instant, and more for each occurrence that comes at it, before it fails: about a second, and what its input costs."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Net(NamedTuple):
+    """One handle's worth of arrays; shapes in comments, n x WIDTH by the columns' names."""
+
+    # program
+    nodes: Ints
+    edges: Ints  # (node, side) that reads a node's output
+    slots: Ints  # row columns: keys, residuals, hidden columns, arguments of questions
+    alpha_at: Ints  # a row a predicate, ALPHA_AT_WIDTH cells each; 0 is for scans with a predicate variable
+    alpha: Ints
+    wants: Ints
+    posted: Ints
+    lists: Ints  # 0 is none
+    postings: Ints
+    code: Ints  # (opcode, argument)
+    consts: Floats  # (value, slack)
+    asks: Ints
+    templates: Ints
+    moves: Ints
+    timers: Ints  # nodes of kind WITHOUTFOR and COLLECT
+    reads: Ints
+    facts: Ints
+    lookups: Ints  # tables of the background, which the host keeps
+    # terms, by id
+    numbers: Floats  # (value, slack): slack 0 exact, inf no number, nan unbound
+    kinds: Ints
+    terms: Ints  # where each text stands, and how long it is, as the host has it
+    # the input of one call
+    feed: Ints  # FEED_HEIGHT x capacity
+    # state
+    queries: Ints
+    streams: Ints
+    at: Ints
+    rows: Ints
+    links: Ints  # a row for each of `rows` where a query has a policy, else none
+    free: Ints  # rows given back, for the next to take
+    heads: Ints  # chains by key hash
+    timeless: Ints  # chains of timeless goals
+    stores: Ints  # SIDES a node
+    stack: Ints
+    waiting: Ints  # for the close of the instant
+    parked: Ints  # for the host's answers
+    gathered: Ints  # for the host's collectors
+    deferred: Ints  # for those that decide when the feed is done
+    reports: Ints  # of those
+    out: Ints
+    seen: Ints
+    seen_heads: Ints
+    questions: Ints
+    question_heads: Ints
+    nests: Ints  # levels of EXISTS in EXISTS
+    scratch: Floats  # the filters' stack: (value, slack)
+    shown: Ints  # row columns that a rule's triples show
+
+
+FLOATS = frozenset({"consts", "numbers", "scratch"})
+FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads"})
+VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
+"""Tables whose width is not the same in all networks."""
+WORDS = 3
+"""Of an array in the handle's table: address, length, width."""
+FIRST_ROWS = 1 << 10
+PLENTY = 1 << 12
+"""What each pool has room for once one of them has had too little, so that credit for steps lasts."""
+FIRST_HEADS = 1 << 8
+LARGE = 1 << 20
+"""Rows at which a table grows by less than it has."""
+
+
+def empty_program() -> dict[str, NDArray[Any]]:
+    """The program of a network without queries; tables keep one unused row where numba needs an address."""
+    return {
+        "nodes": np.zeros((0, c.NODE_WIDTH), np.int64),
+        "edges": np.zeros((0, 2), np.int64),
+        "slots": np.zeros(0, np.int64),
+        "alpha_at": np.zeros(c.ALPHA_AT_WIDTH, np.int64),
+        "alpha": np.zeros((0, c.A_PLAIN + 1), np.int64),
+        "wants": np.zeros((0, c.WANT_WIDTH), np.int64),
+        "posted": np.full((1, c.POSTED_WIDTH), c.NONE, np.int64),
+        "lists": np.zeros((1, c.LIST_WIDTH), np.int64),
+        "postings": np.zeros((0, c.POSTING_WIDTH), np.int64),
+        "code": np.zeros((0, 2), np.int64),
+        "consts": np.zeros((0, 2), np.float64),
+        "asks": np.zeros((0, c.ASK_WIDTH), np.int64),
+        "templates": np.zeros((0, c.TEMPLATE_WIDTH), np.int64),
+        "moves": np.zeros((0, c.MOVE_WIDTH), np.int64),
+        "timers": np.zeros((0, c.TIMER_WIDTH), np.int64),
+        "reads": np.zeros((0, c.READ_WIDTH), np.int64),
+        "lookups": np.zeros((0, c.LOOKUP_WIDTH), np.int64),
+    }
+
+
+def new_net(width: int) -> Net:
+    """A network without queries; `width`: variables of the widest solution."""
+    assert width >= c.LEAST_WIDTH
+    at = np.zeros(c.AT_WIDTH, np.int64)
+    at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
+    at[c.MARGIN], at[c.FEW_FROM] = c.CHUNK, c.NONE
+    at[c.MOST_MADE], at[c.MOST_EACH], at[c.MOST_NOW] = MOST_AT_ONCE, MOST_EACH, MOST_AT_ONCE
+    heads = np.full(FIRST_HEADS, c.NONE, np.int64)
+    return Net(
+        **empty_program(),
+        facts=np.zeros((0, c.F_VAR + width), np.int64),
+        numbers=np.full((1, 2), np.nan),
+        kinds=np.zeros(1, np.int64),
+        terms=np.zeros((1, c.TERM_WIDTH), np.int64),
+        feed=np.zeros((c.FEED_HEIGHT, 1), np.int64),
+        queries=np.zeros((0, c.QUERY_WIDTH), np.int64),
+        streams=np.zeros((0, c.STREAM_WIDTH), np.int64),
+        at=at,
+        rows=np.zeros((FIRST_ROWS, c.VAR + width), np.int64),
+        links=np.zeros((0, c.LINK_WIDTH), np.int64),
+        free=np.zeros(FIRST_ROWS, np.int64),
+        heads=heads,
+        timeless=heads.copy(),
+        stores=np.zeros((0, c.STORE_WIDTH), np.int64),
+        stack=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        waiting=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        parked=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        gathered=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
+        deferred=np.zeros((FIRST_ROWS, c.DEFERRED_WIDTH), np.int64),
+        reports=np.zeros((0, c.G_VAR + width), np.int64),
+        out=np.zeros((FIRST_ROWS, c.OUT_VAR + width), np.int64),
+        seen=np.zeros((FIRST_ROWS, c.SEEN_VAR + width), np.int64),
+        seen_heads=heads.copy(),
+        questions=np.zeros((FIRST_ROWS, c.ASK_ARG + width + 2), np.int64),
+        question_heads=heads.copy(),
+        nests=np.zeros((c.NEST_LEVELS, c.NEST_WIDTH), np.int64),
+        scratch=np.zeros((64, 2), np.float64),
+        shown=np.zeros(c.VAR + width, np.int64),
+    )
+
+
+KEPT = (
+    "nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves", "timers", "reads", "facts", "lookups",
+    "queries", "streams", "at", "rows", "links", "free", "heads", "timeless", "stores", "seen_heads",
+)  # fmt: skip
+"""The program apart from scans, and the state apart from pools."""
+
+POOLS = {
+    "stack": c.DEPTH,
+    "waiting": c.WAITING,
+    "parked": c.PARKED,
+    "gathered": c.GATHERED,
+    "deferred": c.DEFERRED_N,
+    "out": c.FOUND,
+    "seen": c.SEEN_N,
+    "questions": c.ASKED,
+}
+"""Pools that fill from the front, with the cell of `at` that says how far."""
+
+
+def taller(a: NDArray[Any], height: int) -> NDArray[Any]:
+    """`a` with `height` rows, the new ones zero."""
+    b = np.zeros((height, *a.shape[1:]), a.dtype)
+    b[: len(a)] = a
+    return b
+
+
+def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
+    """`a` with `width` columns, the new ones zero."""
+    b = np.zeros((len(a), width), a.dtype)
+    b[:, : a.shape[1]] = a
+    return b
+
+
+def to_width(a: Ints, width: int) -> Ints:
+    """Rows with as many columns as those of another network have; what is left out beyond them, they do not bind."""
+    return a[:, :width] if a.shape[1] >= width else wider(a, width)
+
+
+def margin(net: Net, occurrence: int) -> int:
+    """What one step adds to a pool at most: a chunk of results, a copy for each reader, or what the scans and the templates make of an occurrence.
+
+    `occurrence`: how many scans one may concern.
+    """
+    awaited = int(net.queries[:, c.Q_FACTS_N].sum())
+    derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))
+    finds = min(int((net.nodes[:, c.KIND] == c.FIND).sum()), c.MOST_FINDS * c.NEST_LEVELS)  # a row for each may be held while a step looks on
+    goes = 3 if np.isin(net.nodes[:, c.KIND], (c.RECENT, c.CHRONOLOGICAL)).any() else 1  # a policy looks through up to three chains
+    return max(goes * c.CHUNK, int(net.nodes[:, c.EDGE_N].max(initial=0)), derived + awaited) + finds + c.MOST_FEW + 8
+
+
+def with_room(net: Net, need: int, frames: int = 0) -> Net:
+    """Room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
+    need += c.MOST_FEW
+    new: dict[str, NDArray[Any]] = {}
+    for name, filled in POOLS.items():
+        pool = getattr(net, name)
+        wanted = max(PLENTY, int(net.at[filled]) + (max(need, frames) if name == "stack" else need))
+        if wanted > len(pool):
+            new[name] = taller(pool, max(wanted, 2 * len(pool)))
+    used, free = int(net.at[c.USED]), int(net.at[c.FREE])
+    if used - free + need > len(net.rows):
+        height = max(used - free + need, len(net.rows) + min(len(net.rows), max(LARGE, len(net.rows) // 8)))
+        new |= {"rows": extended(net.rows, height), "free": np.zeros(height, np.int64)}
+        new["free"][:free] = net.free[:free]  # the rest of it is memory that nothing has touched yet
+        if len(net.links):
+            new["links"] = extended(net.links, height)
+    return net._replace(**new)
+
+
+def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
+    """`a` itself with more rows, whose pages are moved and not copied, so no view of it may outlive a feed; a copy where it does not own its memory."""
+    if not a.flags.owndata:
+        return taller(a, height)
+    a.resize((height, *a.shape[1:]), refcheck=False)
+    return a
+
+
+def with_links(net: Net) -> Net:
+    """Room for what a policy needs of each goal."""
+    return net if len(net.links) else net._replace(links=np.zeros((len(net.rows), c.LINK_WIDTH), np.int64))
+
+
+def with_width(net: Net, width: int) -> Net:
+    """Room for solutions of `width` variables."""
+    if net.rows.shape[1] >= c.VAR + width:
+        return net
+    return net._replace(
+        rows=wider(net.rows, c.VAR + width),
+        facts=wider(net.facts, c.F_VAR + width),
+        reports=wider(net.reports, c.G_VAR + width),
+        out=wider(net.out, c.OUT_VAR + width),
+        seen=wider(net.seen, c.SEEN_VAR + width),
+        questions=wider(net.questions, c.ASK_ARG + width + 2),
+        shown=np.zeros(c.VAR + width, np.int64),
+    )

@@ -1,0 +1,223 @@
+"""What an engine is fed: entries of the input log, in order. Immutable messages; nothing here knows files or sockets."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Micros = int
+END_OF_TIME: Micros = 1 << 61
+"""The watermark of a finished stream."""
+
+POLICIES = UNRESTRICTED, RECENT, CHRONOLOGICAL = ("unrestricted", "recent", "chronological")
+"""Which goals SEQ and the interval relations join (semantics.md section 9)."""
+
+TERM = pa.dictionary(pa.int32(), pa.utf8())
+INSTANT = pa.timestamp("us", tz="UTC")
+OCCURRENCES = pa.schema(
+    [
+        pa.field("s", TERM, nullable=False),
+        pa.field("p", TERM, nullable=False),
+        pa.field("o", TERM, nullable=False),
+        pa.field("g", TERM),  # the event graph, null for none
+        pa.field("start", INSTANT, nullable=False),
+        pa.field("end", INSTANT, nullable=False),
+        pa.field("late", pa.bool_(), nullable=False),  # below the stream's watermark when its entry was accepted: never applied
+    ]
+)
+"""Triple occurrences, one a row; terms in canonical N-Triples text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One accepted body or frame: its `rows` next rows of the block."""
+
+    offset: int
+    stream: str
+    rows: int
+    watermark: Micros | None  # the stream's watermark after this entry; None while it has none
+    key: str | None = None  # idempotency key of the request
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passes on `stream` with no occurrence (idle_timeout), or merely a sign of life (stream None)."""
+
+    offset: int
+    stream: str | None
+    watermark: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """`stream` has ended: its watermark is END_OF_TIME."""
+
+    offset: int
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetStream:
+    """A stream created or its settings changed; the engine ignores them, watermarks already carry them."""
+
+    offset: int
+    stream: str
+    max_delay: Micros = 0
+    idle_timeout: Micros | None = None
+    max_ahead: Micros | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropStream:
+    offset: int
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A query: it reads entries after this one, or from an earlier one on. Its registration is known by this entry's offset."""
+
+    offset: int
+    name: str
+    text: str
+    policy: str = UNRESTRICTED
+    default_graph: str = "all"
+    max_derivations: int = 100_000  # triples that it may derive at one instant before it is stopped as endless
+    max_goals: int = 0  # that it may keep, and the bytes of its state, before it is stopped; 0 for no limit
+    max_state_bytes: int = 0
+    reads_from: int | None = None  # the first entry that it reads: it is behind until `CatchUp` has brought it to the others
+    holds: tuple[int, ...] = ()  # registrations of those that rest on what it writes, which wait for it meanwhile
+    waits_for: int | None = None  # the registration of a rule that is behind and that it rests on: it is behind with it
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A query reads nothing from here on until it is resumed, and neither do those that rest on what it writes (`holds`)."""
+
+    offset: int
+    registered: int
+    name: str
+    holds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """A paused query reads on, by what `CatchUp` lets it read."""
+
+    offset: int
+    registered: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """The query `registered`, and those that wait for it, read the log up to the position `upto`; where that is this entry's offset, they are behind no more.
+
+    What is read of the past stands in the log itself, piece by piece: so a piece is as good a place to stop and go on from as any other entry.
+    """
+
+    offset: int
+    registered: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The query registered at offset `registered` goes, with its state."""
+
+    offset: int
+    registered: int
+    name: str
+
+
+CHANGES = ADD, REPLACE, DROP = ("add", "replace", "drop")
+"""What becomes of a graph's triples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Background triples of one graph ("" for none), as N-Triples text, which come to the graph's own or take their place; `drop` leaves it with none.
+
+    The change takes effect from the next instant.
+    """
+
+    offset: int
+    graph: str
+    triples: str
+    change: str = ADD
+
+
+ENTAILMENTS = RDFS, OWL_RL = ("rdfs", "owl-rl")
+"""What the background's schema entails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entail:
+    """From the next instant on, the background and streams entail what this regime says; before the first of these it is `rdfs`."""
+
+    offset: int
+    regime: str
+
+
+Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Drop | Facts | Entail
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Entries with consecutive offsets; `rows` (OCCURRENCES) holds those of its Events, in order."""
+
+    entries: tuple[Entry, ...]
+    rows: pa.RecordBatch
+
+    @property
+    def first(self) -> int:
+        return self.entries[0].offset
+
+    @property
+    def after(self) -> int:
+        """The log position after the block."""
+        return self.entries[-1].offset + 1
+
+
+SOLUTIONS = pa.schema(
+    [
+        pa.field("query", pa.dictionary(pa.int32(), pa.utf8()), nullable=False),  # name
+        pa.field("registered", pa.int64(), nullable=False),  # offset of its registration
+        pa.field("entry", pa.int64(), nullable=False),  # offset of the entry that brought the solution
+        pa.field("start", INSTANT, nullable=False),
+        pa.field("end", INSTANT, nullable=False),
+        pa.field(
+            "values", pa.list_(pa.utf8()), nullable=False
+        ),  # SELECT: a term per projected variable, null if unbound; CONSTRUCT: N-Triples statements
+    ]
+)
+"""Solutions in order of emission: by entry, end, start, then terms (semantics.md section 5). Many have `values` over a dictionary (`engine.dictionary.arrow_encoding`)."""
+TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
+"""Solutions of one of several buckets, with the texts that order those of one query, entry and interval; null: the values themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """A query completed or failed while an entry was applied."""
+
+    registered: int
+    name: str
+    entry: int
+    state: str  # "completed" | "failed"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one block brought."""
+
+    solutions: pa.RecordBatch  # SOLUTIONS
+    changes: tuple[StateChange, ...]
+
+
+def int64s(column: pa.Array) -> NDArray[np.int64]:
+    """The numbers of an int64 or INSTANT column without nulls, as they stand in its buffer."""
+    found: NDArray[np.int64] = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+    return found

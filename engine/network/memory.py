@@ -1,0 +1,61 @@
+"""Room for goals, and goals that the host puts into a store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel.goal_maintenance import enter_rows, keep_again_in_order
+from engine.kernel.operators.filter import spread_questions
+from engine.kernel.state import layout as c
+from engine.kernel.state.goal_store import clear_stores, spread, spread_seen, spread_timeless
+from engine.network.query_slots import Residents
+
+Ints = NDArray[np.int64]
+
+SPREADERS: dict[str, Callable[[int, Ints], None]] = {
+    "heads": spread,
+    "timeless": spread_timeless,
+    "seen_heads": spread_seen,
+    "question_heads": spread_questions,
+}
+"""How each table of chains is moved to a larger one."""
+
+
+@dataclass(slots=True, eq=False)
+class Stores(Residents):
+    """Residents with their goals."""
+
+    def make_room(self, n: int) -> None:
+        """Room for `n` more rows, and as many entries of each pool."""
+        self._make_room(n)
+        self._spread_heads()
+
+    def _spread_heads(self) -> None:
+        """Hash tables of at least as many heads as what hangs on them."""
+        at, net = self.now, self.net
+        goals, seen = at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS], max(at[c.SEEN_N], at[c.SEEN_MOST])
+        if goals > len(net.heads):
+            self._spread("heads", goals)
+        if at[c.TIMELESS_GOALS] > len(net.timeless):
+            self._spread("timeless", at[c.TIMELESS_GOALS])
+        if seen > len(net.seen_heads):
+            self._spread("seen_heads", seen)
+        if at[c.ASKED] > len(net.question_heads):
+            self._spread("question_heads", at[c.ASKED])
+
+    def _spread(self, name: str, held: int) -> None:
+        heads = np.full(1 << held.bit_length(), c.NONE, np.int64)
+        SPREADERS[name](self.address, heads)
+        new: dict[str, Any] = {name: heads}
+        self._hold(self.net._replace(**new))
+
+    def replace_goals(self, store: int, rows: Ints) -> None:
+        """Gives a join's store other goals: timed ones in order of end, and timeless ones."""
+        clear_stores(self.address, store, store + 1)
+        self.make_room(len(rows))
+        columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)
+        enter_rows(self.address, columns, rows, numbers)
+        keep_again_in_order(self.address, np.full(len(rows), store, np.int64), numbers)

@@ -1,0 +1,109 @@
+"""Queries at their places in a network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.alpha.alpha_nodes import Want
+from engine.kernel.state import layout as c
+from engine.physical_plan.common_subplans import Subplan, subplans
+from engine.physical_plan.join_trees import Segment, Shape
+from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of
+from engine.physical_plan.plan_signature import form_of
+from engine.planner.operators.join_order import Rates
+from engine.planner.queries import RANK
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A query in its network. `number` is its row in `queries`; `registered` the offset of its registration."""
+
+    registered: int
+    reads_after: int  # the offset of the last entry that it does not read
+    name: str
+    query: a.Query
+    number: int
+    at: Place
+    after: Place
+    columns: dict[Variable, int]
+    inquiries: tuple[Inquiry, ...]
+    strict: frozenset[tuple[int, int]]
+    scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
+    graphs: bool  # whether a scan asks in which graph an occurrence came
+    max_derivations: int
+    last: int | None  # the node of the collector that may end the whole query
+    form: str  # of its plan
+    policy: str
+    emitted: Ints  # the columns of `out` that a SELECT wants, NONE for what is never bound: rank, what it shows by name, and as it shows it
+    rates: Rates  # when it was registered, which it is always planned with
+    shape: Shape | None  # of its chain of SEQs, if it may have any
+    segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
+    subplans: Mapping[int, Subplan]  # that other queries may have too, by root
+    reads: tuple[Read, ...]  # what it reads of the background
+
+    @property
+    def shown(self) -> int:
+        """How many terms a solution of a SELECT has."""
+        return len(self.emitted) // 2
+
+    @property
+    def shows_by_name(self) -> bool:
+        """Whether what a SELECT shows stands in order of its variables' names."""
+        return bool((self.emitted[1 : 1 + self.shown] == self.emitted[1 + self.shown :]).all())
+
+    @property
+    def out(self) -> int:
+        """The node that its solutions reach."""
+        return self.at.node
+
+    @property
+    def writes(self) -> str | None:
+        return self.query.into if isinstance(self.query, a.Construct) else None
+
+
+def planned_from(
+    registered: int, reads_after: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str,
+    rates: Rates,
+) -> Planned:  # fmt: skip
+    scans, after = scans_of(fragment), end_of(fragment, at)
+    graphs = any(row[c.A_GRAPH] != c.NONE or row[c.A_GVAR] != c.NONE for row in fragment.alpha)
+    questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
+    last = None if fragment.last is None else at.node + fragment.last
+    shown = query.projection if isinstance(query, a.Select) else ()
+    columns = dict(fragment.columns)
+    emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
+    places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
+    form = form_of(fragment)
+    return Planned(
+        registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
+        rates, fragment.shape, fragment.segments, subplans(fragment), reads_of(fragment),
+    )  # fmt: skip
+
+
+def reads_of(fragment: Fragment) -> tuple[Read, ...]:
+    return tuple(Read(pattern, n, use) for (pattern, use), n in fragment.reads.items())
+
+
+def scans_of(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
+    return tuple((row[c.A_NODE], row[c.A_SIDE], (row[-1], max(row[c.A_O], 0))) for row in fragment.alpha)
+
+
+def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
+    """The fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
+    alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
+    alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
+    return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
+
+
+def is_plain(alpha: Ints) -> NDArray[np.bool_]:
+    """Whether a scan takes whatever triple its stream and predicate have, and puts subject and object, alone, into two columns."""
+    unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR]
+    s, o = alpha[:, c.A_SVAR], alpha[:, c.A_OVAR]
+    plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (s >= 0) & (o >= 0) & (s != o)
+    return plain

@@ -1,0 +1,177 @@
+"""Strata: in which order the negative parts of one instant decide, and the recursion that has no such order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.alpha.alpha_nodes import AS_SENT, Want
+from engine.kernel.state import layout as c
+from engine.network.placed_query import Planned
+from engine.physical_plan.operator_names import OPERATORS
+from epsparql import algebra as a
+from epsparql.terms import Term, Variable
+
+if TYPE_CHECKING:
+    from engine.network.query_slots import Residents
+
+
+POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
+NEGATIVE = frozenset(
+    {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT} | POLICIES
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One way a solution goes inside an instant; over a strict edge it only matters in later ones."""
+
+    source: int
+    target: int
+    strict: bool
+
+
+class Cycle(Exception):
+    """Recursion through a negative part without a strict step; `nodes` are the cycle in its order, `way` is what a reader is told of it."""
+
+    def __init__(self, nodes: list[int], way: str = "") -> None:
+        super().__init__(nodes, way)
+        self.nodes = nodes
+        self.way = way
+
+    def __str__(self) -> str:
+        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ORDER BY, LIMIT, policy) without a strict step in time"
+        return f"{reason}: {self.way}" if self.way else reason
+
+
+def strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int, int]) -> dict[int, int]:
+    """The stratum of each node of `kinds`: how many negative parts decide before it at an instant. `settled` are those of other
+    sources, which are positive. Raises Cycle."""
+    level = dict.fromkeys(kinds, 0)
+    into: dict[int, list[int]] = {node: [] for node in kinds}
+    onwards: dict[int, list[int]] = {node: [] for node in kinds}
+    for wire in wires:
+        if not wire.strict:
+            into[wire.target].append(wire.source)
+            onwards.setdefault(wire.source, []).append(wire.target)
+    least_of = {node: max((settled[source] for source in sources if source not in kinds), default=0) for node, sources in into.items()}
+    pending = set(kinds)
+    for _ in range(len(kinds) + 2):
+        changed = set()
+        for node in pending:
+            least = max((level[source] + (kinds[source] in NEGATIVE) for source in into[node] if source in kinds), default=0)
+            least = max(least, least_of[node])
+            if least > level[node]:
+                level[node] = least
+                changed.add(node)
+        if not changed:
+            return level
+        pending = {target for node in changed for target in onwards[node]}
+    raise Cycle(negative_cycle(kinds, onwards))
+
+
+def negative_cycle(kinds: Mapping[int, int], onwards: Mapping[int, list[int]]) -> list[int]:
+    """A shortest cycle inside an instant through some negative part, from that part on; there is one."""
+    ways = (way for node, kind in kinds.items() if kind in NEGATIVE and (way := _way_back(node, onwards)))
+    return min(ways, key=len)
+
+
+def _way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
+    """The nodes of a shortest way from a node to itself."""
+    came_from: dict[int, int] = {}
+    edge = [node]
+    while edge and node not in came_from:
+        following: list[int] = []
+        for source in edge:
+            for target in onwards.get(source, ()):
+                if target not in came_from:
+                    came_from[target] = source
+                    following.append(target)
+        edge = following
+    if node not in came_from:
+        return None
+    way = [came_from[node]]
+    while way[-1] != node:
+        way.append(came_from[way[-1]])
+    return way[::-1]
+
+
+def on_cycle(node: int, wires: Sequence[Wire]) -> bool:
+    """Whether a node's solutions come back to it inside an instant."""
+    onwards: dict[int, list[int]] = {}
+    for wire in wires:
+        if not wire.strict:
+            onwards.setdefault(wire.source, []).append(wire.target)
+    return _way_back(node, onwards) is not None
+
+
+def affected(residents: "Residents", planned: Planned) -> list[Planned]:
+    """A query and those that its triples reach through rules: no other's strata depend on it."""
+    found, pending = {planned.registered: planned}, [planned]
+    while pending:
+        into = pending.pop().writes
+        reached = [] if into is None else [p for p in residents.planned.values() if into in p.query.streams and p.registered not in found]
+        found |= {p.registered: p for p in reached}
+        pending += reached
+    return list(found.values())
+
+
+def rank(residents: "Residents", queries: Sequence[Planned]) -> None:
+    """Strata of these queries' nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs. Raises Cycle."""
+    nodes = residents.net.nodes
+    wires = [wire for planned in queries for wire in _wires(residents, planned)]
+    kinds = {node: int(nodes[node, c.KIND]) for planned in queries for node in range(planned.at.node, planned.after.node)}
+    settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in residents.rules.values() if rule.out not in kinds}
+    try:
+        ranked = strata(kinds, wires, settled)
+    except Cycle as cycle:
+        raise Cycle(cycle.nodes, _way(residents, cycle.nodes)) from None
+    nodes[list(ranked), c.STRATUM] = list(ranked.values())
+    for planned in queries:
+        bounded = planned.writes is not None and on_cycle(planned.out, wires)
+        residents.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
+
+
+def _way(residents: "Residents", nodes: Sequence[int]) -> str:
+    """A cycle for its reader: queries, with their negative parts and the streams they write."""
+    steps: list[str] = []
+    for node in nodes:
+        planned = next(p for p in residents.planned.values() if p.at.node <= node < p.after.node)
+        kind = int(residents.net.nodes[node, c.KIND])
+        if kind in NEGATIVE:
+            steps.append(f"{OPERATORS[kind]} of {planned.name}")
+        elif node == planned.out and planned.writes is not None:
+            steps.append(f"the triples that {planned.name} writes to the stream {planned.writes}")
+    return " -> ".join([*steps, steps[0]])
+
+
+def _wires(residents: "Residents", planned: Planned) -> Iterable[Wire]:
+    """How solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
+    net = residents.net
+    for node in range(planned.at.node, planned.after.node):
+        first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
+        for reader, side in net.edges[first : first + n].tolist():
+            yield Wire(node, reader, (reader - planned.at.node, side) in planned.strict)
+        first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
+        for mark in net.edges[first : first + n, 0].tolist():
+            yield Wire(mark, node, strict=False)
+    for rule in residents.rules.values():
+        assert isinstance(rule.query, a.Construct)
+        if rule.query.into in planned.query.streams:
+            yield from (Wire(rule.out, node, strict) for node, strict in _scanned(residents, planned, rule.query.template))
+
+
+def _scanned(residents: "Residents", planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
+    """The nodes of a query whose scans may read triples of a template."""
+    written = [t.predicate for t in template]
+    anything = any(isinstance(p, Variable) for p in written)
+    for node, side, want in planned.scans:
+        if anything or any(_reaches(residents, p, want) for p in written if not isinstance(p, Variable)):
+            yield planned.at.node + node, (node, side) in planned.strict
+
+
+def _reaches(residents: "Residents", predicate: Term, want: Want) -> bool:
+    """Whether a rule's triples of a predicate, or what they entail, may be wanted."""
+    wanted, object_ = want
+    if wanted == AS_SENT:
+        return True
+    return residents.entailment.reaches(predicate, (residents.terms.term(wanted), residents.terms.term(object_)))

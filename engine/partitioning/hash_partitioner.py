@@ -1,0 +1,66 @@
+"""Parts of a triple by whose value events are shared out, and whose each value is."""
+
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.triples.quads import Quad
+
+_MIX = 0x9E3779B1
+
+
+class Part(Enum):
+    """Where a partition key stands in every triple pattern of a query."""
+
+    SUBJECT = "subject"
+    OBJECT = "object"
+    GRAPH = "graph"
+
+    @property
+    def column(self) -> str:
+        """Of OCCURRENCES."""
+        return self.value[0]
+
+    def of(self, quad: Quad) -> str:
+        """The N-Triples text of a background triple's part; "" for no graph."""
+        term = quad[{Part.SUBJECT: 0, Part.OBJECT: 2, Part.GRAPH: 3}[self]]
+        return "" if term is None else str(term)
+
+
+def bucket_of(text: str, buckets: int) -> int:
+    """The bucket of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says.
+
+    The sum of bits that a CRC is would deal texts that differ in a digit or two unevenly, hence the multiplication.
+    """
+    return (zlib.crc32(text.encode()) * _MIX & 0xFFFFFFFF) * buckets >> 32
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One engine's share of all values: those of `bucket`, of so many `buckets`."""
+
+    bucket: int = 0
+    buckets: int = 1
+
+    @property
+    def whole(self) -> bool:
+        return self.buckets == 1
+
+    def has(self, text: str) -> bool:
+        return bucket_of(text, self.buckets) == self.bucket
+
+    def rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
+        """Which rows of a column of terms are in the share; null, no graph, is in none."""
+        texts = column.dictionary.cast(pa.binary()).to_pylist()
+        mixed = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts)) * np.uint64(_MIX) & np.uint64(0xFFFFFFFF)
+        mine = np.append(mixed * np.uint64(self.buckets) >> np.uint64(32) == self.bucket, False)
+        indices = column.indices.fill_null(len(texts)) if column.indices.null_count else column.indices
+        found: NDArray[np.bool_] = mine[indices.to_numpy()]
+        return found
+
+
+ONE = Share()

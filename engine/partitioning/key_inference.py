@@ -1,0 +1,248 @@
+"""By which variable a query's solutions can be sought apart, in buckets of its streams.
+
+Each solution must rest on occurrences and background triples of one value of the key alone, its negative parts too, and be told apart by
+the key wherever solutions are compared. So every triple pattern has the key at the same part: events are dealt out by that part, and what
+a schema makes of one keeps it there.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import assert_never
+
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.rdfs_schema import Triple
+from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Entailment, is_of
+from engine.messages import UNRESTRICTED
+from engine.partitioning.hash_partitioner import Part
+from engine.scope import nodes_of, parts, scope
+from epsparql import algebra as a
+from epsparql.stack import deep_stack
+from epsparql.terms import TermOrVariable, Variable
+
+NOTHING_KNOWN = FactIndex()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A variable that every triple pattern has at the same part."""
+
+    variable: Variable
+    part: Part
+
+
+class NoKey(Exception):
+    """Why a variable is no key; `specific` if it is one to each triple pattern."""
+
+    def __init__(self, why: str, *, specific: bool = True) -> None:
+        super().__init__(why)
+        self.why, self.specific = why, specific
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The partition key with the part it stands at, or none; and why."""
+
+    key: Variable | None
+    reason: str
+
+
+def partition(query: a.Query, policy: str = UNRESTRICTED) -> Partition:
+    """The key that a query alone would have, over an empty background."""
+    try:
+        key = next(iter(keys_of(query, policy)))
+    except NoKey as none:
+        return Partition(None, f"{none.why}; one bucket")
+    return Partition(key.variable, f"every triple pattern has it as its {key.part.value}")
+
+
+def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN) -> list[Key]:
+    """A key for each part that has one, the best first. Raises NoKey."""
+    with deep_stack():
+        _one_by_one(query)
+        found: dict[Part, Key] = {}
+        why: NoKey | None = None
+        for key in _candidates(query):
+            try:
+                if key.part not in found:
+                    _Apart(key, policy != UNRESTRICTED, known).query(query)
+                    found[key.part] = key
+            except NoKey as none:
+                why = none if why is None or (none.specific and not why.specific) else why
+    if found:
+        return list(found.values())
+    raise why or NoKey("no triple pattern reads the streams")
+
+
+def _one_by_one(query: a.Query) -> None:
+    """Raises NoKey for what looks at all solutions together, whatever they have in common."""
+    if isinstance(query, a.Ask):
+        raise NoKey("ASK looks for a first solution of all")
+    if query.sources.windows:
+        raise NoKey("named windows report together")
+    if isinstance(query, a.Select) and query.modifiers != a.PLAIN:
+        raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")
+    for node in nodes_of(query.pattern):
+        if isinstance(node, a.Path):
+            raise NoKey("a property path goes through triples of any key")
+        if isinstance(node, a.SubSelect) and node.modifiers != a.PLAIN:
+            raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")
+        if isinstance(node, a.Group) and not node.keys:
+            raise NoKey("there is one group of all")
+
+
+def _candidates(query: a.Query) -> Iterator[Key]:
+    """Variables at each part of a triple pattern, by part and then by name."""
+    found: dict[Part, set[Variable]] = {part: set() for part in Part}
+    for node in nodes_of(query.pattern):
+        if isinstance(node, a.TriplePattern):
+            for part, term in ((Part.SUBJECT, node.subject), (Part.OBJECT, node.object)):
+                found[part] |= {term} if isinstance(term, Variable) else set()
+        elif isinstance(node, a.Graph) and isinstance(node.name, Variable):
+            found[Part.GRAPH].add(node.name)
+    for part, variables in found.items():
+        yield from (Key(variable, part) for variable in sorted(variables, key=lambda v: v.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """Whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every bucket."""
+
+    key: Key
+    policed: bool
+    known: FactIndex
+    inside: bool = False  # GRAPH with the key for its name
+
+    def query(self, query: a.Query) -> None:
+        """Raises NoKey."""
+        shown: set[TermOrVariable] | None = None
+        match query:
+            case a.Select(projection=projection, distinct=distinct):
+                shown, what = (set(projection) if distinct else None), "DISTINCT compares solutions"
+            case a.Construct(template=template):
+                shown, what = (
+                    {t for triple in template for t in (triple.subject, triple.object)},
+                    "CONSTRUCT gives each set of triples once, those of solutions",
+                )
+            case a.Describe(targets=targets):
+                shown, what = set(targets), "DESCRIBE gives each description once, those of solutions"
+            case a.Ask():
+                raise AssertionError(query)
+            case _:
+                assert_never(query)
+        if not self.keyed(query.pattern):
+            raise NoKey("no triple pattern reads the streams")
+        if shown is not None and self.key.variable not in shown:
+            raise NoKey(f"{what} that differ in {self.key.variable}")
+
+    def keyed(self, pattern: a.Pattern) -> bool:
+        """False: constant. Raises NoKey."""
+        match pattern:
+            case a.Bgp(triples):
+                for triple in triples:
+                    self.triple(triple)
+                return bool(triples)
+            case a.Values():
+                return False
+            case a.Join(left, right):
+                return self.keyed(left) | self.keyed(right)
+            case a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right):
+                return self.policy_keyed(left, right)
+            case a.SeqWithout(left, right, absent, _):
+                return self.decided(self.policy_keyed(left, right), lambda: self.keyed(absent))
+            case a.Union(left, right):
+                return self.alike(left, right)
+            case a.Filter(condition, inner) | a.Extend(inner, _, condition):
+                return self.with_exists(self.keyed(inner), condition)
+            case a.LeftJoin(kept, other, condition) | a.EqLeftJoin(kept, other, condition) | a.SeqRightJoin(other, kept, condition):
+                return self.with_exists(self.decided(self.keyed(kept), lambda: self.keyed(other)), condition)
+            case a.Minus(kept, other) | a.WithoutFor(kept, other, _):
+                return self.decided(self.keyed(kept), lambda: self.keyed(other))
+            case a.Within(inner, _):
+                return self.keyed(inner)
+            case a.Graph(name, inner):
+                return self.graph(name, inner)
+            case a.Group(inner, keys, aggregates, _):
+                return self.group(inner, keys, aggregates)
+            case a.SubSelect(inner, projection, _, _):
+                keyed = self.keyed(inner)
+                if keyed and self.key.variable not in projection:
+                    raise NoKey(f"a sub-SELECT hides {self.key.variable}")
+                return keyed
+            case a.Path() | a.InWindow():
+                raise AssertionError(pattern)  # `_one_by_one` was asked before
+            case _:
+                assert_never(pattern)
+
+    def triple(self, triple: a.TriplePattern) -> None:
+        if isinstance(triple.predicate, Variable):
+            raise NoKey(f"a triple pattern has a variable, {triple.predicate}, for its predicate")
+        if self.inside:
+            return
+        if self.key.part is Part.GRAPH:
+            raise NoKey(f"not all triple patterns lie in GRAPH {self.key.variable}", specific=False)
+        if (triple.subject if self.key.part is Part.SUBJECT else triple.object) != self.key.variable:
+            raise NoKey("no variable stands at the same part of every triple pattern", specific=False)
+        for conclusion in _conclusions(self.known.entailment, triple):
+            if conclusion[0 if self.key.part is Part.SUBJECT else 2] != (SUBJECT if self.key.part is Part.SUBJECT else OBJECT):
+                raise NoKey(f"by the background's schema triples that have it elsewhere entail those of {triple.predicate}")
+
+    def policy_keyed(self, left: a.Pattern, right: a.Pattern) -> bool:
+        """A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part of it."""
+        both = self.keyed(left), self.keyed(right)
+        if self.policed and not all(both):
+            raise NoKey("a policy chooses among solutions that do not agree on it")
+        return any(both)
+
+    def alike(self, left: a.Pattern, right: a.Pattern) -> bool:
+        keyed = self.keyed(left)
+        if self.keyed(right) != keyed:
+            raise NoKey(f"a branch of UNION leaves {self.key.variable} open")
+        return keyed
+
+    def decided(self, kept: bool, other: Callable[[], bool]) -> bool:
+        """What is decided by what is absent: of that there must be all that could matter."""
+        if other() and not kept:
+            raise NoKey(f"what is decided on does not bind {self.key.variable}")
+        return kept
+
+    def with_exists(self, kept: bool, condition: a.Expression | None) -> bool:
+        for part in [] if condition is None else parts(condition):
+            if isinstance(part, a.Exists):
+                self.decided(kept, partial(self.keyed, part.pattern))
+        return kept
+
+    def group(self, inner: a.Pattern, keys: tuple[Variable, ...], aggregates: tuple[tuple[Variable, a.Aggregate], ...]) -> bool:
+        keyed = self.keyed(inner)
+        if not keyed or self.key.variable not in keys:
+            raise NoKey("a group gathers solutions that need not agree on more than its keys")
+        for _, aggregate in aggregates:
+            self.with_exists(keyed, aggregate.argument)
+        return keyed
+
+    def graph(self, name: TermOrVariable, inner: a.Pattern) -> bool:
+        """By its name, the patterns in it need nothing else in common; by another part, a timeless solution would take intervals from the graph's other triples."""
+        if self.key.part is Part.GRAPH:
+            if self.inside or name != self.key.variable:
+                raise NoKey(f"not all triple patterns lie in GRAPH {self.key.variable}", specific=False)
+            if not replace(self, inside=True).keyed(inner):
+                raise NoKey(f"GRAPH {self.key.variable} has no triple pattern")
+            return True
+        if not self.keyed(inner):
+            raise NoKey("GRAPH gives what is the same everywhere the intervals of all triples of a graph")
+        if scope(inner, lambda triple, place: len(self.known.matching(triple, a.ANYWHERE)) > 0).timeless:
+            raise NoKey("GRAPH gives what the background holds the intervals of all triples of a graph")
+        return True
+
+
+def _conclusions(entailment: Entailment, triple: a.TriplePattern) -> Iterator[Triple]:
+    """What triples of streams may entail that is of a pattern, with placeholders for their terms."""
+    assert not isinstance(triple.predicate, Variable)
+    pattern = triple.predicate, None if isinstance(triple.object, Variable) else triple.object
+    found = [each for predicate in entailment.concluding(pattern) for each in entailment.of_predicate[predicate]]
+    found += [each for pair in entailment.told(pattern) for each in entailment.of_pair[pair]]
+    yield from (each.triple for each in found if is_of(each.triple, pattern))
+    yield from (each.triple for each in entailment.of_class if each.triple[1] == triple.predicate)
+
+
+__all__ = ["Key", "NoKey", "Partition", "keys_of", "partition"]

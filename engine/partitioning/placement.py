@@ -1,0 +1,194 @@
+"""Queries that share events through rules, and where each such set lives: dealt out by a key, or in one bucket.
+
+A function of the log's entries, the same for every bucket. A set that was placed stays as it is while that is right; where a new query or a
+new schema makes it wrong, the set moves to one bucket, and engines begin anew (docs/decisions/0024-buckets.md).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from engine.background.fact_store import FactIndex
+from engine.messages import Register
+from engine.partitioning.hash_partitioner import Part, bucket_of
+from engine.partitioning.key_inference import NoKey, keys_of
+from epsparql import algebra as a
+from epsparql import parse
+from epsparql.terms import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Events are dealt out by `part`; None: all go to the bucket `home`."""
+
+    part: Part | None
+    home: int = 0
+
+
+class Moved(Exception):
+    """Queries that have state belong elsewhere from an entry of the log on: `sets` says where, for engines that begin anew."""
+
+    def __init__(self, sets: "Sets") -> None:
+        super().__init__(sets)
+        self.sets = sets
+
+
+@dataclass(slots=True)
+class Settled:
+    """A registered query; `keys` are those that it had under every background since."""
+
+    entry: Register
+    query: a.Query
+    keys: dict[Part, Variable]
+
+    def parts(self, read: Iterable[str]) -> set[Part]:
+        """The parts that it can be dealt out by where these streams are read: what a rule writes must have the key there too."""
+        query = self.query
+        if not isinstance(query, a.Construct) or query.into not in read:
+            return set(self.keys)
+        return {part for part, key in self.keys.items() if all(_has(triple, part, key) for triple in query.template)}
+
+
+def _has(triple: a.TriplePattern, part: Part, key: Variable) -> bool:
+    """Whether a rule's triple goes where its solution is; it lies in no graph, so nobody who is dealt out by graphs sees it."""
+    return part is Part.GRAPH or (triple.subject if part is Part.SUBJECT else triple.object) == key
+
+
+@dataclass(slots=True)
+class Together:
+    """Queries that must share an engine, by registration, and where."""
+
+    route: Route
+    members: dict[int, Settled]
+    dropped: set[int] = field(default_factory=set)
+
+    @property
+    def reads(self) -> set[str]:
+        return {stream for member in self.members.values() for stream in member.query.streams}
+
+    @property
+    def writes(self) -> set[str]:
+        return {member.query.into for member in self.members.values() if isinstance(member.query, a.Construct)}
+
+    def allowed(self) -> list[Part]:
+        """The parts that it can be dealt out by, the best first."""
+        read = self.reads
+        common = set(Part).intersection(*(member.parts(read) for member in self.members.values()))
+        return [part for part in Part if part in common]
+
+
+class Sets:
+    """All sets of queries of a log. `until`: the position from which on they are as they are; entries before it change nothing."""
+
+    def __init__(self, buckets: int, until: int = 0) -> None:
+        self._buckets, self.until = buckets, until
+        self._sets: list[Together] = []
+        self._of: dict[int, Together] = {}
+
+    def route(self, registered: int) -> Route | None:
+        """None for a query that is gone with all that shared events with it."""
+        found = self._of.get(registered)
+        return None if found is None else found.route
+
+    def key(self, registered: int) -> Variable | None:
+        """By which a query is dealt out."""
+        together = self._of[registered]
+        return None if together.route.part is None else together.members[registered].keys[together.route.part]
+
+    def add(self, entry: Register, query: a.Query, known: FactIndex) -> None:
+        """Raises Moved."""
+        if entry.offset < self.until:
+            return
+        settled = Settled(entry, query, _keys(entry, query, known))
+        joined = [each for each in self._sets if _connected(each, query)]
+        members = dict(sorted({number: member for each in joined for number, member in each.members.items()}.items())) | {entry.offset: settled}
+        together = Together(self._new_home(entry.offset), members, {number for each in joined for number in each.dropped})
+        allowed = together.allowed()
+        if (joined and joined[0].route.part is not None and joined[0].route.part in allowed) or (joined and joined[0].route.part is None):
+            together.route = joined[0].route
+        elif allowed and not joined:
+            together.route = Route(allowed[0])
+        moved = any(each.route != together.route for each in joined)
+        self._sets = [*(each for each in self._sets if each not in joined), together]
+        self._of |= dict.fromkeys(members, together)
+        if moved:
+            self._move(entry.offset)
+
+    def drop(self, registered: int, offset: int) -> None:
+        """A set ends with the last of its queries: before, what was dropped may have left its mark on the others."""
+        together = self._of.get(registered)
+        if together is None or offset < self.until:
+            return
+        together.dropped.add(registered)
+        if len(together.dropped) == len(together.members):
+            self._sets = [each for each in self._sets if each is not together]
+            for member in together.members:
+                del self._of[member]
+
+    def learn(self, offset: int, known: FactIndex) -> None:
+        """The background is another one from the entry at `offset` on. Raises Moved."""
+        if offset < self.until:
+            return
+        moved = False
+        for together in self._sets:
+            for member in together.members.values():
+                now = _keys(member.entry, member.query, known)
+                member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
+            if together.route.part is not None and together.route.part not in together.allowed():
+                together.route, moved = self._new_home(next(iter(together.members))), True
+        if moved:
+            self._move(offset)
+
+    def _new_home(self, registered: int) -> Route:
+        return Route(None, bucket_of(str(registered), self._buckets))
+
+    def _move(self, offset: int) -> None:
+        self.until = offset + 1
+        raise Moved(self)
+
+    # ------------------------------------------------------------ snapshots
+    def kept(self) -> dict[str, Any]:
+        """What `restored` takes: JSON."""
+        return {"until": self.until, "sets": [_plain(each) for each in self._sets]}
+
+    @classmethod
+    def restored(cls, buckets: int, kept: Mapping[str, Any]) -> "Sets":
+        sets = cls(buckets, kept["until"])
+        for plain in kept["sets"]:
+            members = {member.entry.offset: member for member in _members(plain["members"])}
+            part = None if plain["part"] is None else Part(plain["part"])
+            together = Together(Route(part, plain["home"]), members, set(plain["dropped"]))
+            sets._sets.append(together)
+            sets._of |= dict.fromkeys(members, together)
+        return sets
+
+
+def _keys(entry: Register, query: a.Query, known: FactIndex) -> dict[Part, Variable]:
+    try:
+        return {key.part: key.variable for key in keys_of(query, entry.policy, known)}
+    except NoKey:
+        return {}
+
+
+def _connected(together: Together, query: a.Query) -> bool:
+    """Whether what one writes the other reads."""
+    return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.reads)
+
+
+def _plain(together: Together) -> dict[str, Any]:
+    members = [
+        {"entry": asdict(member.entry), "keys": {part.value: key.name for part, key in member.keys.items()}} for member in together.members.values()
+    ]
+    part = together.route.part
+    return {
+        "part": None if part is None else part.value,
+        "home": together.route.home,
+        "members": members,
+        "dropped": sorted(together.dropped),
+    }
+
+
+def _members(plain: Iterable[Mapping[str, Any]]) -> Iterator[Settled]:
+    for member in plain:
+        entry = Register(**member["entry"])
+        yield Settled(entry, parse(entry.text).query, {Part(part): Variable(name) for part, name in member["keys"].items()})

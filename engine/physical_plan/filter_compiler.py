@@ -1,0 +1,189 @@
+"""Conditions to the kernel's bytecode; what it lacks becomes a question to the host."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.dictionary.float_bounds import approximation, constant_micros
+from engine.expressions import temporal
+from engine.kernel.state import layout as c
+from engine.physical_plan.plan import Fragment, Inquiry
+from engine.scope import looks_at_time, parts, variables_of
+from epsparql import algebra as a
+from epsparql.terms import XSD, Literal, Variable
+
+_COMPARISONS = {
+    a.Comparison.EQUAL: c.EQ,
+    a.Comparison.UNEQUAL: c.NE,
+    a.Comparison.LESS: c.LT,
+    a.Comparison.LESS_OR_EQUAL: c.LE,
+    a.Comparison.GREATER: c.GT,
+    a.Comparison.GREATER_OR_EQUAL: c.GE,
+}
+_ARITHMETIC = {a.Operator.ADD: c.ADD, a.Operator.SUBTRACT: c.SUB, a.Operator.MULTIPLY: c.MUL}
+_OPERANDS = {c.PUSH_VAR: c.WITH_VAR, c.PUSH_CONST: c.WITH_CONST}
+_DEPTH = 48  # of the kernel's filter stack of 64
+
+Code = list[tuple[int, int]]
+DURATION = a.Time(a.TimeFunction.DURATION)
+
+
+def slots(fragment: Fragment, columns: list[int]) -> tuple[int, int]:
+    """Puts row columns on the fragment's list: where, how many."""
+    at = len(fragment.slots)
+    fragment.slots += columns
+    return at, len(columns)
+
+
+def question(fragment: Fragment, inquiry: Inquiry) -> int:
+    """Number of a new question of the fragment."""
+    columns = [fragment.columns[v] for v in inquiry.variables] + ([c.START, c.END] if inquiry.timed else [])
+    fragment.asks.append(slots(fragment, columns))
+    fragment.inquiries.append(inquiry)
+    return len(fragment.asks) - 1
+
+
+def arguments(fragment: Fragment, expression: a.Expression) -> tuple[tuple[Variable, ...], bool]:
+    """What an expression's answer depends on; a variable without a column is bound nowhere."""
+    known = [v for v in variables_of(expression) if v in fragment.columns]
+    return tuple(sorted(known, key=lambda v: v.name)), looks_at_time(expression)
+
+
+def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable[[str], int]) -> int:
+    """Where the code of a condition begins in the fragment; its head names the question to ask where it is unsure.
+
+    `number` gives the number of a constant's term.
+    """
+    variables, timed = arguments(fragment, condition)
+    at = len(fragment.code)
+    fragment.code.append((question(fragment, Inquiry(variables, timed, condition=condition)), 0))
+    body: Code = []
+    if len(parts(condition)) > _DEPTH or not _Compiler(fragment, number).verdict(condition, body):
+        body = [(c.ASK_HOST, 0)]
+    fragment.code += [*fused(body), (c.STOP, 0)]
+    return at
+
+
+def fused(code: Code) -> Code:
+    """Operations on numbers take a variable or constant that is pushed just before as their own operand."""
+    found: Code = []
+    for op, argument in code:
+        before = found[-1][0] if found else c.STOP
+        if c.LT <= op <= c.MUL and before in _OPERANDS:
+            found[-1] = (op + _OPERANDS[before], found[-1][1])
+        else:
+            found.append((op, argument))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Conditions of one fragment; each method appends code and says whether it could."""
+
+    fragment: Fragment
+    number: Callable[[str], int]
+
+    def verdict(self, e: a.Expression, code: Code) -> bool:
+        """Code that leaves a verdict; False where the bytecode cannot say anything of the whole."""
+        match e:
+            case a.And(left, right) | a.Or(left, right):
+                known = self._part(left, code) | self._part(right, code)
+                code.append((c.AND if isinstance(e, a.And) else c.OR, 0))
+                return known
+            case a.Not(operand):
+                known = self._part(operand, code)
+                code.append((c.NOT, 0))
+                return known
+            case a.Bound(variable):
+                columns = self.fragment.columns
+                code.append((c.BOUND_VAR, columns[variable]) if variable in columns else (c.ASK_HOST, 0))
+                return variable in columns
+            case a.Compare(a.Comparison.EQUAL | a.Comparison.UNEQUAL as op, left, right):
+                return self._equality(op, left, right, code)
+            case a.Compare(op, left, right):
+                return self._comparison(_COMPARISONS[op], left, right, code)
+            case _:
+                return False
+
+    def _part(self, e: a.Expression, code: Code) -> bool:
+        """As `verdict`, but what cannot be said is left unsure, which the rest may outweigh."""
+        before, consts = len(code), len(self.fragment.consts)
+        if self.verdict(e, code):
+            return True
+        del code[before:], self.fragment.consts[consts:]
+        code.append((c.ASK_HOST, 0))
+        return False
+
+    def _equality(self, op: a.Comparison, left: a.Expression, right: a.Expression, code: Code) -> bool:
+        """Terms are equal or not by what they are, unless both are literals with values; then by the numbers that they stand for, if they do."""
+        operands: Code = []
+        if not (self._term(left, operands) and self._term(right, operands)):
+            return self._comparison(_COMPARISONS[op], left, right, code)
+        code += [*operands, (c.SAME, 0), *([(c.NOT, 0)] if op is a.Comparison.UNEQUAL else [])]
+        if self._comparison(_COMPARISONS[op], left, right, code):
+            code.append((c.ELSE, 0))
+        return True
+
+    def _term(self, e: a.Expression, code: Code) -> bool:
+        match e:
+            case a.Var(variable) if variable in self.fragment.columns:
+                code.append((c.PUSH_TERM, self.fragment.columns[variable]))
+                return True
+            case a.Constant(term):
+                code.append((c.PUSH_KNOWN, self.number(str(term))))
+                return True
+            case _:
+                return False
+
+    def _comparison(self, op: int, left: a.Expression, right: a.Expression, code: Code) -> bool:
+        operands: Code = []
+        consts = len(self.fragment.consts)
+        operand = self._duration if DURATION in (left, right) else self._value
+        if not (operand(left, operands) and operand(right, operands)):
+            del self.fragment.consts[consts:]
+            return False
+        code += [*operands, (op, 0)]
+        return True
+
+    def _duration(self, e: a.Expression, code: Code) -> bool:
+        """getDURATION() or a day-time duration, both as µs."""
+        if e == DURATION:
+            code.append((c.PUSH_DURATION, 0))
+            return True
+        micros = duration_constant(e)
+        if micros is None:
+            return False
+        self._constant(constant_micros(micros), code)
+        return True
+
+    def _value(self, e: a.Expression, code: Code) -> bool:
+        """A number with its error bound."""
+        match e:
+            case a.Var(variable) if variable in self.fragment.columns:
+                code.append((c.PUSH_VAR, self.fragment.columns[variable]))
+                return True
+            case a.Constant(Literal() as literal):
+                value, slack = approximation(str(literal))
+                if slack == float("inf"):
+                    return False
+                self._constant((value, slack), code)
+                return True
+            case a.Arithmetic(op, left, right) if op in _ARITHMETIC:
+                if not (self._value(left, code) and self._value(right, code)):
+                    return False
+                code.append((_ARITHMETIC[op], 0))
+                return True
+            case _:
+                return False
+
+    def _constant(self, constant: tuple[float, float], code: Code) -> None:
+        self.fragment.consts.append(constant)
+        code.append((c.PUSH_CONST, len(self.fragment.consts) - 1))
+
+
+def duration_constant(e: a.Expression) -> int | None:
+    """The µs of a constant day-time duration."""
+    match e:
+        case a.Constant(Literal(lexical, datatype)) if datatype in (XSD + "duration", XSD + "dayTimeDuration"):
+            return temporal.duration_micros(lexical)
+        case _:
+            return None

@@ -1,0 +1,233 @@
+"""A query's part of a network's program, and how it takes its place among the others."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation.operator import Collector
+from engine.alpha.free_rows import Ranges, with_rows
+from engine.kernel.state import layout as c
+from engine.kernel.state.arrays import Net
+from engine.physical_plan.join_trees import Segment, Shape
+from epsparql.algebra import Expression
+from epsparql.terms import Variable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question that the kernel may put to the host: a filter's verdict, or a term to bind.
+
+    Its arguments are the terms of `variables` and, if it is `timed`, the solution's start and end.
+    """
+
+    variables: tuple[Variable, ...]
+    timed: bool
+    condition: Expression | None = None
+    expression: Expression | None = None
+    fresh: str | None = None  # label of a template's blank node, a new one for each solution
+    site: str = ""  # where the query asks; which functions such as RAND depend on
+    solution: tuple[Variable, ...] = ()  # of `variables`, those of the solution as a whole, which they depend on too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fact:
+    """Timeless rows for a side of a node: the terms of some of its columns. Those that are no `triple` of the background come only when the query opens."""
+
+    node: int
+    side: int
+    triple: bool
+    columns: tuple[int, ...]
+    rows: Ints  # n x columns
+    source: Ints | None = None  # of the background, of which the rows are made
+
+
+def fact(node: int, side: int, triple: bool, cells: Mapping[int, int]) -> Fact:
+    """One row."""
+    return Fact(node, side, triple, tuple(cells), np.array([list(cells.values())], np.int64).reshape(1, -1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """What the right side of a join, or a FIND, matches of the background, where that is too much to be copied: s, p, o, g of the triples, and which parts of
+    them are its key and, behind those, the other columns that they bind."""
+
+    source: Ints
+    parts: tuple[int, ...]
+    keys: int  # how many of the parts are
+
+    @property
+    def rows(self) -> Ints:
+        return self.source[:, self.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A group of triple patterns or a path whose plan keeps partial solutions: they rest on the background, and are made anew when it changes.
+
+    What came of the stream alone is kept in its `leaves`: (node, side) of a store, and where its solutions go in again.
+    """
+
+    root: int  # the node that gives the unit's solutions
+    nodes: range
+    leaves: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    inner: tuple[tuple[int, int], ...]  # stores of partial solutions
+
+
+COPIED, LOOKED_UP, WAITING = "copied", "looked up", "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a query reads of the background by one triple pattern: so many triples, which it has COPIED, that are LOOKED_UP for its solutions in a table
+    that queries share, or are WAITING to be taken in when a stream brings a first link of a path."""
+
+    pattern: str
+    triples: int
+    use: str
+
+
+@dataclass(slots=True)
+class Fragment:
+    """The nodes of one query, numbered from 0: `place` moves them behind those that a program has.
+
+    `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part needs.
+    """
+
+    nodes: list[list[int]] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    alpha: list[list[int]] = field(default_factory=list)  # ALPHA_WIDTH columns, then the predicate (0 for a variable)
+    moves: list[tuple[int, int]] = field(default_factory=list)
+    collectors: dict[int, Collector] = field(default_factory=dict)  # by node
+    code: list[tuple[int, int]] = field(default_factory=list)
+    consts: list[tuple[float, float]] = field(default_factory=list)
+    asks: list[tuple[int, int]] = field(default_factory=list)
+    templates: list[list[int]] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
+    inquiries: list[Inquiry] = field(default_factory=list)
+    columns: dict[Variable, int] = field(default_factory=dict)
+    strict: set[tuple[int, int]] = field(default_factory=set)
+    timed: list[range] = field(default_factory=list)  # nodes whose solutions only go where a timer of WITHOUT ... FOR looks for what is absent
+    last: int | None = None  # the collector that may end the whole query
+    shape: Shape | None = None  # of a chain of SEQs that is the whole query and may be joined in any order
+    segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
+    reads: dict[tuple[str, str], int] = field(default_factory=dict)  # triples of the background, by pattern and use
+
+    @property
+    def out(self) -> int:
+        """The node that its solutions reach: the first that was made."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fragment begins in each of a network's TABLES, or where it ends."""
+
+    node: int
+    edge: int
+    slot: int
+    code: int
+    const: int
+    ask: int
+    template: int
+    move: int
+
+
+TABLES = ("nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves")
+"""The tables in which each query has a range of rows, in order of the fields of `Place`."""
+SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT, c.LOOK_AT)
+CODE_COLUMNS = (c.FILTER, c.CONDITION)
+
+
+def sizes(fragment: Fragment) -> list[int]:
+    """Rows that a fragment needs, by table."""
+    return [len(getattr(fragment, name)) for name in TABLES]
+
+
+def end_of(fragment: Fragment, at: Place) -> Place:
+    """Where a fragment at its place ends."""
+    return Place(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
+
+
+def ranges_of(at: Place, after: Place) -> dict[str, tuple[int, int]]:
+    """The (first, n) rows of each table between two places."""
+    return {name: (first, end - first) for name, first, end in zip(TABLES, astuple(at), astuple(after), strict=True)}
+
+
+def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
+    return np.array(rows, dtype).reshape(len(rows), width)
+
+
+def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
+    """The fragment's nodes with all their references moved."""
+    nodes: Ints = table(fragment.nodes, c.NODE_WIDTH)
+    nodes[:, SLOT_COLUMNS] += at.slot
+    for column in CODE_COLUMNS:
+        nodes[nodes[:, column] >= 0, column] += at.code
+    nodes[:, c.EDGE_AT] += at.edge
+    nodes[:, c.MARK_AT] += at.edge
+    nodes[:, c.MOVE_AT] += at.move
+    nodes[:, c.TEMPLATE_AT] += at.template
+    nodes[:, c.ASK] += at.ask
+    nodes[nodes[:, c.LOOK_VIA] >= 0, c.LOOK_VIA] += at.node
+    nodes[:, c.QUERY] = query
+    return nodes
+
+
+def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str, Ranges]) -> Net:
+    """The network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
+    edges = table(fragment.edges, 2)
+    edges[:, 0] += at.node
+    code = table(fragment.code, 2)
+    heads = [filter_ for node in fragment.nodes for filter_ in (node[c.FILTER], node[c.CONDITION]) if filter_ >= 0]
+    code[heads, 0] += at.ask
+    code[code_constants(code, heads), 1] += at.const
+    asks = table(fragment.asks, c.ASK_WIDTH)
+    asks[:, c.ASK_SLOT] += at.slot
+    placed: Mapping[str, NDArray[Any]] = {
+        "nodes": placed_nodes(fragment, at, query),
+        "edges": edges,
+        "slots": np.array(fragment.slots, np.int64),
+        "code": code,
+        "consts": table(fragment.consts, 2, np.float64),
+        "asks": asks,
+        "templates": table(fragment.templates, c.TEMPLATE_WIDTH),
+        "moves": table(fragment.moves, c.MOVE_WIDTH),
+    }
+    net = with_rows(net, {name: used[name].end for name in TABLES} | {"stores": c.SIDES * used["nodes"].end})
+    for name, first in zip(TABLES, astuple(at), strict=True):
+        getattr(net, name)[first : first + len(placed[name])] = placed[name]
+    stores = net.stores[c.SIDES * at.node : c.SIDES * (at.node + len(fragment.nodes))]
+    stores[:] = c.NONE
+    stores[:, c.COUNT] = 0
+    return net
+
+
+def timers_of(fragment: Fragment, at: Place) -> Ints:
+    """The rows of `timers` for a fragment at its place."""
+    acting = np.flatnonzero(acts(table(fragment.nodes, c.NODE_WIDTH))).tolist()
+    return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)
+
+
+def acts(nodes: Ints) -> NDArray[np.bool_]:
+    """Which nodes may act at instants of their own."""
+    idle = (nodes[:, c.DEFERRED] != 0) & (nodes[:, c.STEP] == 0)
+    return np.asarray((nodes[:, c.KIND] == c.WITHOUTFOR) | ((nodes[:, c.KIND] == c.COLLECT) & ~idle))
+
+
+def collector_due(fragment: Fragment, node: int) -> int:
+    return fragment.collectors[node].due() if node in fragment.collectors else c.FOREVER
+
+
+def code_constants(code: Ints, heads: list[int]) -> Ints:
+    """Rows of `code` that have a constant as argument; heads hold no opcode."""
+    is_constant = (code[:, 0] == c.PUSH_CONST) | (code[:, 0] >= c.WITH_CONST)
+    is_constant[heads] = False
+    return np.flatnonzero(is_constant)

@@ -1,0 +1,91 @@
+"""Plans of what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.aggregation import GroupCollector, ModifiersCollector
+from engine.errors import Refusal
+from engine.kernel.state import layout as c
+from engine.planner.operators import triple_patterns
+from engine.rewrite.rename_hidden import seen_as
+from epsparql import algebra as a
+from epsparql.terms import XSD, Literal, Variable
+
+if TYPE_CHECKING:
+    from engine.planner.planner import Planner, Target
+
+MOST_STEPS = 100_000
+"""Reports of one solution while it is in a window."""
+
+
+def group(planner: "Planner", pattern: a.Group, target: "Target") -> None:
+    window = pattern.window
+    if isinstance(window, a.RangeWindow) and window.step is not None and window.length > MOST_STEPS * window.step:
+        raise Refusal(f"a window of more than {MOST_STEPS:,} steps", "STEP")
+    node = planner.node(c.COLLECT, target)
+    planner.pattern(pattern.pattern, (node, c.LEFT))
+    reads = in_name_order(set(planner.fragment.columns))  # also what tells equal solutions apart
+    graph = next((key for key in pattern.keys if key.name.startswith("_:graph#")), None)
+    visible = in_name_order({v for v in planner.scope(pattern.pattern).possible if seen_as(v) is not None})
+    planner.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, planner.names.query, visible)
+    if not set(pattern.keys) - {graph}:
+        triple_patterns.empty(planner, a.ANYWHERE if graph is None else _place_of(pattern.pattern, graph), (node, c.BLOCKER))
+
+
+def _place_of(node: object, graph: Variable) -> a.Place:
+    """The place of the triple patterns below that carry this graph."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, a.Place) and part.graph == graph:
+            return part
+        if isinstance(part, tuple):
+            pending += part
+        elif hasattr(part, "__dataclass_fields__"):
+            pending += [getattr(part, name) for name in part.__dataclass_fields__]
+    raise AssertionError("every pattern under GRAPH has a place")
+
+
+def in_name_order(variables: "set[Variable]") -> tuple[Variable, ...]:
+    return tuple(sorted(variables, key=lambda v: v.name))
+
+
+def sub_select(planner: "Planner", pattern: a.SubSelect, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
+    if not pattern.distinct:  # one sub-SELECT's rows are not another's
+        row = planner.column(planner.fresh("row"))
+        target = planner.move(target, [(-planner.names.term(str(Literal("true", XSD + "boolean"))), row)], keep=True), c.LEFT
+    if pattern.modifiers == a.PLAIN and not pattern.distinct:
+        planner.pattern(pattern.pattern, target, span, wanted)  # what it hides has names of its own
+        return
+    target = planner.after(target, span, wanted)
+    if pattern.modifiers == a.PLAIN:
+        columns = [planner.column(v) for v in pattern.projection]
+        planner.pattern(pattern.pattern, (planner.move(target, [(k, k) for k in columns], once=True), c.LEFT))
+        return
+    modified(planner, pattern, target)
+
+
+def modified(planner: "Planner", select: a.Select | a.SubSelect, target: "Target", rank: Variable | None = None) -> int:
+    """ORDER BY, OFFSET, LIMIT and DISTINCT of a SELECT, over all columns that tell its solutions apart; the collector's node."""
+    node = planner.node(c.COLLECT, target)
+    planner.pattern(select.pattern, (node, c.LEFT))
+    graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
+    reads = in_name_order(set(planner.fragment.columns) - {rank})
+    planner.fragment.collectors[node] = ModifiersCollector(
+        select.modifiers, select.projection, select.distinct, has_window(select.pattern), reads, rank, graph, planner.names.query,
+        stands=isinstance(select, a.Select),
+    )  # fmt: skip
+    return node
+
+
+def has_window(pattern: a.Pattern) -> bool:
+    """Whether a SELECT's solutions are reports of a window."""
+    match pattern:
+        case a.Extend(inner, _, _) | a.Filter(_, inner):
+            return has_window(inner)
+        case a.Join(left, a.Values()):
+            return has_window(left)
+        case a.Group(_, _, _, window):
+            return window is not None
+        case _:
+            return False

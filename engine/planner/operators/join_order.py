@@ -1,0 +1,178 @@
+"""In which order joins are made, where the definition leaves that open, by how often their triples occur (docs/decisions/0013-shapes.md)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from math import exp, lgamma, log
+from typing import TYPE_CHECKING
+
+from engine.messages import UNRESTRICTED
+from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, Tree, cheapest, tree_of
+from engine.scope import asks
+from epsparql import algebra as a
+from epsparql.terms import TermOrVariable, Variable
+
+if TYPE_CHECKING:
+    from engine.planner.planner import Planner
+
+Rates = Mapping[str, int]
+"""Occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; what is not there is not known. Beside them OVER and KNOWN."""
+EVERYTHING = ""
+NO_RATES: Rates = {}
+KNOWN = "background "
+"""Before a predicate's text: how many triples of it the background has, where they are many."""
+SELECTED = 10
+"""One occurrence in so many is taken to have a given subject, or a given object."""
+OVER = "over"
+"""How long the occurrences have been counted, in µs; where that is not known, the counts are those of a query's window."""
+KEYS = (10, 1_000, 100_000)
+"""How many terms a variable may have, which nobody counts: few keys make many partial solutions, many keys hardly any. A shape is chosen for what it
+saves over all three, as factors."""
+WORTHWHILE = 2
+"""How many times less work another shape must promise."""
+LONGEST = 50
+"""Operands of chains that rates may shape."""
+TINY, MOST = 1e-9, 600.0
+"""Bounds of a count, and of the logarithm of a number of solutions."""
+
+
+def rates_given(counts: Mapping[str, int]) -> Rates:
+    """Rates by the IRIs of predicates."""
+    return {f"<{iri}>": n for iri, n in counts.items()} | ({EVERYTHING: sum(counts.values())} if counts else {})
+
+
+def predicates_of(query: object) -> set[str]:
+    """The predicates of a query's triple patterns, as N-Triples text."""
+    found, pending = set[str](), [query]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, a.TriplePattern):
+            found |= {str(part.predicate)} if not isinstance(part.predicate, Variable) else set()
+        elif isinstance(part, tuple):
+            pending += part
+        elif is_dataclass(part):
+            pending += [getattr(part, field.name) for field in fields(part)]
+    return found
+
+
+def rate(triple: a.TriplePattern, rates: Rates) -> float:
+    """How many occurrences match a triple pattern; of a predicate that is not known, as many as of the others on average."""
+    known = [n for predicate, n in rates.items() if predicate.startswith("<")]
+    average = sum(known) / len(known) if known else 1
+    predicate = EVERYTHING if isinstance(triple.predicate, Variable) else str(triple.predicate)
+    found = float(rates.get(predicate, average))
+    for part in (triple.subject, triple.object):
+        found /= 1 if isinstance(part, Variable) else SELECTED
+    return found
+
+
+def variables_of(triple: a.TriplePattern) -> set[TermOrVariable]:
+    return {t for t in (triple.subject, triple.predicate, triple.object) if isinstance(t, Variable)}
+
+
+def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TriplePattern]:
+    """Triple patterns of a group, whose order means nothing: each shares a variable with those before it where that can be, and rare
+    ones come first; as written where nothing is known. What the background has much of is looked up as late as may be."""
+    rest, chosen = list(triples), list[a.TriplePattern]()
+    bound: set[TermOrVariable] = set()
+    while rest:
+        connected = [t for t in rest if bound & variables_of(t)] or rest
+        following = min(connected, key=lambda t: (rates.get(f"{KNOWN}{t.predicate}", 0), rate(t, rates))) if rates else connected[0]
+        rest.remove(following)
+        chosen.append(following)
+        bound |= variables_of(following)
+    return chosen
+
+
+def shaped(planner: "Planner", pattern: a.SeqJoin, span: int) -> a.SeqJoin:
+    """`A SEQ B SEQ C SEQ D` in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
+
+    SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals
+    spanned. What a timeless operand joins depends on when it came (semantics.md section 10), so none may be: `Network` plans the query
+    as written again when the background brings one.
+    """
+    operands = chain(pattern) if _is_whole(planner, pattern) else ()
+    if len(operands) < 3 or not all(map(_is_plain, operands)):
+        return pattern
+    shape: Shape = Linear.WRITTEN
+    if not any(planner.scope(operand).timeless for operand in operands):
+        shape = chosen(operands, planner.names.order, span) if planner.names.shape is None else planner.names.shape
+    tree = tree_of(shape, len(operands))
+    whole, _ = joined(tree, operands, planner.segments)
+    planner.fragment.shape = shape
+    assert isinstance(whole, a.SeqJoin)
+    return whole
+
+
+def joined(tree: Tree, operands: Sequence[a.Pattern], segments: dict[int, Segment]) -> tuple[a.Pattern, Segment]:
+    """The operands of a chain joined as the tree says; `segments` are told which pattern stands for which."""
+    if isinstance(tree, int):
+        pattern, segment = operands[tree], (tree, tree)
+    else:
+        (left, (first, _)), (right, (_, last)) = (joined(part, operands, segments) for part in tree)
+        pattern, segment = a.SeqJoin(left, right), (first, last)
+    segments[id(pattern)] = segment
+    return pattern, segment
+
+
+def chosen(operands: Sequence[a.Pattern], rates: Rates, span: int) -> Shape:
+    """The shape for these rates of a chain whose solutions last at most `span` µs."""
+    if not rates.get(EVERYTHING) or len(operands) > LONGEST:
+        return Linear.WRITTEN
+    triples = [_triple_of(operand) for operand in operands]
+    at_once = min(span / rates[OVER], 1) if rates.get(OVER) else 1
+    counts = [at_once * rate(triple, rates) for triple in triples]
+    return cheapest(len(operands), [_sizes(counts, [variables_of(t) for t in triples], keys) for keys in KEYS], sum(counts), WORTHWHILE)
+
+
+def _sizes(counts: Sequence[float], variables: Sequence[set[TermOrVariable]], keys: int) -> Sizes:
+    """Sizes of a chain's segments, if each variable has so many terms: as many as there are ways to choose, that agree, in one order of all."""
+
+    @cache
+    def size(segment: Segment) -> float:
+        here = slice(segment[0], segment[1] + 1)
+        agreeing = sum(map(len, variables[here])) - len(set().union(*variables[here]))
+        n = segment[1] - segment[0]
+        return exp(min(sum(log(max(count, TINY)) for count in counts[here]) - agreeing * log(keys) - lgamma(n + 1), MOST))
+
+    return size
+
+
+def chain(pattern: a.Pattern) -> tuple[a.Pattern, ...]:
+    """The operands of SEQs as they were written, one after the other."""
+    match pattern:
+        case a.SeqJoin(left, right):
+            return (*chain(left), right)
+        case _:
+            return (pattern,)
+
+
+def _is_whole(planner: "Planner", pattern: a.Pattern) -> bool:
+    """Whether a pattern is all of a query, conditions apart: no other part of it keeps goals."""
+    query = planner.query
+    if not isinstance(query, a.Select) or query.modifiers != a.PLAIN or query.sources.windows or planner.names.policy != UNRESTRICTED:
+        return False
+    whole = query.pattern
+    while isinstance(whole, a.Filter | a.Within) and whole is not pattern:
+        if isinstance(whole, a.Filter) and asks(whole.condition):
+            return False
+        whole = whole.pattern
+    return whole is pattern
+
+
+def _is_plain(operand: a.Pattern) -> bool:
+    """Whether an operand is one triple pattern with conditions: it keeps no goals of its own."""
+    match operand:
+        case a.Filter(condition, inner):
+            return not asks(condition) and _is_plain(inner)
+        case a.Bgp(triples, place):
+            return len(triples) == 1 and place.graph is None
+        case _:
+            return False
+
+
+def _triple_of(operand: a.Pattern) -> a.TriplePattern:
+    while isinstance(operand, a.Filter):
+        operand = operand.pattern
+    assert isinstance(operand, a.Bgp)
+    return operand.triples[0]

@@ -1,5 +1,0 @@
-"""Algebra to a fragment of operators (architecture.md, "EDBC rules as data")."""
-
-from engine.planning.planner import CHOICES, Names, plan
-
-__all__ = ["CHOICES", "Names", "plan"]

@@ -1,0 +1,10 @@
+"""Why a solution is one: a derivation of it, found again in what the log holds."""
+
+from engine.provenance.derivation import Derivation
+from engine.provenance.inference import Inference
+from engine.provenance.justify import Target, justified
+from engine.provenance.model import Absence, Budget, Fact, Members, Occurrence, Proof, Step, TooMuch, Used, World
+
+__all__ = [
+    "Absence", "Budget", "Derivation", "Fact", "Inference", "Members", "Occurrence", "Proof", "Step", "Target", "TooMuch", "Used", "World", "justified",
+]  # fmt: skip

@@ -1,0 +1,83 @@
+"""Reports of a group: what its aggregates are over, worked out by the set functions that running queries have."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from engine.aggregation.set_functions import accumulator
+from engine.aggregation.term_values import Value, Worth
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.messages import Micros
+from engine.provenance.model import Members, Proof
+from epsparql import algebra as a
+from epsparql.terms import Term, Variable
+
+SHOWN = 100
+"""Members of a group that are told one by one."""
+ValueOf = Callable[[a.Expression, Proof], Term | None]
+
+
+def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: Micros, asked: Micros) -> Iterator[Proof]:
+    """The reports of each group up to the instant `asked`, the latest first; the solutions are those of its pattern up to there."""
+    members: dict[tuple[Term | None, ...], dict[object, Proof]] = {} if group.keys else {(): {}}
+    for x in solutions:
+        key = tuple(x.bindings.get(v) for v in group.keys)
+        members.setdefault(key, {}).setdefault((frozenset(x.bindings.items()), x.start, x.end), x)
+    for key, found in members.items():
+        bound = {v: term for v, term in zip(group.keys, key, strict=True) if term is not None}
+        ordered = sorted(found.values(), key=lambda x: _place(x, t0))
+        for instant in sorted(_instants(group, [_end(x, t0) for x in ordered], asked), reverse=True):
+            inside = _within(group, ordered, t0, instant)
+            if inside or not group.keys:
+                start = min((t0 if x.start is None else x.start for x in inside), default=instant)
+                if isinstance(group.window, a.RangeWindow) and group.window.step is not None:
+                    start = instant - group.window.length
+                yield Proof(bound | _totals(group, inside, value_of), start, instant, (Members(len(inside), tuple(inside[:SHOWN])),))
+
+
+def _end(x: Proof, t0: Micros) -> Micros:
+    return t0 if x.end is None else x.end
+
+
+def _place(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, str]]]:
+    return _end(x, t0), t0 if x.start is None else x.start, sorted((v.name, str(term)) for v, term in x.bindings.items())
+
+
+def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micros]:
+    """When the group is reported: where it gains a solution, or at the steps of its window; `asked` is among them if it may be."""
+    if isinstance(group.window, a.RangeWindow) and group.window.step is not None:
+        step = group.window.step
+        return {t for end in ends for t in range(-(-end // step) * step, min(end + group.window.length - 1, asked) + 1, step)}
+    return {*ends, *(() if group.keys or ends else (asked,))}
+
+
+def _within(group: a.Group, ordered: Sequence[Proof], t0: Micros, instant: Micros) -> list[Proof]:
+    inside = [x for x in ordered if _end(x, t0) <= instant]
+    match group.window:
+        case a.RangeWindow(length):
+            return [x for x in inside if _end(x, t0) > instant - length]
+        case a.RowsWindow(count):
+            return inside[-count:]
+        case None:
+            return inside
+
+
+def _totals(group: a.Group, inside: Sequence[Proof], value_of: ValueOf) -> dict[Variable, Term]:
+    terms, worth = TermTable(), Worth()
+    worth.over(terms)
+    totals: dict[Variable, Term] = {}
+    for variable, aggregate in group.aggregates:
+        held = accumulator(aggregate, sliding=False)
+        values = [_value(aggregate, x, value_of, terms) for x in inside]
+        for value in values:
+            held.add(value, worth)
+        term = terms.term(held.result(aggregate.function, values, worth))
+        if term is not None:
+            totals[variable] = term
+    return totals
+
+
+def _value(aggregate: a.Aggregate, x: Proof, value_of: ValueOf, terms: TermTable) -> Value:
+    if aggregate.argument is None:
+        return tuple(terms.intern(f"{v.name}\n{term}") for v, term in sorted(x.bindings.items(), key=lambda each: each[0].name) if not v.hidden)
+    term = value_of(aggregate.argument, x)
+    return c.UNBOUND if term is None else terms.intern(str(term))

@@ -1,0 +1,186 @@
+"""What a derivation rests on, and where it is looked for: occurrences, the background, and what either entails."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from engine.background.fact_store import FactIndex, lies_in
+from engine.background.reasoning.rdfs_schema import Triple, entailed
+from engine.messages import RDFS, Micros
+from engine.provenance.inference import Given, Steps
+from engine.rewrite.resolve_datasets import BACKGROUND
+from engine.triples.quads import GraphName, Quad
+from epsparql import algebra as a
+from epsparql.terms import Term, TermOrVariable, Variable
+
+Bindings = Mapping[Variable, Term]
+
+
+class TooMuch(Exception):
+    """The search would take more work than is granted."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many steps the search may still take."""
+
+    left: int
+
+    def spend(self, steps: int = 1) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuch
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A triple of a stream as it was accepted at the log position `offset`, or as the solution `solution` of the rule `rule` derived it."""
+
+    triple: Triple
+    stream: str
+    start: Micros
+    end: Micros
+    graph: GraphName | None = None
+    offset: int | None = None
+    rule: str | None = None
+    solution: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A triple of the background."""
+
+    triple: Triple
+    graph: GraphName | None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A triple pattern with the triple that it matched: what was given, and the steps by which the triple follows from that."""
+
+    pattern: str
+    triple: Triple
+    given: Occurrence | Fact
+    steps: Steps = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Triple patterns that have no solution, together, which counts (semantics.md section 3) up to `until`; None: for a timeless solution."""
+
+    operator: str
+    patterns: tuple[str, ...]
+    until: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Solutions that an aggregate is over: how many, and the first of them."""
+
+    count: int
+    shown: "tuple[Proof, ...]"
+
+
+Step = Used | Absence | Members
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A solution of a pattern, timeless where start and end are None, with what it rests on."""
+
+    bindings: Bindings
+    start: Micros | None = None
+    end: Micros | None = None
+    steps: tuple[Step, ...] = ()
+
+    def lookup(self, variable: Variable) -> Term | None:
+        return self.bindings.get(variable)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Only what starts at `lo` or later, and ends at `hi` or before, is of use; None: whenever."""
+
+    lo: Micros | None = None
+    hi: Micros | None = None
+
+    def holds(self, start: Micros, end: Micros) -> bool:
+        return (self.lo is None or start >= self.lo) and (self.hi is None or end <= self.hi)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A triple that can be matched."""
+
+    triple: Triple
+    given: Occurrence | Fact
+
+
+class World:
+    """All that a query saw up to a solution. `windows` has the contents of named windows, from after the one instant to the other."""
+
+    def __init__(
+        self,
+        occurrences: Iterable[Occurrence],
+        facts: Iterable[Quad],
+        known: FactIndex,
+        windows: Mapping[str, tuple[str, Micros, Micros]],
+        budget: Budget,
+    ) -> None:
+        self.windows, self.budget, self.given = windows, budget, Given((quad[:3] for quad in facts), owl=known.regime != RDFS)
+        self.first: Micros | None = None  # end
+        self._by_predicate: dict[Term, list[Edge]] = {}
+        self._by_subject: dict[tuple[Term, Term], list[Edge]] = {}
+        self._by_object: dict[tuple[Term, Term], list[Edge]] = {}
+        self.nodes: dict[Term, list[Edge]] = {}
+        for occurrence in occurrences:
+            budget.spend()
+            self.first = occurrence.end if self.first is None else min(self.first, occurrence.end)
+            for triple in (occurrence.triple, *entailed(occurrence.triple, known.schema)):
+                self._add(Edge(triple, occurrence))
+        for s, p, o, graph in known:
+            self._add(Edge((s, p, o), Fact((s, p, o), graph)))
+
+    def _add(self, edge: Edge) -> None:
+        s, p, o = edge.triple
+        self._by_predicate.setdefault(p, []).append(edge)
+        self._by_subject.setdefault((p, s), []).append(edge)
+        self._by_object.setdefault((p, o), []).append(edge)
+        for node in {s, o}:
+            self.nodes.setdefault(node, []).append(edge)
+
+    def edges(self, s: TermOrVariable, p: TermOrVariable, o: TermOrVariable, place: a.Place, span: Span) -> Iterator[Edge]:
+        """Those that may match at a place."""
+        for edge in self._candidates(s, p, o):
+            self.budget.spend()
+            if self.visible(edge, place, span):
+                yield edge
+
+    def _candidates(self, s: TermOrVariable, p: TermOrVariable, o: TermOrVariable) -> Iterable[Edge]:
+        if isinstance(p, Variable):
+            for end in (s, o):
+                if not isinstance(end, Variable):
+                    return self.nodes.get(end, ())
+            return (edge for edges in self._by_predicate.values() for edge in edges)
+        if not isinstance(s, Variable):
+            return self._by_subject.get((p, s), ())
+        if not isinstance(o, Variable):
+            return self._by_object.get((p, o), ())
+        return self._by_predicate.get(p, ())
+
+    def visible(self, edge: Edge, place: a.Place, span: Span) -> bool:
+        given = edge.given
+        if not lies_in(given.graph, place):
+            return False
+        if isinstance(given, Fact):
+            return place.window in (None, BACKGROUND)
+        if place.window is None:
+            return span.holds(given.start, given.end)
+        if place.window == BACKGROUND:
+            return False
+        stream, after, until = self.windows[place.window]
+        return given.stream == stream and after < given.end <= until
+
+    def used(self, pattern: str, edge: Edge) -> Used:
+        """The edge as a step, with what it follows from."""
+        occurrence = edge.given.triple if isinstance(edge.given, Occurrence) else None
+        return Used(pattern, edge.triple, edge.given, self.given.explained(edge.triple, occurrence) or ())

@@ -1,0 +1,79 @@
+"""What an expression says whatever the solution is, it says at once; a condition that always holds goes."""
+
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from engine.expressions.evaluator import evaluate, supported, truth
+from engine.expressions.literals import FALSE, TRUE
+from engine.expressions.values import ExpressionError
+from engine.scope import conjuncts
+from epsparql import algebra as a
+
+_OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
+_NODES = (*_OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers)
+
+
+def folded(query: a.Query) -> a.Query:
+    """The query with the constant parts of its expressions evaluated. What is an error stays as it is."""
+    return cast(a.Query, _folded(query))
+
+
+def _folded(node: Any) -> Any:
+    match node:
+        case tuple():
+            return tuple(map(_folded, node))
+        case a.Filter():
+            return _filter(_rebuilt(node))
+        case _ if isinstance(node, _OPERATIONS):
+            return _value(_rebuilt(node))
+        case _ if isinstance(node, (*_NODES, a.Exists, a.Pattern, a.Query)):
+            return _rebuilt(node)
+        case _:
+            return node
+
+
+def _rebuilt(node: Any) -> Any:
+    return replace(node, **{field.name: _folded(getattr(node, field.name)) for field in fields(node)})
+
+
+def _filter(node: a.Filter) -> a.Pattern:
+    rest = [part for part in conjuncts(node.condition) if not (isinstance(part, a.Constant) and holds(part))]
+    if not rest:
+        return node.pattern
+    whole = rest[0]
+    for part in rest[1:]:
+        whole = a.And(whole, part)
+    return a.Filter(whole, node.pattern)
+
+
+def _value(e: a.Expression) -> a.Expression:
+    """An expression whose parts are folded. `false && x` is false and `true || x` true, though x be an error."""
+    match e:
+        case a.And(a.Constant() as known, _) | a.And(_, a.Constant() as known) if holds(known) is False:
+            return a.Constant(FALSE)
+        case a.Or(a.Constant() as known, _) | a.Or(_, a.Constant() as known) if holds(known):
+            return a.Constant(TRUE)
+        case a.If(a.Constant() as known, then, otherwise) if (found := holds(known)) is not None:
+            return then if found else otherwise
+    if not all(isinstance(part, a.Constant) for part in _operands(e)) or (isinstance(e, a.Call) and not _is_function(e)):
+        return e
+    try:
+        return a.Constant(evaluate(e, lambda _: None, None, None))
+    except ExpressionError:
+        return e
+
+
+def _operands(e: a.Expression) -> list[Any]:
+    below = [getattr(e, field.name) for field in fields(e)]
+    parts = [part for each in below for part in (each if isinstance(each, tuple) else [each])]
+    return [part for part in parts if isinstance(part, a.Expression)]
+
+
+def _is_function(call: a.Call) -> bool:
+    """Whether a function says the same each time, and is SPARQL's own. Without an argument it looks at the solution or its place."""
+    return bool(call.arguments) and not call.function.startswith("<") and call.function != "BNODE" and supported(call.function)
+
+
+def holds(constant: a.Constant) -> bool | None:
+    """A constant as a condition; None if it is none."""
+    return truth(constant, lambda _: None, None, None)

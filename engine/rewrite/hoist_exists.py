@@ -1,0 +1,58 @@
+"""EXISTS inside an aggregate or an ORDER BY is set aside: a hidden variable of the rows below takes the value of the whole expression."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import TypeVar
+
+from engine.rewrite.transform import with_patterns
+from engine.scope import asks
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+Selecting = TypeVar("Selecting", a.Select, a.SubSelect)
+
+
+def set_aside(query: a.Query) -> a.Query:
+    """The query with no EXISTS in an aggregate or ORDER BY."""
+    numbers = count()
+
+    def fresh() -> Variable:
+        return Variable(f"_:aside#{next(numbers)}")
+
+    def changed(pattern: a.Pattern) -> a.Pattern:
+        below = with_patterns(pattern, changed)
+        match below:
+            case a.Group():
+                return _group(below, fresh)
+            case a.SubSelect():
+                return _ordered(below, fresh)
+            case _:
+                return below
+
+    below = with_patterns(query, changed)
+    return _ordered(below, fresh) if isinstance(below, a.Select) else below
+
+
+def _group(group: a.Group, fresh: Callable[[], Variable]) -> a.Group:
+    pattern = group.pattern
+    aggregates = []
+    for variable, aggregate in group.aggregates:
+        if aggregate.argument is not None and asks(aggregate.argument):
+            new = fresh()
+            pattern = a.Extend(pattern, new, aggregate.argument)
+            aggregate = replace(aggregate, argument=a.Var(new))
+        aggregates.append((variable, aggregate))
+    return replace(group, pattern=pattern, aggregates=tuple(aggregates))
+
+
+def _ordered(select: Selecting, fresh: Callable[[], Variable]) -> Selecting:
+    pattern = select.pattern
+    order = []
+    for key in select.modifiers.order:
+        if asks(key.expression):
+            new = fresh()
+            pattern = a.Extend(pattern, new, key.expression)
+            key = replace(key, expression=a.Var(new))
+        order.append(key)
+    return replace(select, pattern=pattern, modifiers=replace(select.modifiers, order=tuple(order)))

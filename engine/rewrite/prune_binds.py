@@ -1,0 +1,72 @@
+"""BINDs whose variable nothing looks at are left out, and so nobody is asked for their values."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+
+from engine.rewrite.transform import with_patterns
+from engine.scope import Variables, asks, looks_at_time, scope, variables_of
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+
+def needed(query: a.Query) -> a.Query:
+    """The query without BINDs of what certain variables say alone, to a variable that stands nowhere else, and sub-SELECTs without such variables.
+
+    A solution is one with such a BIND and without it. Under UNION two that differ in it alone would become one, and where solutions are put in order
+    or counted, it has a say in which comes first.
+    """
+    if query.sources.windows or (isinstance(query, a.Select) and query.modifiers != a.PLAIN):
+        return query
+    while True:
+        found = with_patterns(query, partial(_needed, looked_at=Counter(_looked_at(query))))
+        if found == query:
+            return query
+        query = found
+
+
+def _needed(pattern: a.Pattern, looked_at: Counter[Variable]) -> a.Pattern:
+    match pattern:
+        case a.Union() | a.Group():
+            return pattern
+        case a.SubSelect(_, projection, distinct, modifiers):
+            if distinct or modifiers != a.PLAIN:
+                return pattern
+            pattern = replace(pattern, projection=tuple(v for v in projection if looked_at[v]))
+        case a.Extend(inner, variable, expression) if not looked_at[variable] and _is_of(_determined(inner), expression):
+            return _needed(inner, looked_at)
+    return with_patterns(pattern, partial(_needed, looked_at=looked_at))
+
+
+def _determined(pattern: a.Pattern) -> Variables:
+    """The variables that are always bound, and what BIND makes of them alone."""
+    match pattern:
+        case a.Extend(inner, variable, expression):
+            known = _determined(inner)
+            return known | {variable} if _is_of(known, expression) else known
+        case a.Filter(_, inner):
+            return _determined(inner)
+        case _:
+            return scope(pattern, lambda triple, where: True).certain
+
+
+def _is_of(known: Variables, expression: a.Expression) -> bool:
+    """Whether solutions that agree on these variables agree on an expression."""
+    return not asks(expression) and not looks_at_time(expression) and variables_of(expression) <= known
+
+
+def _looked_at(node: object) -> Iterator[Variable]:
+    """Each place where a variable stands, but for that where BIND makes it and where a sub-SELECT hands it on."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Variable):
+            yield part
+        elif isinstance(part, tuple):
+            pending += part
+        elif is_dataclass(part) and not isinstance(part, type):
+            handed_on = (
+                {"variable"} if isinstance(part, a.Extend) else {"projection"} if isinstance(part, a.SubSelect) and not part.distinct else set()
+            )
+            pending += [getattr(part, field.name) for field in fields(part) if field.name not in handed_on]

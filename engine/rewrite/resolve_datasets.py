@@ -1,0 +1,86 @@
+"""GRAPH, FROM, FROM NAMED and WINDOW become the places of triple patterns (semantics.md section 1)."""
+
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from engine.rewrite.transform import Node, with_patterns
+from engine.scope import asks, scope
+from epsparql import algebra as a
+from epsparql.terms import Iri, Variable
+
+UNNAMED = ""
+"""In `Place.among`: the triples that lie in no graph."""
+BACKGROUND = ""
+"""In `Place.window`: no stream, the background alone."""
+
+
+def placed(query: a.Query, default_graph: str) -> a.Query:
+    """The query whose triple patterns say where they look; under GRAPH all rows carry the graph in a hidden variable."""
+    dataset = query.sources.dataset
+    among = dataset.default if dataset is not None else (UNNAMED,) if default_graph == "unnamed" else None
+    window = BACKGROUND if query.sources.windows else None
+    step = _Placing(None if dataset is None else dataset.named, among)
+    return with_patterns(query, lambda pattern: step.pattern(pattern, a.Place(None, among, window)))
+
+
+@dataclass(slots=True)
+class _Placing:
+    named: tuple[str, ...] | None
+    default: tuple[str, ...] | None
+    _numbers: "count[int]" = field(default_factory=count)
+
+    def pattern(self, pattern: a.Pattern, place: a.Place) -> a.Pattern:
+        match pattern:
+            case a.Bgp(triples):
+                return a.Bgp(triples, place)
+            case a.Path():
+                return replace(pattern, place=place)
+            case a.Graph():
+                return self._graph(pattern, place)
+            case a.InWindow(name, content):
+                return self.pattern(content, a.Place(None, self.default, name))
+            case a.Group() if place.graph is not None:
+                below = self._below(pattern, place)
+                return replace(below, pattern=in_each_graph(below.pattern, place), keys=(place.graph, *pattern.keys))
+            case a.SubSelect() if place.graph is not None:
+                inner = self._below(pattern, place)
+                return replace(inner, pattern=in_each_graph(inner.pattern, place), projection=(*pattern.projection, place.graph))
+            case _:
+                return with_kept(self._below(pattern, place), place)
+
+    def _below(self, pattern: Node, place: a.Place) -> Node:
+        return with_patterns(pattern, lambda part: self.pattern(part, place))
+
+    def _graph(self, graph: a.Graph, place: a.Place) -> a.Graph:
+        among = self.named
+        if isinstance(graph.name, Iri):
+            name = graph.name.value
+            among = (name,) if among is None or name in among else ()
+        inner = a.Place(Variable(f"_:graph#{next(self._numbers)}"), among, place.window)
+        return a.Graph(graph.name, in_each_graph(self.pattern(graph.pattern, inner), inner), inner)
+
+
+def in_each_graph(pattern: a.Pattern, place: a.Place) -> a.Pattern:
+    """The pattern so that all its solutions say in which graph of the place they are: those that look at none are in each."""
+    if place.graph is None or place.graph in scope(pattern, lambda triple, where: True).certain:
+        return pattern
+    if isinstance(pattern, a.Union):
+        return a.Union(in_each_graph(pattern.left, place), in_each_graph(pattern.right, place))
+    return a.Join(a.Bgp((), place), pattern)
+
+
+def with_kept(pattern: a.Pattern, place: a.Place) -> a.Pattern:
+    """What decides on absence decides graph by graph, so the side that it decides on says in which it is."""
+    match pattern:
+        case a.Minus(left, _) | a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqWithout(left, _, _, _):
+            return replace(pattern, left=in_each_graph(left, place))
+        case a.SeqRightJoin(_, right, _):
+            return replace(pattern, right=in_each_graph(right, place))
+        case a.WithoutFor(inner, _, _):
+            return replace(pattern, pattern=in_each_graph(inner, place))
+        case a.Filter(condition, inner) if asks(condition):
+            return a.Filter(condition, in_each_graph(inner, place))
+        case a.Extend(inner, variable, expression) if asks(expression):
+            return a.Extend(in_each_graph(inner, place), variable, expression)
+        case _:
+            return pattern

@@ -1,0 +1,46 @@
+"""Two variables that must be the same term are one, which joins are keyed by; the other is bound to it afterwards."""
+
+from engine.rewrite.rename_hidden import with_names
+from engine.rewrite.transform import with_patterns
+from engine.scope import asks, conjuncts, scope
+from epsparql import algebra as a
+from epsparql.terms import Variable
+
+
+def keyed(query: a.Query) -> a.Query:
+    """The query where FILTER(sameTerm(?x, ?y)) over triple patterns and positive joins, which bind both, has become one variable."""
+    return with_patterns(query, _keyed)
+
+
+def _keyed(pattern: a.Pattern) -> a.Pattern:
+    below = with_patterns(pattern, _keyed)
+    if not isinstance(below, a.Filter) or not _is_positive(below.pattern):
+        return below
+    inner, conditions = below.pattern, conjuncts(below.condition)
+    certain = scope(inner, lambda triple, where: True).certain
+    for condition in conditions:
+        match condition:
+            case a.Call("SAMETERM", (a.Var(kept), a.Var(other))) if kept != other and {kept, other} <= certain:
+                return _as_one(inner, kept, other, [each for each in conditions if each is not condition])
+    return below
+
+
+def _as_one(inner: a.Pattern, kept: Variable, other: Variable, rest: list[a.Expression]) -> a.Pattern:
+    found: a.Pattern = a.Extend(with_names(inner, {other: kept}), other, a.Var(kept))
+    for condition in rest:
+        found = a.Filter(condition, found)
+    return found
+
+
+def _is_positive(pattern: a.Pattern) -> bool:
+    match pattern:
+        case a.Bgp(triples):
+            return bool(triples)
+        case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right):
+            return _is_positive(left) and _is_positive(right)
+        case a.Within(inner, _):
+            return _is_positive(inner)
+        case a.Filter(condition, inner):
+            return not asks(condition) and _is_positive(inner)
+        case _:
+            return False

@@ -1,0 +1,59 @@
+"""Which network listens to which stream: what registrations settle, worked out once for all that is fed until the next one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.dictionary.native.arrow_import import TERMS
+from engine.runtime.event_scheduler import Member, in_order_of_rules, reached
+from engine.runtime.partition_filter import Feed
+from engine.runtime.result_assembly import Outlets, outlets_of
+from engine.runtime.watermarks import Arrivals
+from epsparql import algebra as a
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listener:
+    """A network with the streams that it reads, and those whose time it waits for (its gate)."""
+
+    member: Member
+    reads: tuple[str, ...]
+    feeds: tuple[Feed, ...]  # of what it reads
+    gate: tuple[str, ...]
+    outlets: Outlets
+
+    def part_of(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
+        return [(feed[0], new[feed]) for feed in self.feeds if feed in new]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What registrations settle: networks in order of their rules."""
+
+    order: tuple[Listener, ...]
+    by_stream: Mapping[str, tuple[Listener, ...]]  # those that wait for a stream, in the same order
+    sources: Mapping[str, frozenset[str]]  # for each stream that rules write, the others that it rests on
+    terms_wanted: int  # how many of subject, predicate, object and graph the queries look at
+
+
+def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
+    """`rules` are all of the engine's, those that have failed included."""
+    order = tuple(listener_of(member, rules) for member in in_order_of_rules(members))
+    by_stream: dict[str, list[Listener]] = {}
+    for listener in order:
+        for name in listener.gate:
+            by_stream.setdefault(name, []).append(listener)
+    graphs = any(planned.graphs for member in members for planned in member.network.planned.values())
+    wanted = TERMS if graphs else TERMS - 1 if members else 0
+    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules), wanted)
+
+
+def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:
+    reads = tuple(sorted(member.network.reads))
+    outlets = outlets_of(member.network.planned.values())
+    return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(reached(reads, rules))), outlets)
+
+
+def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
+    """For each stream that rules write, the others that it rests on."""
+    written = {rule.into for rule in rules}
+    return {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}

@@ -1,0 +1,73 @@
+"""What of a network's streams has arrived and waits for its time."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernel.state import layout as c
+from engine.runtime.event_heap import add, due, give
+
+Ints = NDArray[np.int64]
+_FEW = 1 << 6
+_NUMBER = c.IN_ENTRY  # of an occurrence that no entry has brought to the kernel yet: in which order they came
+
+
+class Waiting:
+    """Occurrences as columns of a kernel's feed, of which those are given out that end first; of equal ends, those that came first."""
+
+    __slots__ = ("_came", "_n", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: Ints = np.empty((0, c.FEED_HEIGHT), np.int64)
+        self._n = self._came = 0
+
+    @classmethod
+    def of(cls, table: Ints) -> "Waiting":
+        """Those of a table (FEED_HEIGHT x n), in the order in which they came."""
+        found = cls()
+        found.add(table)
+        return found
+
+    def __len__(self) -> int:
+        return self._n
+
+    def add(self, table: Ints) -> None:
+        n = table.shape[1]
+        if self._n + n > len(self._rows):
+            self._resize(max(2 * len(self._rows), self._n + n, _FEW))
+        add(self._rows, self._n, np.ascontiguousarray(table), c.IN_END, _NUMBER, self._came)
+        self._n, self._came = self._n + n, self._came + n
+
+    def until(self, time: int) -> Ints:
+        """Gives out those that end at `time` or before, in order of end."""
+        found = np.empty((c.FEED_HEIGHT, int(due(self._rows, self._n, time, c.IN_END))), np.int64)
+        give(self._rows, self._n, found, c.IN_END, _NUMBER)
+        self._n -= found.shape[1]
+        if 4 * max(self._n, _FEW) < len(self._rows):
+            self._resize(2 * max(self._n, _FEW))
+        return found
+
+    def _resize(self, room: int) -> None:
+        rows = np.empty((room, c.FEED_HEIGHT), np.int64)
+        rows[: self._n] = self._rows[: self._n]
+        self._rows = rows
+
+    @property
+    def since(self) -> Ints:
+        """The entries that brought them, in no order."""
+        return self._rows[: self._n, c.IN_SINCE]
+
+    @property
+    def end(self) -> Ints:
+        """When they end, as `since` has them."""
+        return self._rows[: self._n, c.IN_END]
+
+    @property
+    def table(self) -> Ints:
+        """A copy of them all, in order."""
+        rows = self._rows[: self._n]
+        return np.ascontiguousarray(rows[np.lexsort((rows[:, _NUMBER], rows[:, c.IN_END]))].T)
+
+    @property
+    def terms(self) -> Ints:
+        """A row of subject, predicate, object and graph for each."""
+        return self._rows[: self._n, c.IN_S : c.IN_G + 1]

@@ -1,0 +1,171 @@
+"""What an engine has registered: its queries in networks, their rules, and the background that they rest on."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from engine.background.fact_store import FactIndex
+from engine.dictionary.term_dictionary import TermTable
+from engine.errors import Refusal
+from engine.messages import Register, StateChange
+from engine.network.network import Network
+from engine.network.stratification import Cycle
+from engine.partitioning import ONE, Moved, Part, Sets, Share
+from engine.physical_plan.join_trees import Shape
+from engine.planner.operators.join_order import Rates
+from engine.rewrite import rewritten
+from engine.runtime.dispatch import Layout, laid_out, sources_of
+from engine.runtime.event_scheduler import Member, reached
+from engine.runtime.watermarks import NO_TIME, Stream, time_of
+from engine.state_size import Quota
+from engine.triples.quads import Quad
+from epsparql import QueryError, parse
+from epsparql import algebra as a
+
+
+class Registry:
+    """Queries that reach the same streams, and are dealt out alike, share a network."""
+
+    def __init__(self, share: Share = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
+        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave."""
+        self.share = share
+        self.sets = sets or Sets(share.buckets)
+        self.terms = TermTable() if terms is None else terms
+        self.streams: dict[str, Stream] = {}
+        self.known = FactIndex(self.terms)
+        """The background."""
+        self.registered: dict[int, Register] = {}
+        """Queries that run, by the offset of their registration."""
+        self.fallen: dict[int, Register] = {}
+        """Rules that have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
+        self.members: list[Member] = []
+        self.shares = True
+        """Whether queries that come share what they have in common; what they find is the same."""
+        self.without: frozenset[str] = frozenset()
+        """SIMPLIFICATIONS and CHOICES that queries which come are planned without; what they find is the same."""
+        self._layout: Layout | None = None
+
+    @property
+    def facts(self) -> list[Quad]:
+        """The background as it was given."""
+        return self.known.quads
+
+    @property
+    def layout(self) -> Layout:
+        """Which network listens to which stream, as registrations have it now."""
+        if self._layout is None:
+            self._layout = laid_out(self.members, self.rules)
+        return self._layout
+
+    def enrol(self, entry: Register, changes: list[StateChange]) -> None:
+        """Takes in a query that is not behind any other; what is wrong with it is a change of its state."""
+        self._layout = None
+        try:
+            query = parse(entry.text).query
+            if self._lives_here(entry, query):
+                self.admit(entry, query)
+        except Moved:
+            raise
+        except (QueryError, Refusal, Cycle) as fault:
+            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", str(fault)))
+        except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
+            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
+
+    def _lives_here(self, entry: Register, query: a.Query) -> bool:
+        """Whether a query concerns this bucket. Raises Moved."""
+        if self.share.whole:
+            return True
+        self.sets.add(entry, query, self.known)
+        route = self.sets.route(entry.offset)
+        return route is not None and (route.part is not None or route.home == self.share.bucket)
+
+    def admit(self, entry: Register, query: a.Query) -> Network:
+        """Puts a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+        members = list(self.members)
+        try:
+            member = self._member_for(query, self._part_of(entry))
+            self._add(member.network, entry, query, self.known)
+        except BaseException:
+            self.members = members
+            raise
+        if self.shares:
+            member.share(entry.offset)
+        self.registered[entry.offset] = entry
+        return member.network
+
+    def put(self, network: Network, entry: Register, rates: Rates, shape: Shape | None, known: FactIndex | None = None) -> None:
+        """Puts a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
+        self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
+
+    def _add(
+        self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
+    ) -> None:  # fmt: skip
+        written = rewritten(query, entry.default_graph, entry.policy, self.without)
+        after = entry.offset if entry.reads_from is None else entry.reads_from - 1
+        network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, shape, reads_after=after)
+        network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
+
+    def _part_of(self, entry: Register) -> Part | None:
+        """What a query's events are dealt out by."""
+        route = self.sets.route(entry.offset)
+        return None if route is None else route.part
+
+    @property
+    def rules(self) -> list[a.Construct]:
+        """Those that have failed included."""
+        fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
+        return [*(rule for member in self.members for rule in member.rules), *fallen]
+
+    def _member_for(self, query: a.Query, part: Part | None) -> Member:
+        """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams and is where it begins, else a new one.
+
+        All queries of a network are dealt out by the same part.
+
+        Raises Refusal if rules of several networks would feed each other.
+        """
+        rules = self.rules
+        on_cycle = []
+        if isinstance(query, a.Construct):
+            rules = [*rules, query]
+            below, reach = reached([query.into], rules, onwards=True), reached(query.streams, rules)
+            on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
+        if len(on_cycle) > 1:
+            raise Refusal("recursion over streams that other rules read apart (let the rules of a cycle read and write one stream)", "INTO")
+        if on_cycle:
+            return on_cycle[0]
+        gate = reached(query.streams, rules)
+        time = self._time_at(gate, rules)
+        for member in self.members:
+            begins = member.time == time and (time == NO_TIME or not member.network.changes)  # who comes after a change has it from the first
+            if begins and member.part is part and reached(member.network.reads, rules) == gate:
+                return member
+        member = Member(Network(self.terms, owns=self.owns(part), without=self.without), part=part)
+        member.time = time
+        self.members.append(member)
+        return member
+
+    def owns(self, part: Part | None) -> Callable[[Quad], bool] | None:
+        """Which background triples the networks of a part take for theirs; None for all."""
+        return None if part is None else lambda quad: self.share.has(part.of(quad))
+
+    def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
+        """The time that a new network finds. One whose rule was dropped may be further on than its streams say."""
+        return time_of(gate, sources_of(rules), self.streams, NO_TIME)
+
+    def learn(self, known: FactIndex, offset: int) -> None:
+        self.sets.learn(offset, known)
+        try:
+            for member in self.members:
+                member.network.try_to_learn(known)
+        except Cycle:
+            return  # refused: the log is read again at every start, so it may not stop the queries
+        self.known = known
+        for member in self.members:
+            member.network.learn(known, member.time)
+
+    def drop(self, registered: int) -> None:
+        self._layout = None
+        self.registered.pop(registered, None)
+        self.fallen.pop(registered, None)
+        for member in self.members:
+            if registered in member.network.planned:
+                member.network.drop(registered)
+        self.members = [member for member in self.members if member.network.planned]

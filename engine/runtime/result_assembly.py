@@ -1,0 +1,220 @@
+"""Found rows to solutions: projected, in order of emission, as N-Triples text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.aggregation import VERDICT
+from engine.background.fact_store import FactIndex
+from engine.dictionary.arrow_encoding import one_after_another
+from engine.dictionary.native import arrow_writer as e
+from engine.dictionary.term_dictionary import Selects, TermTable
+from engine.kernel.state import layout as c
+from engine.messages import INSTANT, SOLUTIONS, TIED, int64s
+from engine.network.placed_query import Planned
+from engine.planner.queries import RANK
+from epsparql import algebra as a
+from epsparql.terms import BlankNode, TermOrVariable, Variable
+
+Ints = NDArray[np.int64]
+NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
+NOTHING_TIED = pa.RecordBatch.from_pylist([], schema=TIED)
+assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (e.BEGIN, e.END, e.NODE, e.ENTRY), "emission reads what the kernel writes"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlets:
+    """Where the solutions of a network come out: its queries of other forms by their nodes, and all its SELECTs."""
+
+    selects: Selects
+    others: Mapping[int, Planned]
+
+
+def outlets_of(queries: Iterable[Planned]) -> Outlets:
+    planned = sorted(queries, key=lambda one: (one.name, one.registered))
+    chosen = [one for one in planned if isinstance(one.query, a.Select)]
+    return Outlets(_selects_of(chosen), {one.out: one for one in planned if not isinstance(one.query, a.Select)})
+
+
+def _selects_of(planned: Sequence[Planned]) -> Selects:
+    names = [one.name.encode() for one in planned]
+    places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
+    places[[one.out for one in planned]] = np.arange(len(planned))
+    queries = np.zeros((len(planned), e.QUERY_WIDTH), np.int64)
+    queries[:, e.REGISTERED], queries[:, e.SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
+    queries[:, e.NAME_SIZE] = [len(name) for name in names]
+    queries[:, e.NAME] = np.cumsum(queries[:, e.NAME_SIZE]) - queries[:, e.NAME_SIZE]
+    queries[:, e.FIRST] = np.cumsum(2 * queries[:, e.SHOWN] + 1) - (2 * queries[:, e.SHOWN] + 1)
+    queries[:, e.ALIKE] = [one.shows_by_name for one in planned]
+    wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
+    return Selects.of(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
+
+
+def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
+    """Solutions in order of emission, in several parts if not all are of SELECTs. `known` is the background. If they are `tied`, they say `by` what."""
+    schema = TIED if tied else SOLUTIONS
+    if not outlets.others:
+        return [terms.emitted(rows, outlets.selects, schema, tied=tied)]
+    nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()
+    for node in np.unique(nodes).tolist():
+        if node in outlets.others:
+            found.append(_of_one(outlets.others[node], rows[nodes == node], terms, known, tied=tied))
+    selected = rows[~np.isin(nodes, list(outlets.others))]
+    return found if not len(selected) else [*found, terms.emitted(selected, outlets.selects, schema, tied=tied)]
+
+
+def _listed(texts: pa.StringArray, n: int) -> pa.ListArray:
+    """The texts as `n` lists of equal length."""
+    offsets = np.arange(n + 1, dtype=np.int32) * (len(texts) // max(n, 1))
+    return pa.ListArray.from_arrays(pa.array(offsets), texts)
+
+
+def cells(columns: Sequence[int], rows: Ints) -> Ints:
+    """The terms in some row columns of each row of `out`; what has no column is unbound."""
+    found = np.zeros((len(rows), len(columns)), np.int64)
+    for k, column in enumerate(columns):
+        if column != c.NONE:
+            found[:, k] = rows[:, column + c.OUT_VAR - c.VAR]
+    return found
+
+
+def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
+    """Solutions of a query of another form."""
+    assert not isinstance(planned.query, a.Select)
+    shown = in_name_order(shown_by(planned.query))
+    numbers = cells([planned.columns.get(v, c.NONE) for v in shown], rows)
+    order = in_order(rows, column_of(planned, rows, RANK), numbers, terms)
+    rows, numbers = rows[order], numbers[order]
+    if isinstance(planned.query, a.Ask):
+        return _batch(planned, rows, _listed(terms.text_array(numbers.reshape(-1)), len(rows)), [pa.nulls(len(rows), TIED.field("by").type)] * tied)
+    if isinstance(planned.query, a.Construct):
+        values, kept = statements(planned, planned.query, rows, terms)
+    else:
+        values, kept = described_by(planned, planned.query, rows, terms, known)
+    by = [_listed(terms.text_array(numbers[kept].reshape(-1)), len(kept))] if tied else []
+    return _batch(planned, rows[kept], values, by)
+
+
+def _batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.ListArray]) -> pa.RecordBatch:
+    n = len(rows)
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([planned.name], pa.utf8()))
+    numbers = [pa.array(column) for column in (np.full(n, planned.registered), rows[:, c.OUT_ENTRY])]
+    times = [pa.array(rows[:, column]).cast(INSTANT) for column in (c.OUT_START, c.OUT_END)]
+    return pa.RecordBatch.from_arrays([names, *numbers, *times, values, *by], schema=TIED if by else SOLUTIONS)
+
+
+def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
+    """The variables that tell the solutions of a query which is no SELECT apart."""
+    match query:
+        case a.Construct(template=template):
+            return in_name_order(t for triple in template for t in parts_of(triple) if isinstance(t, Variable))
+        case a.Describe(targets=targets):
+            return in_name_order(t for t in targets if isinstance(t, Variable))
+        case a.Ask():
+            return (VERDICT,)
+        case _:
+            assert_never(query)
+
+
+def in_name_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    return tuple(sorted(set(variables), key=lambda v: v.name))
+
+
+def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, TermOrVariable]:
+    return triple.subject, triple.predicate, triple.object
+
+
+def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
+    """Term numbers of a variable; one that the pattern never binds is unbound."""
+    column = planned.columns.get(variable)
+    return np.zeros(len(rows), np.int64) if column is None else rows[:, c.OUT_VAR + column - c.VAR]
+
+
+def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
+    """The order of emission of one query's rows, which the kernel gives by entry and end.
+
+    There ranks decide where a query orders its solutions, which count from 1; else starts, then terms.
+    """
+    by = np.where(rank != 0, rank, rows[:, c.OUT_START])
+    return terms.places_in_order(rows, c.OUT_ENTRY, c.OUT_END, by, numbers)
+
+
+def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
+    """A rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
+    triples = [[row_part(planned, rows, part, terms) for part in parts_of(triple)] for triple in rule.template]
+    lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(len(rule.template), 3, len(rows)), 2, 0)))
+    kept = np.flatnonzero(counts)
+    offsets = np.concatenate([[0], np.cumsum(counts[kept])])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), lines), kept
+
+
+def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:
+    """What the background says of a DESCRIBE's targets for each row, and the rows of which it says anything."""
+    targets = [row_part(planned, rows, target, terms) for target in query.targets]
+    found: list[list[str]] = []
+    kept: list[int] = []
+    for k in range(len(rows)):
+        described = [term for numbers in targets if (term := terms.term(int(numbers[k]))) is not None]
+        lines = [f"{s} {p} {o} ." for s, p, o in known.descriptions.of(described)]
+        if lines:
+            found.append(lines)
+            kept.append(k)
+    return pa.array(found, pa.list_(pa.utf8())), np.array(kept, np.int64)
+
+
+def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTable) -> Ints:
+    """Term numbers of one place of a template triple."""
+    if isinstance(part, BlankNode):
+        return column_of(planned, rows, Variable(f"_:template {part.label}"))
+    if isinstance(part, Variable):
+        return column_of(planned, rows, part)
+    return np.full(len(rows), terms.intern(str(part)), np.int64)
+
+
+def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
+    """All that was found, each part of which is in order: by entry, end, start; at one place by query name."""
+    parts = [part for part in found if part.num_rows] if found else found
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING_TIED if tied else NOTHING
+    whole = one_after_another(parts)
+    ends = [(int64s(part.column("entry"))[[0, -1]]).tolist() for part in parts]
+    if all(before[1] < after[0] for before, after in pairwise(ends)):
+        return whole
+    starts = starts_in_order(whole, np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
+    return whole.take(pa.array(order_of(whole, starts)))
+
+
+def order_of(whole: pa.RecordBatch, starts: Ints) -> Ints:
+    """The order of emission of several parts' solutions, each of which is in order; equal ones stay as they stand. `starts` are those in order."""
+    registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
+    return np.lexsort((registered, name_ranks(whole.column("query")), starts, end, entry))
+
+
+def starts_in_order(whole: pa.RecordBatch, part: Ints) -> Ints:
+    """Starts, raised where a query has an order of its own for an instant, which its part tells, so that its solutions keep it among those of others."""
+    registered, entry, end, start = (int64s(whole.column(name)) for name in ("registered", "entry", "end", "start"))
+    falls = (np.diff(start) < 0) & (np.diff(part) == 0) & (np.diff(entry) == 0) & (np.diff(end) == 0)
+    if not falls.any():
+        return start
+    place = np.lexsort((np.arange(len(start)), end, entry, registered, part))
+    same = np.zeros(len(start), np.bool_)
+    for column in (registered, entry, end, part):
+        same[1:] |= np.diff(column[place]) != 0
+    group = np.cumsum(same)
+    ranks = np.unique(start, return_inverse=True)[1][place]
+    highest = np.maximum.accumulate(group * len(start) + ranks) - group * len(start)
+    raised = np.empty(len(start), np.int64)
+    raised[place] = np.unique(start)[highest]
+    return raised
+
+
+def name_ranks(names: pa.DictionaryArray) -> Ints:
+    dictionary = names.dictionary.to_pylist()
+    ranks = {name: k for k, name in enumerate(sorted(set(dictionary)))}
+    found: Ints = np.array([ranks[name] for name in dictionary], np.int64)[names.indices.to_numpy()]
+    return found

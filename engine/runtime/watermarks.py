@@ -1,0 +1,163 @@
+"""Streams' watermarks, the time of what rests on them (semantics.md section 8), and occurrences on their way to a kernel."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.dictionary.native.arrow_import import FIRST, HEIGHT, ROW, SINCE
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, Tick
+
+Ints = NDArray[np.int64]
+NO_TIME = -(1 << 62)
+"""The time of a query before any of its streams has a watermark."""
+NO_MARK = 1 << 62
+"""Beyond all watermarks."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """What an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences."""
+
+    watermark: int = NO_TIME
+    latest: int = NO_TIME
+    fed: bool = False
+
+
+def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
+    """Takes a stream over an entry and says which one; `ends` is what `latest_ends` gave for its block."""
+    if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
+        return None
+    reach(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
+    return entry.stream
+
+
+def reach(streams: dict[str, Stream], name: str, watermark: Micros | None, latest: int) -> None:
+    """Takes a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
+    stream = streams.get(name)
+    if stream is None:
+        stream = streams[name] = Stream()
+    if watermark is not None and watermark > stream.watermark:
+        stream.watermark = watermark
+    if latest > stream.latest:
+        stream.latest = latest
+    stream.fed = True
+
+
+def latest_of(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
+    """The latest end on any stream of a gate."""
+    return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
+
+
+def time_of(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], before: int) -> int:
+    """A query's time: the least watermark of the fed streams of its gate, and never less than before.
+
+    A stream that was never fed holds its readers back, unless rules bring it what comes on others: `sources` has, for each stream that
+    rules write, the other streams that these rest on.
+    """
+    least = NO_MARK
+    for name in gate:
+        stream = streams.get(name)
+        if stream is not None and stream.fed:
+            least = min(least, stream.watermark)
+        elif not any(source not in sources or (source in streams and streams[source].fed) for source in sources.get(name, ())):
+            return before
+    return max(least, before) if least < NO_MARK else before
+
+
+@dataclass(slots=True, eq=False)
+class Course:
+    """A network's time over a span of entries, `now` after those so far; and, by place of those that may end all, the latest end so far."""
+
+    now: int
+    times: Ints
+    latest: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_time(cls, before: int, n: int) -> "Course":
+        return cls(before, np.full(n, before, np.int64))
+
+    def reach(self, k: int, time: int) -> None:
+        """Entry `k` comes, and leaves it at `time`."""
+        self.now = self.times[k] = time
+
+    @property
+    def time(self) -> Ints:
+        """After each entry."""
+        return np.maximum.accumulate(self.times)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """Occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or derived (an offset).
+
+    IN_STREAM and IN_ENTRY are for each network that is fed to write.
+    """
+
+    table: Ints  # FEED_HEIGHT x n
+
+    def __len__(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def end(self) -> Ints:
+        found: Ints = self.table[c.IN_END]
+        return found
+
+    @property
+    def row(self) -> Ints:
+        """Which row of its block each was, until a network is fed."""
+        found: Ints = self.table[c.IN_ENTRY]
+        return found
+
+    @property
+    def since(self) -> Ints:
+        found: Ints = self.table[c.IN_SINCE]
+        return found
+
+    def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
+        """A copy of some of them, in the order of `chosen` if that numbers them."""
+        return Arrivals(self.table.take(chosen if chosen.dtype != np.bool_ else np.flatnonzero(chosen), axis=1))
+
+
+NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
+
+
+assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
+
+
+def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
+    """The OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
+    return Arrivals(terms.take(rows, wanted, since))
+
+
+def latest_ends(arrived: Arrivals) -> dict[int, int]:
+    """By offset, the latest end of what each entry brought; what an entry brought stands together."""
+    since, end = arrived.since, arrived.end
+    first = np.flatnonzero(np.diff(since, prepend=-1))
+    return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
+
+
+def latest_end(arrived: Arrivals) -> int:
+    """Of what one entry brought; NO_TIME if that is nothing."""
+    end = arrived.table[c.IN_END]
+    return int(end.max()) if len(end) > 1 else end.item() if len(end) else NO_TIME
+
+
+def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:
+    """Occurrences by their columns; `g` is 0 for no graph."""
+    table = np.empty((c.FEED_HEIGHT, len(end)), np.int64)
+    table[c.IN_KIND] = c.OCCURRENCE
+    table[c.IN_S], table[c.IN_P], table[c.IN_O], table[c.IN_G] = s, p, o, g
+    table[c.IN_START], table[c.IN_END], table[c.IN_SINCE] = start, end, since
+    return Arrivals(table)
+
+
+def together(parts: Sequence[Arrivals]) -> Arrivals:
+    if len(parts) == 1:
+        return parts[0]
+    return Arrivals(np.concatenate([part.table for part in parts], axis=1))

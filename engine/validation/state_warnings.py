@@ -1,0 +1,267 @@
+"""Doubts that only planning has: what is kept for ever, and parts that meet in every pair. By the rules of `planning`, over the query as written."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from engine.kernel.state import layout as c
+from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
+from engine.physical_plan.operator_names import RELATIONS
+from engine.planner.operators import filter_bind_exists, join_order, joins, negation, policies, property_paths
+from engine.scope import Matches, Scope, Variables, conjuncts, parts, scope
+from epsparql import algebra as a
+from epsparql.errors import Span, Warning_
+from epsparql.places import beginning
+from epsparql.translate import ParsedQuery
+
+MOST = 10
+"""Warnings of one code that are spelled out."""
+
+_BOUND = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
+_IN_GROUP = f"{_BOUND} in its group bounds that"
+_ON_CHAIN = f"WITHIN after it, or {_BOUND} in its group, bounds that"
+_LIKE_ABSENCE = f"WITHOUT ... FOR, SEQ ... WITHOUT with WITHIN, or OPTIONAL with {_BOUND} in its group and FILTER(!BOUND(...)) after it keep less"
+_LIKE_PRESENCE = f"a join, or OPTIONAL with {_BOUND} in its group and FILTER(BOUND(...)) after it, keeps less"
+_INSTEAD = {"MINUS": _LIKE_ABSENCE, "NOT EXISTS": _LIKE_ABSENCE, "EXISTS": _LIKE_PRESENCE}
+_SIDES = {(True, False): "on its left", (False, True): "on its right", (True, True): "on both sides"}
+_PAIRS = {
+    c.ANY: "every solution of one is joined with every solution of the other",
+    c.SEQ: "every solution on the left is joined with every later one on the right",
+    c.MEETS: "every solution on the left is joined with every one on the right that starts where it ends",
+    c.DURING: "every solution on the left is joined with every one on the right that begins before it and ends after it",
+    c.STARTS: "every solution on the left is joined with every one on the right that starts with it and ends later",
+    c.OVERLAPS: "every solution on the left is joined with every one on the right that it overlaps",
+    c.PAR: "every solution on the left is joined with every one on the right that shares time with it",
+}
+Joining = a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin
+Choosing = a.SeqJoin | a.RelationJoin | a.SeqWithout
+"""What a policy acts on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """Where a pattern stands: the longest duration (µs) that is wanted of it, a place, what an EXISTS around it puts in, whether one graph joins its parts."""
+
+    span: int
+    at: Span
+    outer: Variables = frozenset()
+    graphed: bool = False
+
+
+def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) -> tuple[Warning_, ...]:
+    """In the order of the text. What named windows hold is bounded by these, so of a query over them there is none."""
+    query = parsed.query
+    if query.sources.windows:
+        return ()
+    reader = _Reader(parsed, matches, policy)
+    under = Under(c.FOREVER, Span(0, min(1, len(parsed.text))))
+    reader.pattern(query.pattern, under)
+    if isinstance(query, a.Select):
+        reader.expressions((key.expression for key in query.modifiers.order), reader.scope(query.pattern), under)
+    return tuple(_first_of_each(sorted(reader.found, key=lambda found: found[0].start)))
+
+
+def _first_of_each(found: list[tuple[Span, str, str]]) -> Iterable[Warning_]:
+    """At most `MOST` of a code, and how many more there are."""
+    total = Counter(code for _, code, _ in found)
+    seen: Counter[str] = Counter()
+    for span, code, message in found:
+        seen[code] += 1
+        if seen[code] <= MOST:
+            yield Warning_(code, message, span)
+        elif seen[code] == MOST + 1:
+            yield Warning_(code, f"and {total[code] - MOST} more from here on", span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    parsed: ParsedQuery
+    matches: Matches
+    policy: str
+    found: list[tuple[Span, str, str]] = field(default_factory=list)
+
+    def scope(self, pattern: a.Pattern) -> Scope:
+        return scope(pattern, self.matches)
+
+    def _at(self, node: object, under: Under) -> Span:
+        return self.parsed.places.of(node) or under.at
+
+    def _written(self, span: Span) -> str:
+        return self.parsed.text[span.start : span.end].upper()
+
+    def _warn(self, span: Span, message: str, code: str = "unbounded-state") -> None:
+        self.found.append((span, code, message))
+
+    # ------------------------------------------------ patterns
+    def pattern(self, pattern: a.Pattern, under: Under) -> None:
+        match pattern:
+            case a.SeqJoin() | a.RelationJoin() | a.SeqWithout() if self.policy != UNRESTRICTED:
+                self._chosen(pattern, under)
+            case a.Bgp():
+                self._triples(pattern, under)
+            case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin():
+                self._join(pattern, under)
+            case a.Union(left, right):
+                self.pattern(left, under)
+                self.pattern(right, under)
+            case a.Filter(condition, inner):
+                self.expressions((condition,), self.scope(inner), under)
+                self.pattern(inner, replace(under, span=min(under.span, joins.span_of(conjuncts(condition)))))
+            case a.Within(inner, limit):
+                self.pattern(inner, replace(under, span=min(under.span, limit)))
+            case a.Extend(inner, _, expression):
+                self.expressions((expression,), self.scope(inner), under)
+                self.pattern(inner, under)
+            case a.Minus():
+                self._minus(pattern, under)
+            case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
+                self._optional(pattern, under)
+            case a.SeqWithout():
+                self._without(pattern, under)
+            case a.WithoutFor(inner, absent, duration):
+                self.pattern(inner, replace(under, span=c.FOREVER))
+                self.pattern(absent, replace(under, span=duration))
+            case a.Path():
+                if under.span == c.FOREVER and property_paths.keeps_steps(pattern.path):
+                    self._warn(self._at(pattern, under), f"the steps of this path are kept for ever: {_IN_GROUP}")
+            case a.Values():
+                pass
+            case a.Graph(name, inner):
+                self.pattern(inner, replace(under, graphed=under.graphed or isinstance(name, a.Variable)))
+            case a.InWindow(_, inner):
+                self.pattern(inner, under)
+            case a.Group():
+                self._group(pattern, under)
+            case a.SubSelect():
+                self._select(pattern, under)
+            case _:
+                assert_never(pattern)
+
+    def _triples(self, bgp: a.Bgp, under: Under) -> None:
+        """A cross join is where a triple shares no variable with those that it is joined to before, in the plan's order."""
+        ordered = join_order.in_order(bgp.triples, {})
+        alone = [self.scope(a.Bgp((triple,))) for triple in ordered]
+        before, kept = alone[0] if alone else self.scope(bgp), False
+        for triple, other in zip(ordered[1:], alone[1:], strict=True):
+            if c.FOREVER in joins.lives_of(c.ANY, before, other, under.span):
+                kept = True
+                if not before.possible & other.possible and not under.graphed:
+                    message = "this triple pattern shares no variable with the others: every match of it is joined with every match of theirs, and no duration bounds that"
+                    self._warn(self._at(triple, under), message, "cross-join")
+            before = before.joined(other)
+        if kept:
+            self._warn(self._at(bgp, under), f"what these triple patterns match is kept for ever: {_IN_GROUP}")
+
+    def _join(self, join: Joining, under: Under) -> None:
+        x, y, relation = self.scope(join.left), self.scope(join.right), joins.relation_of(join)
+        lives, at = joins.lives_of(relation, x, y, under.span), self._at(join, under)
+        kept = lives[0] == c.FOREVER and x.timed, lives[1] == c.FOREVER and y.timed
+        if any(kept):
+            self._warn(at, self._kept_by(join, at, kept))
+            if not x.possible & y.possible and not under.graphed:
+                parts_ = "the parts of this group" if self._stands_beside(join, at) else f"the sides of {RELATIONS[relation]}"
+                self._warn(at, f"{parts_} share no variable: {_PAIRS[relation]}, and no duration bounds that", "cross-join")
+        self.pattern(join.left, under)
+        self.pattern(join.right, under)
+
+    def _stands_beside(self, join: Joining, at: Span) -> bool:
+        """Whether no operator is written."""
+        return isinstance(join, a.Join) and self._written(at) != "AND"
+
+    def _kept_by(self, join: Joining, at: Span, kept: tuple[bool, bool]) -> str:
+        if not self._stands_beside(join, at):
+            return f"{self._written(at)} keeps the solutions {_SIDES[kept]} for ever: {_ON_CHAIN}"
+        what = {(True, False): "what stands before this", (False, True): "this", (True, True): "this and what stands before it"}[kept]
+        return f"the solutions of {what} in the group are kept for ever: {_IN_GROUP}"
+
+    def _chosen(self, pattern: Choosing, under: Under) -> None:
+        """Under a policy: `recent` replaces goals, `chronological` keeps them until they are consumed."""
+        x, y, at = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under)
+        relation = c.SEQ if isinstance(pattern, a.SeqWithout) else joins.relation_of(pattern)
+        span = under.span
+        if isinstance(pattern, a.SeqWithout):
+            span = span if pattern.within is None else min(span, pattern.within)
+            self._absent(pattern, x, span, at, under)
+        lives = policies.lives_of(self.policy, relation, span, timeless=x.timeless or y.timeless)
+        kept = lives[0] == c.FOREVER and x.timed and (self.policy != RECENT or bool(x.possible & y.possible)), lives[1] == c.FOREVER and y.timed
+        name = RELATIONS[relation]
+        if any(kept) and self.policy == CHRONOLOGICAL:
+            self._warn(at, f"{name} keeps the solutions {_SIDES[kept]} until a right one consumes them, however old they are")
+        elif any(kept):
+            self._warn(
+                at, f"{name} keeps the solutions {_SIDES[kept]} for ever, on the left the last one for each value of what both share: {_ON_CHAIN}"
+            )
+        self.pattern(pattern.left, replace(under, span=c.FOREVER))
+        self.pattern(pattern.right, replace(under, span=span if self.policy == RECENT else c.FOREVER))
+
+    # ------------------------------------------------ absence
+    def _minus(self, minus: a.Minus, under: Under) -> None:
+        x, y = self.scope(minus.left), self.scope(minus.right)
+        if negation.visible(x.possible & y.possible) - under.outer:
+            self._sought("MINUS", self._at(minus, under), y.timed)
+            self.pattern(minus.right, replace(under, span=c.FOREVER))
+        self.pattern(minus.left, under)
+
+    def _sought(self, name: str, at: Span, timed: bool) -> None:
+        if timed:
+            self._warn(at, f"{name} keeps the solutions of its group for ever, and nothing bounds that; {_INSTEAD[name]}")
+
+    def _optional(self, join: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, under: Under) -> None:
+        x, y, at = self.scope(join.left), self.scope(join.right), self._at(join, under)
+        reach = negation.reach(join, under.span)
+        if c.FOREVER in reach.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
+            side, group = ("on its left", "the left group") if isinstance(join, a.SeqRightJoin) else ("of its group", "the group")
+            self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
+        if join.condition is not None:
+            self.expressions((join.condition,), x.joined(y), under)
+        self.pattern(join.left, replace(under, span=reach.spans[0]))
+        self.pattern(join.right, replace(under, span=reach.spans[1]))
+
+    def _said(self, code: str, at: Span) -> bool:
+        return any(doubt.code == code and doubt.span == at for doubt in self.parsed.warnings)
+
+    def _without(self, pattern: a.SeqWithout, under: Under) -> None:
+        span = under.span if pattern.within is None else min(under.span, pattern.within)
+        x, at = self.scope(pattern.left), self._at(pattern, under)
+        if x.timed and span == c.FOREVER:
+            self._warn(at, f"SEQ ... WITHOUT keeps the solutions on its left and of what is absent for ever: {_ON_CHAIN}")
+        else:
+            self._absent(pattern, x, span, at, under)
+        for side in (pattern.left, pattern.right):
+            self.pattern(side, replace(under, span=span))
+        self.pattern(pattern.absent, replace(under, span=negation.blocking_life(x, span)))
+
+    def _absent(self, pattern: a.SeqWithout, x: Scope, span: int, at: Span, under: Under) -> None:
+        if negation.blocking_life(x, span) == c.FOREVER and self.scope(pattern.absent).timed:
+            why = ", and nothing bounds that, for what is on the left of SEQ may be timeless" if span < c.FOREVER else f": {_ON_CHAIN}"
+            self._warn(at, f"WITHOUT keeps the solutions of its group for ever{why}")
+
+    # ------------------------------------------------ selections
+    def _group(self, group: a.Group, under: Under) -> None:
+        if group.keys and group.window is None and not group.aggregates:
+            self._warn(self._at(group, under), "GROUP BY without a WINDOW keeps every group for ever: WINDOW [RANGE ...] after it bounds that")
+        arguments = (aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None)
+        self.expressions(arguments, self.scope(group.pattern), under)
+        self.pattern(group.pattern, replace(under, span=c.FOREVER))
+
+    def _select(self, select: a.SubSelect, under: Under) -> None:
+        self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)
+        plain = select.modifiers == a.PLAIN and not select.distinct
+        self.pattern(select.pattern, under if plain else replace(under, span=c.FOREVER))
+
+    # ------------------------------------------------ EXISTS
+    def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:
+        """What EXISTS in them looks for, beside the solutions of which they are asked."""
+        for expression in expressions:
+            for part in parts(expression):
+                if isinstance(part, a.Exists):
+                    self._exists(part, kept, under)
+
+    def _exists(self, exists: a.Exists, kept: Scope, under: Under) -> None:
+        at = self._at(exists, under)
+        wanted = [filter_bind_exists.essential(pattern, kept) for pattern in filter_bind_exists.alternatives(exists.pattern)]
+        name = "NOT EXISTS" if self._written(beginning(at, "NOT")) == "NOT" else "EXISTS"
+        self._sought(name, at, any(self.scope(pattern).timed for pattern in wanted))
+        for pattern in wanted:
+            self.pattern(pattern, replace(under, span=c.FOREVER, outer=under.outer | kept.certain))

@@ -1,0 +1,155 @@
+"""What is said of a query before it is registered: faults that only planning finds, and doubts."""
+
+import difflib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from engine.background.fact_store import FactIndex, numbers_of
+from engine.dictionary.term_dictionary import TermTable
+from engine.engine import Engine
+from engine.errors import Refusal
+from engine.expressions.casts import CASTS
+from engine.expressions.evaluator import supported
+from engine.expressions.extensions import extensions
+from engine.expressions.functions import arguments_of
+from engine.expressions.literals import TRUE
+from engine.messages import UNRESTRICTED, Register
+from engine.network.stratification import Cycle
+from engine.planner.groups_and_modifiers import MOST_STEPS
+from engine.triples.quads import Quad, quads_of
+from engine.validation.state_warnings import doubts
+from epsparql import algebra as a
+from epsparql import parse
+from epsparql.check import nodes
+from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
+from epsparql.terms import XSD
+from epsparql.translate import ParsedQuery
+
+_INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
+"""What is accepted, by the word of a Refusal."""
+
+
+def check(
+    parsed: ParsedQuery,
+    others: Mapping[str, a.Query] = MappingProxyType({}),
+    facts: Sequence[Quad] = (),
+    name: str = "this query",
+    policies: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Warning_, ...]:
+    """The doubts about a query that may run beside `others` (by name) over `facts`. Raises Unsupported, CyclicNegation with the place in its text.
+
+    `policies` are those of all of them, by name, where they are not unrestricted.
+    """
+    refuse_functions(parsed)
+    engine, policy = Engine(), policies.get(name, UNRESTRICTED)
+    known = FactIndex.of(facts, engine.terms)
+    engine.known = known
+    try:
+        for k, (other, query) in enumerate(others.items()):
+            engine.admit(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
+        engine.admit(Register(len(others), name, parsed.text, policy), parsed.query)
+    except Refusal as refusal:
+        message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
+        raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
+    except Cycle as cycle:
+        message = f"this rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+        expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
+        raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
+    return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
+
+
+def background_of(nquads: str, entailment: str) -> FactIndex:
+    """A background by itself, for `check_background`."""
+    return FactIndex.of(quads_of(nquads), TermTable(), entailment)
+
+
+def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -> FactIndex:
+    """The background after a change of a graph, which costs what it concerns; `known` stays what it is."""
+    if known.terms.due:
+        known.terms.collect(())
+    return known.changed(graph, numbers_of(ntriples, known.terms), change)
+
+
+def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) -> None:
+    """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
+    if known.overflow is not None:
+        raise known.overflow
+    engine = Engine(terms=known.terms)
+    engine.known = known
+    for k, (text, policy, default_graph) in enumerate(rules):
+        engine.admit(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
+
+
+def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
+    """The first place of these nodes; the start of the text if none has one."""
+    spans = [span for node in culprits if (span := parsed.places.of(node)) is not None]
+    return min(spans, key=lambda span: span.start, default=Span(0, min(1, len(parsed.text))))
+
+
+def refuse_functions(parsed: ParsedQuery) -> None:
+    """Raises Unsupported at a function by an IRI that is not known, or that is given another number of arguments than it takes."""
+    for node in nodes(parsed.query):
+        if not isinstance(node, a.Call) or not node.function.startswith("<"):
+            continue
+        if not supported(node.function):
+            message = f"the function {node.function} is not known"
+            expected = f"one of {', '.join(_like(node.function[1:-1]))}, or a built-in"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
+        least, most = arguments_of(node.function)
+        if not least <= len(node.arguments) <= most:
+            message = f"the function {node.function} with {len(node.arguments)} arguments"
+            expected = f"{least} of them" if least == most else f"{least} to {most} of them"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
+
+
+def _like(function: str) -> list[str]:
+    """All casts, nearest first, and then the extensions."""
+    casts = sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
+    return [*casts, *sorted(extensions())]
+
+
+def _likeness(cast: str, function: str) -> float:
+    return difflib.SequenceMatcher(None, cast, function.removeprefix(XSD)).ratio() if function.startswith(XSD) else 0
+
+
+# ---------------------------------------------------------------- what a refusal is about
+def culprits(word: str, query: a.Query) -> Iterator[object]:
+    """The nodes that a Refusal means by `word`."""
+    match word:
+        case "INTO":
+            yield query
+        case "STEP":
+            for node in nodes(query):
+                if isinstance(node, a.RangeWindow) and node.step is not None and node.length > MOST_STEPS * node.step:
+                    yield node
+        case "EXISTS":
+            found = [node for node in nodes(query) if isinstance(node, a.Exists)]
+            first = bisect_left(range(len(found)), True, key=lambda k: _is_refused(_without(query, {id(exists) for exists in found[k + 1 :]})))
+            yield from found[first : first + 1]
+
+
+def _without(query: a.Query, absent: Set[int]) -> a.Query:
+    """The query in which these EXISTS are true."""
+
+    def changed(node: Any) -> Any:
+        if id(node) in absent:
+            return a.Constant(TRUE)
+        if isinstance(node, tuple):
+            return tuple(map(changed, node))
+        if is_dataclass(node) and not isinstance(node, type):
+            return replace(node, **{field.name: changed(getattr(node, field.name)) for field in fields(node)})
+        return node
+
+    rest: a.Query = changed(query)
+    return rest
+
+
+def _is_refused(query: a.Query) -> bool:
+    try:
+        Engine().admit(Register(0, "", ""), query)
+    except Refusal:
+        return True
+    return False

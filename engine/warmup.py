@@ -1,0 +1,29 @@
+"""Compiling the engine before it is needed: about two minutes of one core, once per machine, most of it the kernel; later a second or two to load it."""
+
+import pyarrow as pa
+
+from engine.engine import Engine
+from engine.messages import OCCURRENCES, Block, Events, Register
+
+_QUERY = 'SELECT * WHERE { { ?s <p> ?v } SEQ { ?s <q> ?w } FILTER(?v < ?w && getDURATION() < "PT1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
+_GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) AS ?w) WHERE { ?s <p> ?v } GROUP BY ?s"
+
+
+def warm() -> None:
+    """A few events through an engine compile, or load, all of the kernel: there is one, whatever the query; and what groups of numbers need."""
+    values = ("integer", "double", "double", "double")
+    events = [
+        {"s": f"<{k}>", "p": "<p>", "o": f'"1"^^<http://www.w3.org/2001/XMLSchema#{kind}>', "g": None, "start": k, "end": k, "late": False}
+        for k, kind in enumerate(values)
+    ]
+    rows = pa.RecordBatch.from_pylist(events, schema=OCCURRENCES)
+    engine = Engine()
+    engine.terms.spare = 0  # terms out of use are looked for at once
+    begun = engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 1)), rows[:3]))
+    assert not begun.changes, begun.changes  # a query that failed would have compiled nothing
+    engine.feed(Block((Events(3, "default", 1, 3),), rows[3:]))
+    terms = Engine.restore(engine.snapshot()).terms
+    numbers = terms.intern_all([f"<{k}>" for k in range(100)])
+    terms.text_array(terms.in_order(numbers) % 2)  # with 0, which has no text
+    terms.statements(numbers[:3].reshape(1, 1, 3))
+    terms.places_in_order(numbers[:2].reshape(1, 2), 0, 1, numbers[:1], numbers[:1].reshape(1, 1))
