@@ -10,12 +10,12 @@ from bench.line import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, check, drawn, engine_with, texts_of, times_of
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Block, Events, int64s
-from pipeline.formats import N_QUADS, parse_body
-from pipeline.forms import Bindings
-from pipeline.json_text import ndjson
-from pipeline.ordinals import STORED, Key, assign, last_keys
-from pipeline.rdf import GENERATED_AT
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
+from pipeline.formats.body_parser import N_QUADS, parse_body
+from pipeline.formats.rdf.rdf import GENERATED_AT
+from pipeline.solutions.json_encoder import ndjson
+from pipeline.solutions.result_kinds import Bindings
+from pipeline.solutions.solution_ids import STORED, Key, assign, last_keys
 
 _ROUNDS = 3
 _SHOWN = {"W1": "sxyz", "W2": "sxy", "W3": "sxyz", "W4": "sxy"}

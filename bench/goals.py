@@ -17,7 +17,7 @@ from bench.workloads import PREFIXES, WORKLOADS, Drawn, blocks, drawn, engine_wi
 from engine.engine import Engine
 from engine.messages import Block
 from epsparql.client import Client
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
 from server.child import Child
 
 _WAITING = "SELECT * WHERE { {?s ?p ?o} SEQ {?s :never ?z} }"  # each event is a goal of three variables for good

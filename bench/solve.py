@@ -13,8 +13,8 @@ from pyspark.sql import functions as f
 
 from bench.line import line
 from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn
-from pipeline.session import session
-from pipeline.solve import solve
+from pipeline.dataframes.api import solve
+from pipeline.spark.spark_session import session
 
 _WARMING, _ROUNDS, _FILES, _BUCKETS = 4, 3, 8, 2
 _FILES_A_BATCH = 2  # one a core; a micro-batch has as many rows then as the runner's own

@@ -17,14 +17,14 @@ from pyspark.sql.functions import expr
 from bench.line import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
 from engine.messages import Drop, Register
-from pipeline.driver import working
 from pipeline.log import LogWriter
-from pipeline.resident import ResidentJob
-from pipeline.session import session
-from pipeline.sink import SolutionSink
-from pipeline.solutions import SolutionReader, SolutionWriter
-from pipeline.spark import start_job
-from pipeline.spill import Spill
+from pipeline.runners.spill import Spill
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
+from pipeline.spark.driver import working
+from pipeline.spark.job import start_job
+from pipeline.spark.long_running_task import ResidentJob
+from pipeline.spark.sink import SolutionSink
+from pipeline.spark.spark_session import session
 
 MASTER = "local[2,4]"
 PIECES = 4  # that events come to the log in, at the least

@@ -17,7 +17,7 @@ from bench.line import WrongCount, line
 from bench.server import cpu_s, post, started
 from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn, engine_with
 from epsparql.client import Client
-from pipeline.formats import N_QUADS
+from pipeline.formats.body_parser import N_QUADS
 from server.child import Child
 
 _WAIT_S = 600.0

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.messages import Micros
-from pipeline.frames import read_begin, segment_path, segments, sync_directory, write_begin
-from pipeline.sharing import name_of, recorded
-from pipeline.solutions import SolutionReader
+from pipeline.log.segments import read_begin, segment_path, segments, sync_directory, write_begin
+from pipeline.partition_count import name_of, recorded
+from pipeline.solutions.solution_log import SolutionReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.errors import Corrupt
-from pipeline.frames import SegmentFile, read_opening, segment_path, segments, sound
-from pipeline.restore import LOGS
+from pipeline.log.segments import SegmentFile, read_opening, segment_path, segments, sound
+from pipeline.replication.restore import LOGS
 
 _WORKS_S, _RESTS = 0.01, 19
 """How long it works at a time, and how many times as long it rests then: it takes a twentieth of a core."""

@@ -26,9 +26,9 @@ from engine.expressions.values import ExpressionError
 from engine.messages import RDFS
 from engine.triples.quads import Quad, quads_of
 from epsparql.terms import BlankNode, Iri, Literal, Term
-from pipeline.catalogue import Graph
-from pipeline.graphs import nquads
 from pipeline.log import LogReader
+from pipeline.log.background_graphs import nquads
+from pipeline.log.catalog import Graph
 
 TABLES = {
     "application/sparql-results+json": ox.QueryResultsFormat.JSON,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.messages import Micros
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
 
 _log = logging.getLogger("epsparql.audit")
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 import epsparql
 from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
-from pipeline.catalogue import Registration
+from pipeline.log.catalog import Registration
 from server.access import ADMIN, Shared
 from server.bodies import json_object, read_body, text_member
 from server.compiled import check, explained, shape, shape_of

@@ -110,7 +110,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     leave_out_pandas()
     from pipeline.errors import PipelineError
-    from pipeline.patience import leave
+    from pipeline.object_store.deadlines import leave
     from server.serve import serve
     from server.settings import SettingsError, settings_from
     from server.sources import SourceFault
@@ -290,9 +290,9 @@ def _add_warm(commands: Commands) -> None:
 
 def _warm(_arguments: argparse.Namespace) -> int:
     from engine.warmup import warm
-    from pipeline import spark
     from pipeline.errors import JavaMissing, SparkFailed
-    from pipeline.warm import warm as warm_formats
+    from pipeline.spark import job
+    from pipeline.warmup import warm as warm_formats
 
     began = time.monotonic()
     print("compiling the kernel (two to three minutes, once per machine)", file=sys.stderr, flush=True)
@@ -304,7 +304,7 @@ def _warm(_arguments: argparse.Namespace) -> int:
         flush=True,
     )
     try:
-        spark.warm()
+        job.warm()
     except (JavaMissing, SparkFailed) as fault:
         print(f"Spark starts without: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)

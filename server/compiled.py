@@ -12,7 +12,7 @@ from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query
 from epsparql.check import nodes
 from epsparql.errors import Span, Warning_
 from epsparql.translate import ParsedQuery
-from pipeline.results import Bindings, Form, Triples, Verdict
+from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 
 if TYPE_CHECKING:
     from engine.physical_plan.plan import Read

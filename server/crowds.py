@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from pipeline.catalogue import Registration
+from pipeline.log.catalog import Registration
 from server.outlets import Outlet, text_frame
 from server.paces import Pace
 from server.pages import Page

@@ -11,9 +11,9 @@ from http import HTTPStatus
 
 import httpx
 
-from pipeline.catalogue import Registration
 from pipeline.errors import PipelineError, StoreFailed
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log.catalog import Registration
 from server.observers import Observer, ObserverFiles
 from server.pages import Line
 from server.problems import Fault, Problem

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from engine import messages
 from engine.messages import ADD, DROP, Entail, Facts
-from pipeline.catalogue import Catalogue, Graph, Registration
-from pipeline.graphs import Lines, graph_lines, lines_of, nquads, quads_of
 from pipeline.log import LogWriter
+from pipeline.log.background_graphs import Lines, graph_lines, lines_of, nquads, quads_of
+from pipeline.log.catalog import Catalogue, Graph, Registration
 from server.problems import Fault, Problem
 
 if TYPE_CHECKING:

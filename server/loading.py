@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from engine.messages import REPLACE
-from pipeline.catalogue import Registration
 from pipeline.log import LogWriter
-from pipeline.solutions import SolutionReader
+from pipeline.log.catalog import Registration
+from pipeline.solutions.solution_log import SolutionReader
 from server.compiled import shape
 from server.knowledge import Change, Knowledge
 from server.problems import Fault

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import ADD, DROP, REPLACE
-from pipeline.catalogue import Graph
-from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
-from pipeline.ontology import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
+from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
+from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
+from pipeline.log.catalog import Graph
 from server.access import ADMIN, Shared
 from server.bodies import read_body
 from server.knowledge import Change

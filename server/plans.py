@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from pipeline.catalogue import Registration
+from pipeline.log.catalog import Registration
 from server.access import READ, Shared
 from server.compiled import explained
 from server.names import Name

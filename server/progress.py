@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.messages import Micros
-from pipeline.catalogue import Catalogue, Registration, Stream
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log.catalog import Catalogue, Registration, Stream
 from server.compiled import shape
 from server.upstream import Written, alive, fed_among, reached, unfed, written_by
 

@@ -15,10 +15,10 @@ import epsparql
 from engine.messages import POLICIES, UNRESTRICTED, Drop, Register
 from engine.runtime.introspection import Side, SideName
 from epsparql.errors import Warning_
-from pipeline.catalogue import Registration
+from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
-from pipeline.report import Report, Standing
-from pipeline.times import iso
+from pipeline.log.catalog import Registration
+from pipeline.runners.engine_report import Report, Standing
 from server import security
 from server.access import ADMIN, READ, Reader, Sent, Shared
 from server.bodies import json_object, media_type, read_body, text_member, text_of

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 import epsparql
 from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
-from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
-from pipeline.results import Triples, ndjson
-from pipeline.solutions import NONE_STORED, SolutionReader
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.formats import Triples, ndjson
+from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 from server.compiled import Shape, check, shape
 from server.service import Runner
 from server.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
@@ -224,7 +224,7 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Ste
 def _runner(log: LogWriter, directory: Path, replay: Replay) -> Runner:
     if replay.runner == "inprocess":
         return InProcessRunner(directory, log.reader())
-    from pipeline.supervisor import SparkRunner  # only where Spark is wanted
+    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
 
     return SparkRunner(directory, replay.master, low_latency=replay.low_latency)
 

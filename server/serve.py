@@ -16,12 +16,12 @@ from fastapi import FastAPI
 
 from engine.messages import Micros
 from pipeline.errors import StoreFailed
-from pipeline.export import Exporter, export_place
-from pipeline.keeper import Keeper, unfinished
 from pipeline.log import LogWriter
-from pipeline.patience import within
-from pipeline.places import Place, named, reached
-from pipeline.solutions import check_solutions
+from pipeline.object_store.backends import Place, named, reached
+from pipeline.object_store.deadlines import within
+from pipeline.parquet_export import Exporter, export_place
+from pipeline.replication.replicator import Keeper, unfinished
+from pipeline.solutions.solution_log import check_solutions
 from server.app import create_app
 from server.connections import prepare, timely
 from server.lean import set_aside

@@ -13,20 +13,20 @@ import pyarrow as pa
 
 from engine.messages import Micros
 from engine.warmup import warm
-from pipeline.batches import Batch, read_batch
-from pipeline.catalogue import Registration, Stream
-from pipeline.catching import Catching
 from pipeline.errors import PipelineError
-from pipeline.export import Exporter
-from pipeline.inprocess import InProcessRunner
-from pipeline.keeper import Keeper
 from pipeline.log import LogReader, LogWriter
-from pipeline.report import DeadlineReader, Report, read_report
-from pipeline.results import Form, ndjson
+from pipeline.log.catalog import Registration, Stream
+from pipeline.parquet_export import Exporter
+from pipeline.replication.replicator import Keeper
 from pipeline.retention import Limits, Retention, secured
+from pipeline.runners.catch_up import Catching
+from pipeline.runners.engine_report import DeadlineReader, Report, read_report
+from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
-from pipeline.solutions import SolutionReader, solution_id
-from pipeline.warm import warm as warm_formats
+from pipeline.solutions.formats import Form, ndjson
+from pipeline.solutions.solution_log import SolutionReader, solution_id
+from pipeline.spark.batch_stats import Batch, read_batch
+from pipeline.warmup import warm as warm_formats
 from server.asking import Endpoint
 from server.audit import Audit
 from server.bodies import Bodies
@@ -337,7 +337,7 @@ def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, ex
 def _runner(settings: Settings, log: LogWriter) -> Runner:
     if settings.runner == "inprocess":
         return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
-    from pipeline.supervisor import SparkRunner  # only where Spark is wanted
+    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
 
     return SparkRunner(
         settings.data,

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pipeline.sharing import MOST_BUCKETS
-from pipeline.spark_conf import chosen_settings
+from pipeline.partition_count import MOST_BUCKETS
+from pipeline.spark.spark_conf import chosen_settings
 
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
-from pipeline.catalogue import Registration
 from pipeline.errors import Gone, Overloaded, PipelineError
-from pipeline.formats import parse_frame
+from pipeline.formats.body_parser import parse_frame
 from pipeline.log import Ack
+from pipeline.log.catalog import Registration
 from server import security
 from server.access import admit
 from server.crowds import Member

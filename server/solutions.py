@@ -10,10 +10,10 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from pipeline import results
-from pipeline.catalogue import Registration
-from pipeline.results import Bindings, Form, Triples, Verdict
-from pipeline.solutions import listed
+from pipeline.log.catalog import Registration
+from pipeline.solutions import formats
+from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_log import listed
 from server.access import READ, Shared
 from server.compiled import shape
 from server.names import Name, encoded
@@ -48,14 +48,14 @@ def offered(form: Form) -> tuple[str, ...]:
 def written(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
     """A page of one query's solutions (STORED) as `media_type`, one of those that are `offered`."""
     if media_type == NDJSON:
-        return results.ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
+        return formats.ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
     match form:
         case Bindings(variables):
-            text = results.csv(listed(page), variables) if media_type == CSV else results.sparql_json(page, variables)
+            text = formats.csv(listed(page), variables) if media_type == CSV else formats.sparql_json(page, variables)
         case Verdict():
-            text = results.csv_verdict(listed(page)) if media_type == CSV else results.sparql_json_verdict(page)
+            text = formats.csv_verdict(listed(page)) if media_type == CSV else formats.sparql_json_verdict(page)
         case Triples():
-            text = results.turtle(listed(page)) if media_type == TURTLE else results.quads(listed(page), media_type.partition("/")[2])
+            text = formats.turtle(listed(page)) if media_type == TURTLE else formats.quads(listed(page), media_type.partition("/")[2])
         case _:
             assert_never(form)
     return text.encode()

@@ -11,9 +11,9 @@ import pyarrow as pa
 import epsparql
 from engine.messages import Micros
 from pipeline.errors import FormatError
-from pipeline.formats import NDJSON, RDF_XML, media_type_of, parse_body
-from pipeline.graphs import quads_of
-from pipeline.ontology import checked_name, read_graphs, syntax_of
+from pipeline.formats.background import checked_name, read_graphs, syntax_of
+from pipeline.formats.body_parser import NDJSON, RDF_XML, media_type_of, parse_body
+from pipeline.log.background_graphs import quads_of
 from server.encoding import undecodable
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 import epsparql
 from epsparql.algebra import Ask, Select
-from pipeline.formats import RDF_XML
-from pipeline.ontology import UNNAMED_ELEMENT, checked_name
+from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
+from pipeline.formats.body_parser import RDF_XML
 from server.access import ADMIN, Shared
 from server.answering import GRAPHS, TABLES, Question
 from server.bodies import media_type, read_body, text_of

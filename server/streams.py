@@ -12,12 +12,12 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import DropStream, Finish, Micros, SetStream
-from pipeline.catalogue import Stream
-from pipeline.formats import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of, parse_body
+from pipeline.formats.batches.timestamps import iso
+from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of, parse_body
+from pipeline.formats.ndjson import LONGEST_KEY
+from pipeline.formats.time_hints import time_hint
 from pipeline.log import LateRow
-from pipeline.ndjson import LONGEST_KEY
-from pipeline.time_hints import time_hint
-from pipeline.times import iso
+from pipeline.log.catalog import Stream
 from server.access import ADMIN, INGEST, Feeder, Shared
 from server.bodies import duration_member, duration_text, json_object, media_type, read_body, text_member
 from server.compiled import shape

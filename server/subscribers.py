@@ -4,7 +4,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from pipeline.catalogue import Registration
+from pipeline.log.catalog import Registration
 from server.crowds import Crowds, Member, parcels
 from server.outlets import text_frame
 from server.pages import Page

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import Enum
 
-from pipeline.catalogue import Registration
+from pipeline.log.catalog import Registration
 from server.pages import Page
 from server.progress import Progress
 from server.service import Service

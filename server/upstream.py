@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from epsparql.errors import Warning_
-from pipeline.catalogue import Stream
+from pipeline.log.catalog import Stream
 from server.compiled import Shape
 
 Written: TypeAlias = Mapping[str, frozenset[str]]

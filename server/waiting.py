@@ -5,8 +5,8 @@ from http import HTTPStatus
 from typing import Literal
 
 from engine.messages import Pause, Register, Resume
-from pipeline.catalogue import Registration
-from pipeline.sharing import recorded
+from pipeline.log.catalog import Registration
+from pipeline.partition_count import recorded
 from server.compiled import Shape, shape
 from server.problems import Fault, Problem, bad_request
 from server.service import Service

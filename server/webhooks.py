@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel
 
-from pipeline.catalogue import Registration
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log.catalog import Registration
 from server.access import ADMIN, Sent, Shared
 from server.bodies import json_object, read_body, text_member
 from server.deliveries import Deliveries, too_many

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.provenance import Absence, Fact, Inference, Members, Occurrence, Proof, Step, Used
-from pipeline.results import Bindings, Verdict
-from pipeline.solutions import Solution
-from pipeline.times import iso
-from pipeline.why import Justification, Justifier, find
+from pipeline.formats.batches.timestamps import iso
+from pipeline.solutions.formats import Bindings, Verdict
+from pipeline.solutions.provenance import Justification, Justifier, find
+from pipeline.solutions.solution_log import Solution
 from server.access import READ, Shared
 from server.compiled import shape
 from server.names import Name, encoded

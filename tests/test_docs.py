@@ -11,7 +11,7 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from pipeline.times import instant, iso
+from pipeline.formats.batches.timestamps import instant, iso
 from server.compiled import check
 from server.replay import Replay, run
 from server.sources import NamedFile, QueryFile

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pytest
 
 from bench.workloads import MATCHES, PREFIXES, WORKLOADS, blocks, drawn
-from pipeline.frames import FrameReader, segment_path
-from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
-from pipeline.solutions import Solution, SolutionReader, listed
-from pipeline.supervisor import SparkRunner
+from pipeline.log.segments import FrameReader, segment_path
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.solution_log import Solution, SolutionReader, listed
+from pipeline.spark.supervisor import SparkRunner
 from tests.pipeline import spark_cases as cases
 
 pytestmark = pytest.mark.slow
@@ -43,8 +43,8 @@ CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
 # A server in the one respect that matters here: it owns the runner, and dies with no chance to say so.
 HOST = f"""
 import sys, time
-from pipeline.inprocess import InProcessRunner
-from pipeline.supervisor import SparkRunner
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.spark.supervisor import SparkRunner
 kind, data = sys.argv[1:]
 options = {{"buckets": {BUCKETS}, "snapshot_weight": {SNAPSHOT_WEIGHT}}}
 if kind == "inprocess":

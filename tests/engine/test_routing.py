@@ -14,7 +14,7 @@ from engine.messages import Block, Drop, Entry, Facts, Outcome, Register, StateC
 from engine.partitioning import Moved, NoKey, Share, bucket_of, keys_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
-from pipeline.merging import Merger
+from pipeline.runners.merge import Merger
 from tests import strategies
 from tests.engine.test_equivalence import RANDOM, SCALE, accepted
 from tests.feeds import parse_facts, parse_feed

@@ -13,10 +13,10 @@ from pyarrow import fs
 
 from epsparql.client import Client
 from epsparql.terms import XSD
-from pipeline.export import Exporter
-from pipeline.inprocess import InProcessRunner
-from pipeline.places import Place, Store, Uri, place_at
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
+from pipeline.object_store.backends import Place, Store, Uri, place_at
+from pipeline.parquet_export import Exporter
+from pipeline.runners.in_process import InProcessRunner
 from tests.pipeline import spark_cases as cases
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from engine.messages import INSTANT, SOLUTIONS, Micros
-from pipeline.occurrences import batch_of
+from pipeline.formats.batches.batch_builder import batch_of
 
 DEADLINE_S = 120.0  # the kernel may have to be compiled first
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from engine.expressions.evaluator import parse_term
 from engine.messages import INSTANT
 from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal
-from pipeline.ordinals import STORED, key_of
-from pipeline.results import TRUE, Bindings, Form, Triples, Verdict
-from pipeline.solutions import Solution
-from pipeline.times import iso
+from pipeline.formats.batches.timestamps import iso
+from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_ids import STORED, key_of
+from pipeline.solutions.solution_log import Solution
 
 
 def term_json(term: str) -> str:

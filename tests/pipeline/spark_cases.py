@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, StateChange
-from pipeline.inprocess import InProcessRunner
+from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
-from pipeline.occurrences import batch_of
-from pipeline.solutions import Solution, SolutionReader, listed
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.solution_log import Solution, SolutionReader, listed
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pytest
 
 from engine.messages import SetStream
-from pipeline import keeper, kept
 from pipeline.errors import PipelineError, StoreFailed
-from pipeline.frames import FrameReader, FrameWriter, oldest, segment_path, segments, write_begin
-from pipeline.keeper import Keeper
 from pipeline.log import LogReader, LogWriter
-from pipeline.places import Directory, Place
-from pipeline.restore import LOGS
+from pipeline.log.segments import FrameReader, FrameWriter, oldest, segment_path, segments, write_begin
+from pipeline.object_store.backends import Directory, Place
+from pipeline.replication import log_replica as kept
+from pipeline.replication import replicator as keeper
+from pipeline.replication.replicator import Keeper
+from pipeline.replication.restore import LOGS
 
 SEGMENT_BYTES = 5000
 """Three frames or so."""

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from engine.messages import END_OF_TIME, INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
-from pipeline.formats import ARROW, NDJSON, Interval, parse_body, parse_frame
-from pipeline.ntriples import MAX_TERM
-from pipeline.times import instant, iso
+from pipeline.formats.batches.ntriples import MAX_TERM
+from pipeline.formats.batches.timestamps import instant, iso
+from pipeline.formats.body_parser import ARROW, NDJSON, Interval, parse_body, parse_frame
 from tests.pipeline.made import stream_of
 
 T1, T2 = instant("2026-01-01T00:00:01Z"), instant("2026-01-01T00:00:02Z")

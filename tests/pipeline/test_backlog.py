@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from engine.messages import Tick
-from pipeline.backlog import Backlog
 from pipeline.log import LogWriter
+from pipeline.log.lag import Backlog
 from tests.pipeline.made import occurrences
 
 

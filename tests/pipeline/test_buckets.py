@@ -10,14 +10,14 @@ import pytest
 from engine.catch_up import is_history
 from engine.errors import OneBucketOnly
 from engine.messages import Register, SetStream, StateChange
-from pipeline import ahead
-from pipeline.buckets import Host, host_for, host_of
-from pipeline.hosting import EngineHost
-from pipeline.inprocess import InProcessRunner
+from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
-from pipeline.occurrences import batch_of
-from pipeline.report import read_report
-from pipeline.sharing import recorded, settle
+from pipeline.partition_count import recorded, settle
+from pipeline.runners import prefetch
+from pipeline.runners.engine_host import EngineHost
+from pipeline.runners.engine_report import read_report
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.runners.partitions import Host, host_for, host_of
 from tests.pipeline import spark_cases as cases
 
 
@@ -146,8 +146,8 @@ def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkey
     with closing(EngineHost(data)) as alone:
         whole = [(lo, hi) for lo, hi, *_ in pieces_of(alone, 0, cases.head_of(data), 10)]
     for pieces, size in ((3, 1 << 30), (1000, 1)):
-        monkeypatch.setattr(ahead, "PIECE_BYTES", size)
-        with closing(EngineHost(data)) as host, closing(ahead.Course(host, pieces)) as course:
+        monkeypatch.setattr(prefetch, "PIECE_BYTES", size)
+        with closing(EngineHost(data)) as host, closing(prefetch.Course(host, pieces)) as course:
             course.go(0, cases.head_of(data), 10)
             for lo, hi in whole:
                 piece = course.take()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from engine.messages import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
 from engine.messages import Drop as DropQuery
-from pipeline.catalogue import CLOCK_SILENCE, Catalogue, Graph, Registration, Stream
-from pipeline.records import Record
+from pipeline.log.catalog import CLOCK_SILENCE, Catalogue, Graph, Registration, Stream
+from pipeline.log.codec import Record
 
 
 def fold(*entries: Entry) -> Catalogue:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import frames as frames_module
 from pipeline.errors import Corrupt, Gone
-from pipeline.frames import FrameReader, FrameWriter, check_chain, pack_header, read_opening, segment_path, segments, write_begin
+from pipeline.log import segments as frames_module
+from pipeline.log.segments import FrameReader, FrameWriter, check_chain, pack_header, read_opening, segment_path, segments, write_begin
 from pipeline.scrub import Scrubber
 
 SEGMENT_BYTES = 400

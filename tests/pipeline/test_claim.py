@@ -8,12 +8,12 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from pipeline.claim import Claim, Tenure
+from pipeline.spark.task_lease import Claim, Tenure
 
 ORPHAN = """
 import os, sys, time
 from pathlib import Path
-from pipeline.claim import Claim, Tenure
+from pipeline.spark.task_lease import Claim, Tenure
 claim = Claim(Path(sys.argv[1]), "run", 1)
 if os.fork():
     sys.stdin.read()

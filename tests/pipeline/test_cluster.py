@@ -15,14 +15,14 @@ from threading import Thread
 
 import pytest
 
-from pipeline.formats import parse_frame
-from pipeline.java import java_home, spark_environment, spark_home
-from pipeline.keeper import Keeper
+from pipeline.formats.body_parser import parse_frame
 from pipeline.log import LogWriter
-from pipeline.places import reached
-from pipeline.report import read_report
-from pipeline.solutions import SolutionReader
-from pipeline.supervisor import SparkRunner
+from pipeline.object_store.backends import reached
+from pipeline.replication.replicator import Keeper
+from pipeline.runners.engine_report import read_report
+from pipeline.solutions.solution_log import SolutionReader
+from pipeline.spark.jvm import java_home, spark_environment, spark_home
+from pipeline.spark.supervisor import SparkRunner
 from server.weather import QUERIES, Instant, find, instants
 from tests.pipeline import spark_cases as cases
 from tests.store import CREDENTIALS, served

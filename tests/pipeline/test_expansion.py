@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.formats import ARROW, LD_JSON, N_QUADS, N_TRIPLES, NDJSON, RDF_XML, TRIG, TURTLE, FormatError, parse_body
-from pipeline.ontology import read_graphs
+from pipeline.formats.background import read_graphs
+from pipeline.formats.body_parser import ARROW, LD_JSON, N_QUADS, N_TRIPLES, NDJSON, RDF_XML, TRIG, TURTLE, FormatError, parse_body
 
 LONG = "http://e/" + "x" * 200_000
 MANY = range(3_000)
@@ -105,8 +105,8 @@ def test_a_graph_that_expands_too_far_is_refused(media_type: str, body: str) -> 
 
 PROBE = """
 import resource, sys
-from pipeline.formats import FormatError, parse_body
-from pipeline.ontology import read_graphs
+from pipeline.formats.body_parser import FormatError, parse_body
+from pipeline.formats.background import read_graphs
 from tests.pipeline import test_expansion
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for row in test_expansion.TEXTS:

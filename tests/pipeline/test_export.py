@@ -18,13 +18,13 @@ import pytest
 from engine.messages import Drop
 from epsparql.client import Client
 from pipeline.errors import Locked, NotOfThisLog, Overtaken, StoreFailed
-from pipeline.export import Exporter, folder_of
-from pipeline.frames import oldest
 from pipeline.log import LogWriter
-from pipeline.marks import Marks
-from pipeline.places import Store
-from pipeline.session import session
-from pipeline.solutions import SolutionReader
+from pipeline.log.log_fingerprint import Marks
+from pipeline.log.segments import oldest
+from pipeline.object_store.backends import Store
+from pipeline.parquet_export import Exporter, folder_of
+from pipeline.solutions.solution_log import SolutionReader
+from pipeline.spark.spark_session import session
 from server.child import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import Target, closing_export, exported, exporter, feed, logged, run, values
@@ -114,7 +114,7 @@ def test_a_long_name_that_a_store_has_taken_stays(tmp_path: Path, s3: Bucket) ->
 KILLED = """
 import os, sys
 from pathlib import Path
-import pipeline.export as export
+import pipeline.parquet_export as export
 from tests.pipeline.exports import Target
 
 left = int(sys.argv[4])

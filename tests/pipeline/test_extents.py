@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import StoreFailed
-from pipeline.extents import Bound, Extent, Part, cover, extent_of, standing
+from pipeline.replication.object_names import Bound, Extent, Part, cover, extent_of, standing
 
 SEGMENT = 7
 EXTENTS = st.builds(

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from engine.expressions.literals import parse_term
 from engine.messages import OCCURRENCES, Micros
 from epsparql.terms import Literal
-from pipeline import ntriples
-from pipeline.formats import (
+from pipeline.formats.batches import ntriples
+from pipeline.formats.batches.timestamps import instant, iso
+from pipeline.formats.body_parser import (
     ARROW,
     N_QUADS,
     N_TRIPLES,
@@ -27,7 +28,6 @@ from pipeline.formats import (
     parse_body,
     parse_frame,
 )
-from pipeline.times import instant, iso
 
 T1, T2 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 AT1, AT2 = instant(T1), instant(T2)

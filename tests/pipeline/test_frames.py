@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import Corrupt, Locked, OutOfOrder
-from pipeline.frames import HEADER, FrameReader, FrameWriter, segment_path, segments
+from pipeline.log.segments import HEADER, FrameReader, FrameWriter, segment_path, segments
 from tests.pipeline.made import until
 
 PAYLOADS = [b"", b"a", b"eight by", b"\xffEPF" * 20, bytes(range(256)) * 40]
@@ -175,7 +175,7 @@ def test_a_frame_that_does_not_follow_is_refused(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from pipeline.frames import FrameWriter
+from pipeline.log.segments import FrameWriter
 writer = FrameWriter(Path(sys.argv[1]), durable=True, segment_bytes=20_000)
 while True:
     first = writer.position

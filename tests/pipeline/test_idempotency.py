@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import idempotency
 from pipeline.errors import Overloaded
-from pipeline.frames import unseal
-from pipeline.idempotency import HOUR, KEYS_FOLDER, REMEMBERED, Ack, Keys
-from pipeline.log import LogWriter
+from pipeline.log import LogWriter, idempotency_keys
+from pipeline.log.idempotency_keys import HOUR, KEYS_FOLDER, REMEMBERED, Ack, Keys
+from pipeline.log.segments import unseal
 from tests.pipeline.made import Clock, occurrences
 
 DAY = 24 * HOUR
@@ -22,7 +21,7 @@ def files(data: Path) -> list[Path]:
 
 
 def test_no_key_is_forgotten_early_so_one_too_many_is_refused_to_its_stream_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "KEYS", 2)
+    monkeypatch.setattr(idempotency_keys, "KEYS", 2)
     clock = Clock(100 * DAY)
     for restart in range(2):
         with LogWriter(tmp_path, clock) as log:

@@ -19,15 +19,15 @@ import pytest
 
 from engine.engine import Engine
 from engine.messages import Register, StateChange
-from pipeline import following
-from pipeline.buckets import Host, host_of
 from pipeline.errors import Locked, LogFailed, NotOfOneLog, OutOfOrder, StoreFailed
-from pipeline.frames import FrameReader, FrameWriter, unseal
-from pipeline.hosting import EngineHost, Snapshots
-from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
-from pipeline.marks import Marks
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter, check_solutions, listed
+from pipeline.log.log_fingerprint import Marks
+from pipeline.log.segments import FrameReader, FrameWriter, unseal
+from pipeline.runners import log_follower
+from pipeline.runners.engine_host import EngineHost, Snapshots
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.runners.partitions import Host, host_of
+from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, check_solutions, listed
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import Clock, occurrences, until
 
@@ -234,7 +234,7 @@ def test_what_the_system_refuses_is_tried_again_where_it_stood(
             work(self, *arguments)
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(following, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(log_follower, "_FIRST_PAUSE_S", 0.01)
     with LogWriter(tmp_path, Clock()) as log:
         register(log)
         feed(log, range(200))
@@ -249,8 +249,8 @@ def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypa
     def refused(*_: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(following, "_FIRST_PAUSE_S", 3600.0)
-    monkeypatch.setattr(following, "_LONGEST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(log_follower, "_FIRST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(log_follower, "_LONGEST_PAUSE_S", 3600.0)
     monkeypatch.setattr(SolutionWriter, "commit", refused)
     with LogWriter(tmp_path, Clock()) as log:
         feed(log, range(3))
@@ -393,7 +393,7 @@ def test_solutions_that_are_gone_when_it_tries_again_are_a_failure(
         shutil.rmtree(tmp_path / "solutions")
         raise OSError(EIO, "Input/output error")
 
-    monkeypatch.setattr(following, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(log_follower, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(SolutionWriter, "commit", lost)
     with LogWriter(tmp_path, Clock()) as log:
         feed(log, range(3))
@@ -421,7 +421,7 @@ def test_a_log_that_is_not_the_one_of_the_solutions_is_a_failure(tmp_path: Path,
 
 RUNNER = """
 import sys, time
-from pipeline.inprocess import InProcessRunner
+from pipeline.runners.in_process import InProcessRunner
 runner = InProcessRunner(sys.argv[1], max_rows=3, snapshot_weight=1000)
 runner.start()
 while True:

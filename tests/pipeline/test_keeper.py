@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.frames import oldest
 from pipeline.log import LogWriter
+from pipeline.log.segments import oldest
 from tests.pipeline.stepped import Server, Turn, copied, entries, opened, small, snapshots, solved, stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # who is killed ends so

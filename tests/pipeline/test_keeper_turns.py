@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import NotOfThisStore, StoreFailed
-from pipeline.frames import FrameReader, FrameWriter, oldest
-from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
-from pipeline.places import Directory
+from pipeline.log.segments import FrameReader, FrameWriter, oldest
+from pipeline.object_store.backends import Directory
+from pipeline.replication.replicator import Keeper
 from tests.pipeline.stepped import SEGMENT_BYTES, Server, Stage, Turn, go, opened, small, solution, stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # who is killed ends so

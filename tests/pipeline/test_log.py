@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.messages import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
-from pipeline import reader as reader_module
-from pipeline import writer as writer_module
-from pipeline.catalogue import Catalogue
 from pipeline.errors import Corrupt, LogFailed, NotOfOneLog, Overloaded, StoreFailed, StreamFinished, TooFarAhead
-from pipeline.frames import HEADER, FrameReader, segment_path, segments
 from pipeline.log import Ack, LogReader, LogWriter, SharedReader
-from pipeline.memory import load
-from pipeline.records import NO_ROWS, decode
+from pipeline.log import reader as reader_module
+from pipeline.log import writer as writer_module
+from pipeline.log.catalog import Catalogue
+from pipeline.log.codec import NO_ROWS, decode
+from pipeline.log.segments import HEADER, FrameReader, segment_path, segments
+from pipeline.log.writer_state import load
 from tests.pipeline.made import Clock, occurrences
 
 CONTROLS: list[Callable[[int], Entry]] = [
@@ -228,7 +228,7 @@ def test_a_write_that_fails_fails_its_callers_and_the_log_recovers(tmp_path: Pat
     with LogWriter(tmp_path, Clock()) as log:
         log.append_events("s", occurrences(1))
         with monkeypatch.context() as patch:
-            patch.setattr("pipeline.writer.FrameWriter.append", full)
+            patch.setattr("pipeline.log.writer.FrameWriter.append", full)
             with pytest.raises(LogFailed, match="No space left"):
                 log.append_events("s", occurrences(50), "k")
             assert (log.catalogue.position, log.catalogue.streams["s"].latest) == (1, 1), "what is not in the log is shown to nobody"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipeline.formats import LD_JSON, N_QUADS, N_TRIPLES, NDJSON, TRIG, TURTLE, FormatError, Interval, parse_body
+from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, NDJSON, TRIG, TURTLE, FormatError, Interval, parse_body
 from tests.pipeline.test_formats import ARRIVED, AT1, AT2, PREFIXES, T1, T2, listed, parse, row
 
 MESSAGES = "; version=1.2-messages"
@@ -129,7 +129,7 @@ DEEP = {
 def test_bodies_that_would_end_the_parsers_stack(media_type: str) -> None:
     """In a process of its own: it must not go down."""
     program = (
-        "import sys; from pipeline.formats import FormatError, parse_body\n"
+        "import sys; from pipeline.formats.body_parser import FormatError, parse_body\n"
         "try: parse_body(sys.stdin.buffer.read(), sys.argv[1], default=None, arrived=1)\n"
         "except FormatError as fault: print(fault.code)"
     )

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pipeline import columns, ndjson
 from pipeline.errors import FormatError
-from pipeline.formats import N_QUADS, N_TRIPLES, NDJSON, parse_body, parse_frame, read_statements
-from pipeline.ndjson import read_lines
-from pipeline.ntriples import MAX_TERM
-from pipeline.occurrences import Interval
+from pipeline.formats import ndjson
+from pipeline.formats.batches import fast_path
+from pipeline.formats.batches.batch_builder import Interval
+from pipeline.formats.batches.ntriples import MAX_TERM
+from pipeline.formats.body_parser import N_QUADS, N_TRIPLES, NDJSON, parse_body, parse_frame, read_statements
+from pipeline.formats.ndjson import read_lines
 
 DEFAULT = Interval(5, 7)
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -170,7 +171,7 @@ USUAL = [
 
 @pytest.mark.parametrize(("body", "rows"), USUAL)
 def test_the_usual_statements_take_the_compiled_path(body: str, rows: int) -> None:
-    batch = columns.quads_batch(body.encode(), DEFAULT, graphs=True)
+    batch = fast_path.quads_batch(body.encode(), DEFAULT, graphs=True)
     assert batch is not None
     assert batch.num_rows == rows
     assert listed(batch) == listed(read_statements(body.encode(), ox.RdfFormat.N_QUADS, DEFAULT))
@@ -188,15 +189,15 @@ USUAL_EVENTS = [
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_the_usual_events_take_the_compiled_path(event: dict[str, str | None], ascii_only: bool) -> None:
     body = json.dumps(event, ensure_ascii=ascii_only).encode()
-    found = columns.events_batch(body, DEFAULT, frame=False)
+    found = fast_path.events_batch(body, DEFAULT, frame=False)
     assert found is not None
     assert listed(found[0]) == listed(read_lines(body, DEFAULT)[0])
 
 
 def test_a_term_beyond_the_limit_is_refused_on_either_path() -> None:
     body = f'<x:a> <x:b> "{"a" * (MAX_TERM + 1)}" .'.encode()
-    assert columns.quads_batch(body, DEFAULT, graphs=False) is None
-    assert columns.quads_batch(f'<x:a> <x:b> "{"a" * (MAX_TERM - 2)}" .'.encode(), DEFAULT, graphs=False) is not None
+    assert fast_path.quads_batch(body, DEFAULT, graphs=False) is None
+    assert fast_path.quads_batch(f'<x:a> <x:b> "{"a" * (MAX_TERM - 2)}" .'.encode(), DEFAULT, graphs=False) is not None
     with pytest.raises(FormatError, match="the limit"):
         parse_body(body, N_TRIPLES, default=DEFAULT, arrived=0)
 
@@ -204,7 +205,7 @@ def test_a_term_beyond_the_limit_is_refused_on_either_path() -> None:
 def test_many_distinct_terms_are_each_found_again() -> None:
     statements = [f'<x:{k}> <x:p> "{k % 7000}" <x:{k % 5000}> .\n' for k in range(20_000)]
     body = "".join(statements).encode()
-    batch = columns.quads_batch(body, DEFAULT, graphs=True)
+    batch = fast_path.quads_batch(body, DEFAULT, graphs=True)
     assert batch is not None
     assert [len(batch.column(name).dictionary) for name in "spog"] == [20_000, 1, 7000, 5000]
     assert [f"{row['s']} {row['p']} {row['o']} {row['g']} .\n" for row in batch.to_pylist()] == statements
@@ -212,12 +213,12 @@ def test_many_distinct_terms_are_each_found_again() -> None:
 
 def test_terms_whose_hashes_are_made_to_collide_are_left_to_the_exact_path() -> None:
     letters = np.random.default_rng(1).integers(ord("a"), ord("z") + 1, (6_000_000, 8)).astype(np.uint8)
-    key = mixed(mixed(mixed(columns._SEED, np.uint64(ord('"'))), letters.view(np.uint64)[:, 0]), np.uint64(ord('"')))
+    key = mixed(mixed(mixed(fast_path._SEED, np.uint64(ord('"'))), letters.view(np.uint64)[:, 0]), np.uint64(ord('"')))
     chosen = letters[key & np.uint64(4095) == 0][:1200]
     body = b"".join(b'<x:s> <x:p> "%b" .\n' % each.tobytes() for each in chosen)
-    assert columns.quads_batch(body, DEFAULT, graphs=False) is None
+    assert fast_path.quads_batch(body, DEFAULT, graphs=False) is None
     others = b"".join(b'<x:s> <x:p> "%b" .\n' % each.tobytes() for each in letters[:1200])
-    assert columns.quads_batch(others, DEFAULT, graphs=False) is not None
+    assert fast_path.quads_batch(others, DEFAULT, graphs=False) is not None
     assert parse_body(body, N_TRIPLES, default=DEFAULT, arrived=0).num_rows == 1200
 
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epsparql.terms import XSD, BlankNode, Iri, Literal
-from pipeline import json_text, results
-from pipeline.results import TRUE, Bindings, Form, Triples, Verdict
-from pipeline.solutions import Solution, solution_id
+from pipeline.solutions import formats, json_encoder
+from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_log import Solution, solution_id
 from tests.pipeline import plain_json
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.text('a"\\\n\r\t\b\f\x00\x1f\x7f\x80é\u2028\ufffe\uffff😀', max_size=20)
@@ -55,14 +55,14 @@ def _values(form: Form) -> st.SearchStrategy[tuple[str | None, ...]]:
 @given(pages())
 def test_lines_are_what_plain_code_writes(page: tuple[list[Solution], dict[str, Form]]) -> None:
     solutions, forms = page
-    assert results.ndjson(plain_json.stored(solutions), forms).each() == [plain_json.json_line(s, forms[s.query]) for s in solutions]
+    assert formats.ndjson(plain_json.stored(solutions), forms).each() == [plain_json.json_line(s, forms[s.query]) for s in solutions]
 
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(micros, st.none() | terms, st.none() | terms), max_size=6))
 def test_results_are_what_plain_code_writes(rows: list[tuple[int, str | None, str | None]]) -> None:
     solutions = [Solution(solution_id(at, 1), "q", 0, 0, at, at, (v, w)) for at, v, w in rows]
-    assert results.sparql_json(plain_json.stored(solutions), ("v", "w")) == plain_json.sparql_json(solutions, ("v", "w"))
+    assert formats.sparql_json(plain_json.stored(solutions), ("v", "w")) == plain_json.sparql_json(solutions, ("v", "w"))
 
 
 def page_of(rows: int, text: str = "a") -> list[Solution]:
@@ -73,17 +73,17 @@ def page_of(rows: int, text: str = "a") -> list[Solution]:
 def test_a_slice_is_written_like_what_it_holds(first: int, count: int) -> None:
     solutions, form = page_of(20), Bindings(("v", "w"))
     twice = plain_json.stored(solutions).slice(first, count).slice(0, count)
-    assert results.ndjson(twice, {"q": form}).each() == [plain_json.json_line(s, form) for s in solutions[first : first + count]]
+    assert formats.ndjson(twice, {"q": form}).each() == [plain_json.json_line(s, form) for s in solutions[first : first + count]]
 
 
 def test_what_is_longer_than_it_looked_gets_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_text, "_FEWEST_BYTES", 16)
+    monkeypatch.setattr(json_encoder, "_FEWEST_BYTES", 16)
     solutions, form = [*page_of(3), *page_of(5, "\\u0001" * 500)], Bindings(("v", "w"))
-    assert results.ndjson(plain_json.stored(solutions), {"q": form}).each() == [plain_json.json_line(s, form) for s in solutions]
+    assert formats.ndjson(plain_json.stored(solutions), {"q": form}).each() == [plain_json.json_line(s, form) for s in solutions]
 
 
 def test_columns_without_buffers() -> None:
     nothing = plain_json.stored([Solution(solution_id(1, 0), "q", 0, 0, 1, 1, ())])
-    assert results.ndjson(nothing, {"q": Bindings(())}).text.endswith(b'"binding":{}}\n')
+    assert formats.ndjson(nothing, {"q": Bindings(())}).text.endswith(b'"binding":{}}\n')
     unbound = plain_json.stored([Solution(solution_id(1, 0), "q", 0, 0, 1, 1, (None,))])
-    assert results.ndjson(pa.concat_batches([unbound, nothing]), {"q": Bindings(("v",))}).text.count(b'"binding":{}}\n') == 2
+    assert formats.ndjson(pa.concat_batches([unbound, nothing]), {"q": Bindings(("v",))}).text.count(b'"binding":{}}\n') == 2

@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 
-from pipeline.notes import note_path, read_note, write_note
+from pipeline.status_files import note_path, read_note, write_note
 
 
 def test_a_shorter_note_takes_the_place_of_a_longer_one(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from pyarrow import fs
 
 from pipeline.errors import StoreFailed
-from pipeline.patience import within
-from pipeline.places import Directory, Store, Uri, named, place_at
+from pipeline.object_store.backends import Directory, Store, Uri, named, place_at
+from pipeline.object_store.deadlines import within
 
 SHOWN = [
     pytest.param("s3://bucket/a/b", "s3://bucket/a/b", id="nothing secret"),

@@ -8,14 +8,14 @@ import pytest
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import StateChange
-from pipeline.buckets import Elsewhere, Host, host_for, host_of
 from pipeline.errors import StoreFailed
-from pipeline.keeper import Keeper
 from pipeline.log import LogReader, LogWriter
-from pipeline.places import reached
-from pipeline.remote import Remote
-from pipeline.report import read_report
-from pipeline.sharing import settle
+from pipeline.object_store.backends import reached
+from pipeline.partition_count import settle
+from pipeline.replication.replicator import Keeper
+from pipeline.runners.engine_report import read_report
+from pipeline.runners.partitions import Elsewhere, Host, host_for, host_of
+from pipeline.runners.remote_engines import Remote
 from tests.pipeline import spark_cases as cases
 
 WEIGHT = 4_000

@@ -10,17 +10,17 @@ from threading import Event, Thread
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.batches import read_batch
-from pipeline.claim import Claim
-from pipeline.driver import working
 from pipeline.errors import Locked
-from pipeline.following import Following
-from pipeline.lock import patiently
 from pipeline.log import LogWriter
-from pipeline.resident import ResidentJob
-from pipeline.session import session
-from pipeline.solutions import SolutionWriter
-from pipeline.supervisor import SparkRunner
+from pipeline.log.lock import patiently
+from pipeline.runners.log_follower import Following
+from pipeline.solutions.solution_log import SolutionWriter
+from pipeline.spark.batch_stats import read_batch
+from pipeline.spark.driver import working
+from pipeline.spark.long_running_task import ResidentJob
+from pipeline.spark.spark_session import session
+from pipeline.spark.supervisor import SparkRunner
+from pipeline.spark.task_lease import Claim
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.test_buckets import long_stream
 

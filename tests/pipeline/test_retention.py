@@ -10,13 +10,13 @@ from random import Random
 import pytest
 
 from pipeline.errors import Corrupt, Gone
-from pipeline.frames import oldest, segment_path, segments
-from pipeline.hosting import EngineHost
-from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogReader, LogWriter
+from pipeline.log.segments import oldest, segment_path, segments
+from pipeline.partition_count import settle
 from pipeline.retention import Limits, Removed, Retention, secured
-from pipeline.sharing import settle
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter, listed
+from pipeline.runners.engine_host import EngineHost
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, listed
 from tests.pipeline import spark_cases as cases
 
 SEGMENT = 4096

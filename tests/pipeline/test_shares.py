@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 
 import epsparql
 from engine.messages import UNRESTRICTED
+from pipeline.dataframes.engine_task import SOLVED, Asked, Solver, occurrences
+from pipeline.dataframes.engine_task import solved as rows_of
+from pipeline.dataframes.query_partitions import Share, shares
 from pipeline.errors import SolveFailed
-from pipeline.shares import Share, shares
-from pipeline.solving import SOLVED, Asked, Solver, occurrences
-from pipeline.solving import solved as rows_of
 from tests import strategies
 from tests.feeds import by_end
 from tests.oracle import Occurrence

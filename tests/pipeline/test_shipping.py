@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import shipping
+from pipeline.spark import code_shipping
 
 ROOT = Path(__file__).parents[2]
 ASK = "import importlib.util; print(importlib.util.find_spec('engine').origin)"
@@ -17,13 +17,13 @@ ASK = "import importlib.util; print(importlib.util.find_spec('engine').origin)"
 @pytest.fixture
 def executor(tmp_path: Path) -> Path:
     """A directory in which Spark has unpacked the archive."""
-    shipping.pack(tmp_path / "archive.zip")
+    code_shipping.pack(tmp_path / "archive.zip")
     with zipfile.ZipFile(tmp_path / "archive.zip") as archive:
-        archive.extractall(tmp_path / "executor" / shipping.NAME)
+        archive.extractall(tmp_path / "executor" / code_shipping.NAME)
     return tmp_path / "executor"
 
 
-def asked(executor: Path, *more: Path, path: str = shipping.NAME) -> Path:
+def asked(executor: Path, *more: Path, path: str = code_shipping.NAME) -> Path:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([path, *map(str, more)]), "EPSPARQL_CACHE": str(executor.parent / "cache")}
     answer = subprocess.run([sys.executable, "-c", ASK], cwd=executor, env=environment, capture_output=True, text=True, check=True)
     assert not answer.stderr

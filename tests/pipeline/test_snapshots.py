@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from engine.engine import Engine
-from pipeline.hosting import Snapshots
-from pipeline.notes import note_path, write_note
-from pipeline.report import Reporter, read_report
+from pipeline.runners.engine_host import Snapshots
+from pipeline.runners.engine_report import Reporter, read_report
+from pipeline.status_files import note_path, write_note
 from tests.engine.test_run import Log
 from tests.engine.test_snapshot import PAIRS, many
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from engine.messages import StateChange
 from pipeline.errors import Locked, OutOfOrder
-from pipeline.frames import segment_path, segments
-from pipeline.ordinals import assign, key_of
-from pipeline.solutions import Solution, SolutionReader, SolutionWriter, Tally, _chosen, listed, solution_id
+from pipeline.log.segments import segment_path, segments
+from pipeline.solutions.solution_ids import assign, key_of
+from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, Tally, _chosen, listed, solution_id
 from tests.pipeline.made import solutions, until
 
 
@@ -193,7 +193,7 @@ def test_a_torn_tail_at_any_byte_is_cut_off_and_written_anew(tmp_path: Path) -> 
 
 COMMITTER = """
 import sys
-from pipeline.solutions import SolutionWriter
+from pipeline.solutions.solution_log import SolutionWriter
 from tests.pipeline.made import solutions
 writer = SolutionWriter(sys.argv[1], segment_bytes=30_000)
 while True:
@@ -233,7 +233,7 @@ def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, 
         thread.join(5)
         return _chosen(*arguments)
 
-    monkeypatch.setattr("pipeline.solutions._chosen", chosen_slowly)
+    monkeypatch.setattr("pipeline.solutions.solution_log._chosen", chosen_slowly)
     assert len(listed(reader.read(1, None, 3))) == 3
     assert told == [(3, 5, 0)]
     writer.close()

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from engine.messages import Facts
+from pipeline.dataframes.api import solve
+from pipeline.dataframes.spark_keys import key_of
+from pipeline.dataframes.streaming import _PARCEL_COLUMNS
 from pipeline.errors import SolveFailed
-from pipeline.keys import key_of
 from pipeline.log import LogWriter
-from pipeline.session import session
-from pipeline.solve import solve
-from pipeline.stateful import _PARCEL_COLUMNS
+from pipeline.spark.spark_session import session
 from tests.pipeline import spark_cases as cases
 from tests.test_docs import fenced
 
@@ -99,7 +99,7 @@ def test_a_streaming_frame_goes_on_where_it_was_whatever_dies(
     spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """File by file, each in a run of its own from the one checkpoint; all workers are killed between two of them."""
-    monkeypatch.setattr("pipeline.stateful.SNAPSHOT_ROWS", 50)
+    monkeypatch.setattr("pipeline.dataframes.streaming.SNAPSHOT_ROWS", 50)
     queries, inbox, batches = (
         {"pairs": cases.PAIRS, "high": cases.HIGH, "rule": cases.RULE, "rises": cases.RISES},
         tmp_path / "inbox",

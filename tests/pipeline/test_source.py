@@ -7,7 +7,7 @@ from random import Random
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from pipeline.log import LogWriter
-from pipeline.source import Range, SolutionStream
+from pipeline.spark.source import Range, SolutionStream
 from tests.pipeline import spark_cases as cases
 
 

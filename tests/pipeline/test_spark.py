@@ -13,16 +13,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.batches import read_batch
-from pipeline.driver import working
-from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
-from pipeline.places import reached
-from pipeline.session import session
-from pipeline.solutions import SolutionReader
-from pipeline.source import solutions_frame
-from pipeline.spark import MicroBatches, run_to_end
-from pipeline.supervisor import SparkRunner
+from pipeline.object_store.backends import reached
+from pipeline.replication.replicator import Keeper
+from pipeline.solutions.solution_log import SolutionReader
+from pipeline.spark.batch_stats import read_batch
+from pipeline.spark.driver import working
+from pipeline.spark.job import MicroBatches, run_to_end
+from pipeline.spark.source import solutions_frame
+from pipeline.spark.spark_session import session
+from pipeline.spark.supervisor import SparkRunner
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.test_buckets import long_stream
 
@@ -157,7 +157,7 @@ def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, 
 
 def test_a_runner_that_gets_nowhere_gives_up_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPSPARQL_JAVA", "none")
-    monkeypatch.setattr("pipeline.supervisor.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("pipeline.spark.supervisor.FIRST_PAUSE_S", 0.01)
     runner = SparkRunner(tmp_path, "local[1,4]")
     runner.start()
     cases.eventually(lambda: runner.state.startswith("failed"), 60, lambda: runner.state)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.driver import working
 from pipeline.log import LogWriter
-from pipeline.resident import ResidentJob
-from pipeline.session import session
-from pipeline.spark import run_to_end
+from pipeline.spark.driver import working
+from pipeline.spark.job import run_to_end
+from pipeline.spark.long_running_task import ResidentJob
+from pipeline.spark.spark_session import session
 from server import cli
 from server.compiled import shape
 from server.replay import Replay, write_log

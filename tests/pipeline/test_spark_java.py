@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import java
 from pipeline.errors import JavaMissing
+from pipeline.spark import jvm
 
 REPORT = """Property settings:
     java.home = {home}
@@ -32,35 +32,35 @@ def fake_java(directory: Path, version: str, home: str) -> Path:
     ("version", "major"), [pytest.param("17", 17, id="17"), pytest.param("25", 25, id="25"), pytest.param("1.8", 8, id="8 calls itself 1.8")]
 )
 def test_the_version_is_read_from_javas_own_report(version: str, major: int) -> None:
-    assert java.parse_settings(REPORT.format(home="/opt/java home", version=version)) == (major, Path("/opt/java home"))
+    assert jvm.parse_settings(REPORT.format(home="/opt/java home", version=version)) == (major, Path("/opt/java home"))
 
 
 def test_what_is_no_report_is_no_java() -> None:
-    assert java.parse_settings("java: command not found") is None
+    assert jvm.parse_settings("java: command not found") is None
 
 
 def test_java_home_comes_before_path(tmp_path: Path) -> None:
     first, second = fake_java(tmp_path / "a", "21", "/first"), fake_java(tmp_path / "b", "17", "/second")
     path = f"{second / 'bin'}:{os.environ['PATH']}"
-    assert java.java_home({"JAVA_HOME": str(first), "PATH": path}) == Path("/first")
-    assert java.java_home({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": path}) == Path("/second")
+    assert jvm.java_home({"JAVA_HOME": str(first), "PATH": path}) == Path("/first")
+    assert jvm.java_home({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": path}) == Path("/second")
 
 
 def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", "11", "/old")
     environment = {"JAVA_HOME": str(old), "PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
-    assert java.java_home(environment) == java.pypi_home(environment)
+    assert jvm.java_home(environment) == jvm.pypi_home(environment)
     with pytest.raises(JavaMissing, match=r"old/bin/java is Java 11"):
-        java.java_home({**environment, java.CHOICE: "system"})
+        jvm.java_home({**environment, jvm.CHOICE: "system"})
 
 
 def test_a_wrong_choice_is_named() -> None:
     with pytest.raises(JavaMissing, match="must be 'system' or 'pypi'"):
-        java.java_home({java.CHOICE: "sun"})
+        jvm.java_home({jvm.CHOICE: "sun"})
 
 
 def test_the_java_of_pypi_starts_with_sparks_flag(tmp_path: Path) -> None:
-    home = java.java_home({java.CHOICE: "pypi", "XDG_CACHE_HOME": str(tmp_path)})
+    home = jvm.java_home({jvm.CHOICE: "pypi", "XDG_CACHE_HOME": str(tmp_path)})
     assert home.is_relative_to(tmp_path)
     subprocess.run([home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"], check=True, capture_output=True)
 
@@ -68,7 +68,7 @@ def test_the_java_of_pypi_starts_with_sparks_flag(tmp_path: Path) -> None:
 def test_processes_that_make_it_together_agree(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     environment.pop("EPSPARQL_CACHE", None)
-    command = [sys.executable, "-c", "from pipeline.java import pypi_home; print(pypi_home())"]
+    command = [sys.executable, "-c", "from pipeline.spark.jvm import pypi_home; print(pypi_home())"]
 
     def make(_: int) -> str:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
@@ -82,4 +82,4 @@ def test_processes_that_make_it_together_agree(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert java.cache_directory({"XDG_CACHE_HOME": str(tmp_path / "file")}) == tmp_path / f"epsparql-{os.getuid()}"
+    assert jvm.cache_directory({"XDG_CACHE_HOME": str(tmp_path / "file")}) == tmp_path / f"epsparql-{os.getuid()}"

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from engine.messages import Entry, Events, SetStream
+from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogWriter
-from pipeline.occurrences import batch_of
-from pipeline.session import session
-from pipeline.spark import run_to_end
+from pipeline.spark.job import run_to_end
+from pipeline.spark.spark_session import session
 from tests import strategies
 from tests.engine.test_entailment_queries import GROUPS, POLICIES, STEPS
 from tests.engine.test_equivalence import accepted

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.java import configuration
-from pipeline.session import session
-from pipeline.spark_conf import chosen_settings, shown_settings
+from pipeline.spark.jvm import configuration
+from pipeline.spark.spark_conf import chosen_settings, shown_settings
+from pipeline.spark.spark_session import session
 from tests.pipeline import spark_cases as cases
 
 

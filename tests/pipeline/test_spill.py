@@ -9,11 +9,11 @@ import pytest
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import SOLUTIONS, Outcome, StateChange
-from pipeline import spill as module
-from pipeline.buckets import Host, host_for
 from pipeline.errors import StoreFailed
-from pipeline.hosting import Advance
-from pipeline.spill import Spill
+from pipeline.runners import spill as module
+from pipeline.runners.engine_host import Advance
+from pipeline.runners.partitions import Host, host_for
+from pipeline.runners.spill import Spill
 from tests.pipeline import spark_cases as cases
 
 CHANGE = StateChange(0, "q", 3, "completed", "")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.formats import LD_JSON, N_TRIPLES, NDJSON, RDF_XML, TURTLE, parse_body
-from pipeline.time_hints import time_hint
+from pipeline.formats.body_parser import LD_JSON, N_TRIPLES, NDJSON, RDF_XML, TURTLE, parse_body
+from pipeline.formats.time_hints import time_hint
 
 AT, DATE = "2026-01-01T00:00:00Z", "http://www.w3.org/2001/XMLSchema#dateTime"
 LD = '{"@context":{"@vocab":"http://e/"},"@id":"x:s","v":1,%s}'

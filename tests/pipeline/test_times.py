@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.messages import END_OF_TIME
-from pipeline.times import instant, iso
+from pipeline.formats.batches.timestamps import instant, iso
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ import pytest
 
 from engine.messages import Register
 from pipeline.errors import TooMuchWork
-from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
-from pipeline.solutions import SolutionReader, listed
-from pipeline.why import Justifier
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.provenance import Justifier
+from pipeline.solutions.solution_log import SolutionReader, listed
 from tests.pipeline.made import Clock, occurrences, until
 
 PAIRS = "SELECT ?a ?b WHERE { { <http://e/s> <http://e/p> ?a } SEQ { <http://e/s> <http://e/p> ?b } WITHIN 0.000003 }"

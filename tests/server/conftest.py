@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from epsparql.client import Client
-from pipeline.keeper import Keeper
 from pipeline.log import LogWriter
+from pipeline.replication.replicator import Keeper
 from server.serve import Server, clock, gate_of, listen
 from server.settings import Settings
 

@@ -12,9 +12,9 @@ from engine.background.reasoning.owl_rl import derived_triples
 from engine.messages import ADD, DROP, OWL_RL, REPLACE, Entail, Facts, Register
 from engine.validation import validate
 from engine.validation.validate import background_of
-from pipeline.catalogue import Graph
-from pipeline.hosting import EngineHost
 from pipeline.log import LogWriter
+from pipeline.log.catalog import Graph
+from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
 from server.cli import main
 from server.deliveries import Deliveries

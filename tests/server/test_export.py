@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from epsparql.client import Client
-from pipeline.frames import oldest
+from pipeline.log.segments import oldest
 from server.child import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import Target, feed, logged, values

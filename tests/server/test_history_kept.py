@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 
 from epsparql.client import Client
-from pipeline.frames import segments
+from pipeline.log.segments import segments
 from tests.server.conftest import EX, event, serving, until, values
 from tests.server.test_history import joined, refused, send
 

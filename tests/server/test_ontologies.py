@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from epsparql.client import Client
-from pipeline.formats import LD_JSON, RDF_XML
+from pipeline.formats.body_parser import LD_JSON, RDF_XML
 from tests.server.conftest import EX, event, serving, until
 
 TTL, NT = {"Content-Type": "text/turtle"}, "application/n-triples"

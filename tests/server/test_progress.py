@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from engine.messages import Micros
-from pipeline.catalogue import Catalogue, Registration, Stream
+from pipeline.log.catalog import Catalogue, Registration, Stream
 from server.progress import Progress, Timeline
 
 

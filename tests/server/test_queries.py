@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from epsparql.client import Client, segment
-from pipeline.catalogue import Registration
+from pipeline.log.catalog import Registration
 from server.plans import PlanDocument
 from server.queries import lag
 from tests.server.conftest import EX, event, moment, serving, until, values

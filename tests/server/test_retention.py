@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from epsparql.client import Client, Closed
-from pipeline.frames import oldest
+from pipeline.log.segments import oldest
 from server.cli import parser
 from server.settings import Settings, SettingsError, settings_from
 from tests.pipeline import spark_cases as cases

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from pipeline.formats import RDF_XML
+from pipeline.formats.body_parser import RDF_XML
 from tests.server.conftest import EX, serving
 
 PREFIX = f"PREFIX : <{EX}> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from epsparql.client import Client
-from pipeline.frames import oldest
-from pipeline.keeper import Keeper
-from pipeline.places import Directory
+from pipeline.log.segments import oldest
+from pipeline.object_store.backends import Directory
+from pipeline.replication.replicator import Keeper
 from server.child import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import feed, logged
@@ -90,7 +90,7 @@ class Flaky(Directory):
 @pytest.mark.parametrize("late", [False, True])
 def test_a_webhook_that_the_store_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Is none: put again it has a secret that is told. One that was there is changed, or has ended."""
-    monkeypatch.setattr("pipeline.keeper.PATIENCE_S", -1.0)
+    monkeypatch.setattr("pipeline.replication.replicator.PATIENCE_S", -1.0)
     place = Flaky(tmp_path / "store", locked=False)
     keeper = Keeper(tmp_path / "data", place)  # without rounds: what is there was brought because somebody waited
     with (

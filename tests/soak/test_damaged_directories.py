@@ -15,10 +15,10 @@ import pytest
 
 from epsparql.client import Client
 from pipeline.errors import Corrupt, LogFailed, PipelineError
-from pipeline.inprocess import InProcessRunner
 from pipeline.log import LogWriter
+from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
-from pipeline.solutions import Solution, SolutionReader, check_solutions, listed
+from pipeline.solutions.solution_log import Solution, SolutionReader, check_solutions, listed
 from server.child import Child, ChildFailed
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import until

@@ -1,0 +1,181 @@
+"""`solve` over a streaming DataFrame: an engine per bucket, whose state Spark keeps (docs/decisions/0026).
+
+Stored are a snapshot and the events since; a version is named by a random token, so an engine that a worker still has in memory is known to be the
+one that some version stands for, whatever was tried twice or elsewhere meanwhile, and it only reads on.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from engine.messages import END_OF_TIME, Micros
+from pipeline.dataframes.spark_keys import key_of
+from pipeline.errors import SolveFailed
+from pipeline.log.arrow_ipc import stream_of
+
+if TYPE_CHECKING:
+    from pipeline.dataframes.engine_task import Asked, Solver
+
+SNAPSHOT_ROWS = 200_000
+"""Events between two snapshots; reading them again takes about half a second."""
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_KEPT = 64
+_PARCEL = pa.schema([("engine", pa.int64()), ("latest", pa.int64()), ("rows", pa.binary())])
+_PARCEL_COLUMNS = "engine long, latest long, rows binary"
+_FOUND_COLUMNS = "solutions binary"
+_STEP = "EPSPARQL_STEP"
+_PIECE_ROWS = 50_000  # that an engine takes in at once: what they bring must fit into a row
+
+
+def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta) -> DataFrame:
+    """Raises: SolveFailed."""
+    from pipeline.dataframes.api import SOLVED_COLUMNS
+
+    if dealt.sparkSession.conf.get(_PROVIDER, "") != _ROCKS:
+        raise SolveFailed(f"transformWithState keeps its state in RocksDB; set {_PROVIDER} to {_ROCKS} before the query starts")
+    processor = EngineProcessor(asked, max_delay // timedelta(microseconds=1))
+    parcels = dealt.mapInArrow(lambda batches: parcelled(batches, total), _PARCEL_COLUMNS)
+    with _workers_of_its_own(dealt.sparkSession, "engines"):
+        found = parcels.groupBy("engine").transformWithState(processor, _FOUND_COLUMNS, "append", "none")
+    return found.mapInArrow(lambda batches: unpacked(batches, asked), SOLVED_COLUMNS)
+
+
+@contextmanager
+def _workers_of_its_own(spark: SparkSession, name: str) -> Iterator[None]:
+    """For the steps that are planned meanwhile: Spark gives a worker to whichever step is next, but keeps apart those with another environment.
+
+    The fewer workers serve the engines, the more often one meets the worker that has it in memory.
+    """
+    environment = spark.sparkContext.environment
+    environment[_STEP] = name
+    try:
+        yield
+    finally:
+        del environment[_STEP]
+
+
+def unpacked(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> Iterator[pa.RecordBatch]:
+    """Solutions that came as Arrow streams, a row each."""
+    from pipeline.dataframes.engine_task import solved
+
+    queries = {name: query for each in dict.fromkeys(asked) for name, query in each.parsed().items()}
+    for batch in batches:
+        for stream in batch.column("solutions"):
+            yield from solved(pa.ipc.open_stream(stream.as_buffer()).read_next_batch(), queries)
+
+
+def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
+    """A partition's events as an Arrow stream per bucket and batch, for rows that go through the JVM one by one are slow; and, for all buckets alike, how far its time has come."""
+    latest = -END_OF_TIME
+    for batch in batches:
+        if batch.num_rows:
+            latest = max(latest, pc.max(batch.column("end")).as_py() or latest)
+            numbers = batch.column("bucket")
+            for bucket in pc.unique(numbers).to_pylist():
+                yield _parcel(bucket, latest, stream_of(batch.filter(pc.equal(numbers, bucket)).drop_columns(["bucket"])).to_pybytes())
+    if latest > -END_OF_TIME:
+        yield from (_parcel(bucket, latest, None) for bucket in range(total))
+
+
+def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"engine": key_of(bucket), "latest": latest, "rows": rows}], schema=_PARCEL)
+
+
+class EngineProcessor(StatefulProcessor):
+    """One engine per key, which its bucket's number gives."""
+
+    def __init__(self, asked: "tuple[Asked, ...]", max_delay: Micros) -> None:
+        self._asked, self._max_delay, self._snapshot_rows = asked, max_delay, SNAPSHOT_ROWS
+        self._buckets = {key_of(bucket): bucket for bucket in range(len(asked))}
+        self._print = sha256(repr((asked, max_delay)).encode()).hexdigest()
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._version = handle.getValueState("version", "token string, latest long, since long, print string")
+        self._snapshot = handle.getValueState("snapshot", "token string, engine binary")
+        self._log = handle.getListState("log", "token string, time long, rows binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # Spark calls by these names
+        bucket = self._buckets[int(key[0])]
+        token, before, since, written = self._version.get() or ("", -END_OF_TIME, 0, self._print)
+        if written != self._print:
+            raise SolveFailed(
+                "this checkpoint was begun with other queries, buckets, background or max_delay; start anew with another checkpointLocation"
+            )
+        latest, parts = before, list[pa.Table]()
+        for row in rows:
+            latest = max(latest, row.latest)
+            if row.rows is not None:
+                parts.append(pa.ipc.open_stream(bytes(row.rows)).read_all())
+        solver = self._at(bucket, token)
+        events = _in_order(parts, before - self._max_delay) if parts else None
+        time, token = latest - self._max_delay, uuid4().hex
+        found = list(_fed(solver, events, time))
+        since += events.num_rows if events is not None else 0
+        if since >= max(self._snapshot_rows, solver.goals):  # so an event pays for one goal at most
+            self._snapshot.update((token, solver.snapshot()))
+            self._log.clear()
+            since = 0
+        else:
+            self._log.appendValue((token, time, None if events is None else stream_of(events).to_pybytes()))
+        self._version.update((token, latest, since, self._print))
+        _keep((self._print, bucket), token, solver)
+        yield from (Row(solutions=stream_of(batch).to_pybytes()) for batch in found if batch.num_rows)
+
+    def _at(self, bucket: int, token: str) -> "Solver":
+        """The engine as of a version: the one kept of the latest version on the way there, and what came since."""
+        from pipeline.dataframes.engine_task import Solver
+
+        kept, solver = _kept.pop((self._print, bucket), ("", None))
+        if solver is not None and kept == token:
+            return solver
+        stored = self._snapshot.get()
+        log = [tuple(entry) for entry in self._log.get()] if self._log.exists() else []
+        assert token == (log[-1][0] if log else stored[0] if stored else ""), "the version names what was stored last"
+        tokens = [stored[0] if stored else "", *(entry[0] for entry in log)]
+        if solver is None or kept not in tokens:
+            kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
+        for _, time, rows in log[tokens.index(kept) :]:
+            for _ in _fed(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
+                pass  # what it brings was given when it came
+        return solver
+
+
+def _in_order(parts: list[pa.Table], mark: Micros) -> pa.Table:
+    """The events by end, without those that are late. Most often they come so, and sorting them would cost as much as feeding them to an engine."""
+    whole = pa.concat_tables(parts)
+    ends = whole.column("end").combine_chunks()
+    if not ends.null_count:
+        numbers = ends.to_numpy()
+        if numbers.min(initial=mark) >= mark and bool(np.all(numbers[1:] >= numbers[:-1])):
+            return whole
+    return whole.filter(pc.or_kleene(pc.greater_equal(ends, mark), pc.is_null(ends))).sort_by("end")
+
+
+def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa.RecordBatch]:
+    from pipeline.dataframes.engine_task import NO_EVENTS, occurrences, streams_of
+
+    table = NO_EVENTS if events is None else events
+    for first in range(0, max(len(table), 1), _PIECE_ROWS):
+        piece = table.slice(first, _PIECE_ROWS)
+        rows, last = occurrences(piece), first + _PIECE_ROWS >= len(table)
+        yield solver.feed(rows, streams_of(piece), time if last else min(time, piece.column("end")[-1].as_py()))
+
+
+_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # with its version; tasks come and go, and their worker process stays
+
+
+def _keep(whose: tuple[str, int], token: str, solver: "Solver") -> None:
+    _kept[whose] = token, solver
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)

@@ -1,0 +1,175 @@
+"""Bodies of the usual shape to OCCURRENCES, by the compiled scanners of pipeline/native; None for any other body, which the exact path then judges.
+
+What is taken here is what the exact path would take, with the same rows: the scanners pass only what is canonical as it stands, and hand
+each other term, once a body, to `pipeline.formats.batches.ntriples`.
+"""
+
+import os
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.messages import INSTANT, OCCURRENCES
+from pipeline.errors import FormatError
+from pipeline.formats.batches.batch_builder import Interval, Labels
+from pipeline.formats.batches.ntriples import OBJECTS
+from pipeline.formats.native import interning, ndjson, nquads
+
+LONGEST = 1 << 30
+"""Bytes of a body that is read here: offsets are of 32 bits."""
+
+_SEED = np.uint64(int.from_bytes(os.urandom(8), "little"))
+"""Of the hashes, so that nobody can prepare a body whose terms all collide. Nothing that comes out depends on it."""
+
+Ints = NDArray[np.int64]
+Cells = NDArray[np.int32]
+Bytes = NDArray[np.uint8]
+
+
+def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBatch | None:
+    """N-Triples, with `graphs` N-Quads."""
+    if len(body) > LONGEST:
+        return None
+    text = np.frombuffer(body, np.uint8)
+    most = _most(text, 10)
+    cells, (spans, flags) = np.empty((most, 4), np.int32), _terms_for(4 * most)
+    rows, count, table = nquads.cells_of(text, 4 if graphs else 3, _SEED, cells, spans, flags)
+    if rows == nquads.OTHERWISE:
+        return None
+    odd = np.flatnonzero(flags[:count])
+    if len(odd):
+        found = _canonical([_piece(body, spans[k]) for k in odd])
+        if found is None:
+            return None
+        text, places = _appended(body, found)
+        if not nquads.renamed(text, _SEED, odd, places, table, spans, count, cells, rows):
+            return None
+    columns, start, end, kept, untimed = nquads.timed(text, spans, count, cells, rows, default.start, default.end)
+    if kept == nquads.OTHERWISE:
+        return None
+    text = _labelled(body, text, spans[:count], default if untimed else None)
+    return _batch(text, spans[:count], columns, start[:kept], end[:kept])
+
+
+def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.RecordBatch, str | None] | None:
+    """ndjson; the id of the first line with it, if it has one and `frame` allows it."""
+    if len(body) > LONGEST:
+        return None
+    text = np.frombuffer(body, np.uint8)
+    most = _most(text, 8)
+    columns, (spans, flags) = np.empty((4, most), np.int32), _terms_for(4 * most)
+    start, end, name = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(2, np.int64)
+    rows, count = ndjson.events_of(text, _SEED, frame, default.start, default.end, columns, start, end, spans, flags, name)
+    if rows == nquads.OTHERWISE:
+        return None
+    odd = np.flatnonzero(flags[:count])
+    if len(odd):
+        found = _canonical([_piece(body, spans[k]) for k in odd], in_json=True)
+        if found is None:
+            return None
+        text, places = _appended(body, found)
+        spans[odd, interning.START], spans[odd, interning.SIZE] = places[:, 0], places[:, 1]
+    batch = _batch(text, spans[:count], columns, start[:rows], end[:rows])
+    return batch, body[name[0] : name[1]].decode() if name[0] >= 0 else None
+
+
+def _most(text: Bytes, shortest: int) -> int:
+    """At most so many rows, of lines that are not blank and have at least `shortest` bytes."""
+    return min(int(np.count_nonzero(text == ord("\n"))) + 1, len(text) // shortest + 1)
+
+
+def _terms_for(most: int) -> tuple[Ints, Bytes]:
+    return np.empty((most, 4), np.int64), np.empty(most, np.uint8)
+
+
+def _piece(body: bytes, span: Ints) -> bytes:
+    start = int(span[interning.START])
+    return body[start : start + int(span[interning.SIZE])]
+
+
+def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | None:
+    """Canonical texts of terms; None where one is none, so that the exact path says why. Where each may stand was looked at before."""
+    try:
+        texts = [msgspec.json.decode(b'"' + piece + b'"', type=str) if in_json else piece.decode() for piece in pieces]
+        return [OBJECTS[text].encode() for text in texts]
+    except (FormatError, ValueError):
+        return None
+
+
+def _appended(body: bytes | memoryview, found: list[bytes]) -> tuple[Bytes, Ints]:
+    """The body with texts behind it, and where each of them stands."""
+    sizes = np.array([len(text) for text in found], np.int64)
+    return np.frombuffer(b"".join([body, *found]), np.uint8), np.column_stack([np.cumsum(sizes) - sizes + len(body), sizes])
+
+
+def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> Bytes:
+    """The text with the body's names (`Labels`) for its blank nodes behind it, to which their spans then point."""
+    blank = np.flatnonzero(text[spans[:, interning.START]] == ord("_"))
+    if not len(blank):
+        return text
+    labels = Labels(body, when)
+    found = [labels.written(_piece(body, spans[k])[2:].decode()).encode() for k in blank]
+    longer, places = _appended(text.data, found)
+    spans[blank, interning.START], spans[blank, interning.SIZE] = places[:, 0], places[:, 1]
+    return longer
+
+
+def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
+    s, p, o, g = columns
+    terms = [*(_column(text, spans, column, len(start)) for column in (s, p, o)), _column(text, spans, g, len(start), nulls=True)]
+    return batch_of_columns(terms, start, end)
+
+
+def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) -> pa.RecordBatch:
+    """OCCURRENCES of s, p, o and g, none late."""
+    times = [pa.array(column).view(INSTANT) for column in (start, end)]
+    return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(len(start), np.bool_))], schema=OCCURRENCES)
+
+
+def batch_of_numbers(terms: pa.Array, cells: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
+    """OCCURRENCES whose s, p, o and g are numbers of terms (-1: none), a row of `cells` each."""
+    text, spans = _spans_of(terms)
+    return _batch(text, spans, cells, start, end)
+
+
+def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same with a dictionary of what stands in some row, in order of first appearance."""
+    text, spans = _spans_of(column.dictionary)
+    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column), nulls=column.null_count > 0)
+
+
+def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
+    """The bytes of utf8 texts, and where in them each stands."""
+    text, offsets = _texts_of(terms)
+    spans = np.zeros((len(offsets) - 1, 4), np.int64)
+    spans[:, interning.START], spans[:, interning.SIZE] = offsets[:-1], np.diff(offsets)
+    return text, spans
+
+
+def odd_terms(terms: pa.Array, kinds: str) -> Ints:
+    """Which of them the parser has to judge; what begins with none of `kinds` (pipeline/ntriples.py, `Terms`) is among them, and blank nodes are."""
+    text, offsets = _texts_of(terms)
+    flags = interning.flags_of(text, offsets)
+    firsts = text[np.minimum(offsets[:-1], len(text) - 1)] if len(text) else flags
+    found: Ints = np.flatnonzero((flags != interning.PLAIN) | ~np.isin(firsts, [ord(kind) for kind in kinds if kind != "_"]))
+    return found
+
+
+def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
+    """The bytes of utf8 texts, and the offsets of each."""
+    _, offsets, data = terms.buffers()
+    places = np.frombuffer(offsets, np.int32)[terms.offset :][: len(terms) + 1] if offsets is not None else np.zeros(1, np.int32)
+    text = np.frombuffer(data if data is not None and data.size else b"", np.uint8)
+    for array in (text, places):
+        array.setflags(write=False)  # as the compiled code knows what it reads
+    return text, places
+
+
+def _column(text: Bytes, spans: Ints, cells: Cells, rows: int, *, nulls: bool = False) -> pa.DictionaryArray:
+    """`nulls`: there may be some."""
+    indices, offsets, texts = interning.column_of(text, spans, cells, rows)
+    count = len(offsets) - 1
+    terms = pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(offsets), pa.py_buffer(texts).slice(0, int(offsets[-1]))])
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0) if nulls else pa.array(indices), terms, safe=False)

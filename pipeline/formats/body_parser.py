@@ -1,0 +1,140 @@
+"""Request bodies, WebSocket frames and files to occurrences: interfaces.md, stream formats."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyoxigraph as ox
+
+from engine.messages import Micros
+from pipeline.errors import FormatError
+from pipeline.formats.arrow import parse_arrow
+from pipeline.formats.batches.batch_builder import Interval
+from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.fast_path import quads_batch
+from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.ndjson import parse_ndjson, parse_ndjson_frame
+from pipeline.formats.rdf.rdf import read_message
+from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
+from pipeline.formats.rdf.rdf_xml import placed, plain_xml
+
+NDJSON = "application/x-ndjson"
+N_TRIPLES = "application/n-triples"
+TURTLE = "text/turtle"
+TRIG = "application/trig"
+N_QUADS = "application/n-quads"
+LD_JSON = "application/ld+json"
+RDF_XML = "application/rdf+xml"
+ARROW = "application/vnd.apache.arrow.stream"
+
+_RDF = {
+    N_TRIPLES: ox.RdfFormat.N_TRIPLES,
+    TURTLE: ox.RdfFormat.TURTLE,
+    TRIG: ox.RdfFormat.TRIG,
+    N_QUADS: ox.RdfFormat.N_QUADS,
+    LD_JSON: ox.RdfFormat.JSON_LD,
+    RDF_XML: ox.RdfFormat.RDF_XML,
+}
+_SUFFIXES = {
+    ".ndjson": NDJSON,
+    ".jsonl": NDJSON,
+    ".nt": N_TRIPLES,
+    ".ttl": TURTLE,
+    ".trig": TRIG,
+    ".nq": N_QUADS,
+    ".jsonld": LD_JSON,
+    ".rdf": RDF_XML,
+    ".arrows": ARROW,
+}
+MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
+
+
+def media_type_of(path: Path | str) -> str:
+    """By the file's suffix. Raises: FormatError."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise FormatError("media-type", f"{Path(path).name}: no format is known by the suffix {suffix!r}", expected=", ".join(_SUFFIXES))
+    return _SUFFIXES[suffix]
+
+
+def interval_of(at: str | None, start: str | None, end: str | None) -> Interval | None:
+    """The request's `?at=` or `?start=&end=` as xsd:dateTime; None where none is given. Raises: FormatError."""
+    if at is None and start is None and end is None:
+        return None
+    try:
+        if at is not None and start is None and end is None:
+            return Interval(instant(at), instant(at))
+        if at is None and start is not None and end is not None:
+            found = Interval(instant(start), instant(end))
+            if found.start > found.end:
+                raise FormatError("interval", f"the start {start} is after the end {end}")
+            return found
+    except ValueError as fault:
+        raise FormatError("time", str(fault)) from None
+    raise FormatError("time", "at excludes start and end, which come together", expected="at, or start and end")
+
+
+def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None) -> pa.RecordBatch:
+    """OCCURRENCES (late all False) of one body. What it leaves untimed stands at `default`, or else at `arrived`.
+
+    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages.
+    Raises: FormatError, code `media-type` for an unknown one.
+    """
+    kind = media_type.partition(";")[0].strip().lower()
+    otherwise = default or Interval(arrived, arrived)
+    if kind == NDJSON:
+        return parse_ndjson(body, otherwise)
+    if kind == ARROW:
+        return parse_arrow(body, otherwise)
+    if kind not in _RDF:
+        raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
+    if (version := version_of(media_type)) is not None:
+        if version != VERSION or kind in (LD_JSON, RDF_XML):
+            raise FormatError(
+                "media-type", f"{kind} has no version {version!r} here", expected=f"version={VERSION} of {TURTLE}, {TRIG}, {N_TRIPLES} or {N_QUADS}"
+            )
+        rows = Rows(Budget(len(body)))
+        parse_messages(body, _RDF[kind], otherwise, rows, timing)
+        return rows.batch()
+    if kind == RDF_XML:
+        return _read_rdf_xml(body, otherwise, timing)
+    batch = quads_batch(body, otherwise, graphs=kind == N_QUADS) if kind in (N_TRIPLES, N_QUADS) else None
+    return batch if batch is not None else read_statements(body, _RDF[kind], otherwise)
+
+
+def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
+    """The exact path of RDF: OCCURRENCES of any message, those without a time at `otherwise`. Raises: FormatError."""
+    rows = Rows(Budget(len(body)))
+    read_message(body, fmt, otherwise, rows)
+    return rows.batch()
+
+
+def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None) -> pa.RecordBatch:
+    """One message, which has no graphs and so is timed as a whole. Raises: FormatError."""
+    rows = Rows(Budget(len(body)))
+    try:
+        read_timed_message(plain_xml(body, rows.budget), ox.RdfFormat.RDF_XML, otherwise, rows, timing, scope=body)
+    except FormatError as fault:
+        raise placed(fault, body) from None
+    return rows.batch()
+
+
+def version_of(media_type: str) -> str | None:
+    """The media type's parameter `version`."""
+    for parameter in media_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "version":
+            return value.strip().strip('"').lower()
+    return None
+
+
+def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[pa.RecordBatch, str | None]:
+    """A WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary one is Arrow. Raises: FormatError."""
+    if binary:
+        return parse_arrow(body, Interval(arrived, arrived)), None
+    return parse_ndjson_frame(body, Interval(arrived, arrived))
+
+
+__all__ = [
+    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "RDF_XML", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
+]  # fmt: skip

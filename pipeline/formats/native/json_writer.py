@@ -1,0 +1,251 @@
+"""Solutions as JSON text: N-Triples terms become JSON terms nearly by copying, since most escapes of the two are the same."""
+
+import numpy as np
+
+from pipeline.formats.native.swar import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
+from pipeline.formats.native.terms import BACKSLASH, LESS, QUOTE, UNDERSCORE
+from pipeline.formats.native.timestamps import put_instant
+
+BINDINGS, TRIPLES, VERDICT = range(3)
+"""Forms: what a solution's values are (pipeline/forms.py, `Form`)."""
+
+LINES, OBJECTS, HEADS = range(3)
+"""Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise."""
+
+
+def _bytes(text):
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+_URI, _BNODE, _LITERAL = (_bytes(f'{{"type":"{kind}","value":"') for kind in ("uri", "bnode", "literal"))
+_DATATYPE, _LANGUAGE, _STRING = _bytes('","datatype":"'), _bytes('","xml:lang":"'), _bytes('"^^<http://www.w3.org/2001/XMLSchema#string>')
+_START, _END, _BINDING, _TRIPLES, _VERDICT = (_bytes(t) for t in ('","start":"', '","end":"', '","binding":{', '","triples":"', '","boolean":'))
+_TRUE_TERM, _TRUE, _FALSE = _bytes('"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'), _bytes("true"), _bytes("false")
+_HEX = _bytes("0123456789abcdef")
+_ID, _OPEN, _END_OF_HEAD, _END_OF_LINE = (_bytes(t) for t in ('{"id":"', "{", '"}', "}\n"))
+_CLOSE, _COMMA, _U, _LARGE_U, _DASH = (np.uint8(ord(c)) for c in "},uU-")
+_TEXT_ROOM, _ROW_ROOM = 128, 256
+_NAMED = np.zeros(32, np.uint8)
+for _code, _letter in zip(b"\b\t\n\f\r", b"btnfr", strict=True):
+    _NAMED[_code] = _letter
+
+
+# ---------------------------------------------------------------- characters
+@native.inlined
+def _put(out, at, fragment):
+    return copied(out, at, fragment, 0, len(fragment))
+
+
+@native.inlined
+def _put_hex(out, at, value, digits):
+    for k in range(digits):
+        out[at + k] = _HEX[np.int64((value >> np.uint64(4 * (digits - 1 - k))) & np.uint64(15))]
+    return at + digits
+
+
+@native.jit
+def _put_character(out, at, code):
+    """A code point as Python's json writes it, with ensure_ascii off."""
+    if code == 0x22 or code == 0x5C:
+        out[at], out[at + 1] = BACKSLASH, code
+        return at + 2
+    if code < 0x20:
+        out[at], out[at + 1] = BACKSLASH, _U
+        if _NAMED[code]:
+            out[at + 1] = _NAMED[code]
+            return at + 2
+        return _put_hex(out, at + 2, np.uint64(code), 4)
+    if code < 0x80:
+        out[at] = code
+        return at + 1
+    size = 2 if code < 0x800 else 3 if code < 0x10000 else 4
+    for k in range(size - 1):
+        out[at + size - 1 - k] = 0x80 | (code & 0x3F)
+        code >>= 6
+    out[at] = ((0xF00 >> size) & 0xFF) | code
+    return at + size
+
+
+@native.jit
+def _unescaped(text, i, end):
+    """The code point of the N-Triples escape whose backslash stands at `i`, and the place after it."""
+    if i + 1 >= end:
+        return 0x5C, end
+    letter = text[i + 1]
+    if letter == _U or letter == _LARGE_U:
+        code, i, digits = 0, i + 2, 4 if letter == _U else 8
+        for k in range(min(digits, end - i)):
+            digit = np.int64(text[i + k])
+            code = 16 * code + (digit - 48 if digit < 58 else (digit | 32) - 87)
+        return code, min(i + digits, end)
+    for code in range(32):
+        if _NAMED[code] == letter:
+            return code, i + 2
+    return np.int64(letter), i + 2
+
+
+@native.inlined
+def _put_text(out, at, text, i, end):
+    """An N-Triples string's characters up to its closing quote, or to `end`: their places after it in `out` and in the text."""
+    while i < end:
+        word = word_at(text, i)
+        found = marks(word, QUOTE) | marks(word, BACKSLASH) | marks_of_controls(word)
+        put_word(out, at, word)
+        plain = first_of(found) if found else 8
+        if i + plain >= end:
+            return at + end - i, end
+        at, i = at + plain, i + plain
+        if plain == 8:
+            continue
+        if text[i] == QUOTE:
+            return at, i
+        if text[i] == BACKSLASH:
+            code, i = _unescaped(text, i, end)
+        else:
+            code, i = np.int64(text[i]), i + 1
+        at = _put_character(out, at, code)
+    return at, i
+
+
+@native.jit
+def _put_quoted(out, at, text, i, end):
+    """Any text as it stands between the quotes of a JSON string."""
+    while i < end:
+        word = word_at(text, i)
+        found = marks(word, QUOTE) | marks(word, BACKSLASH) | marks_of_controls(word)
+        put_word(out, at, word)
+        plain = first_of(found) if found else 8
+        if i + plain >= end:
+            return at + end - i
+        at, i = at + plain, i + plain
+        if plain < 8:
+            at, i = _put_character(out, at, np.int64(text[i])), i + 1
+    return at
+
+
+# ---------------------------------------------------------------- terms and values
+@native.jit
+def _put_term(out, at, text, i, end):
+    """A term as SPARQL's JSON results have it."""
+    if text[i] == LESS:
+        at, _ = _put_text(out, _put(out, at, _URI), text, i + 1, end - 1)
+    elif text[i] == UNDERSCORE:
+        at, _ = _put_text(out, _put(out, at, _BNODE), text, i + 2, end)
+    else:
+        at, i = _put_text(out, _put(out, at, _LITERAL), text, i + 1, end)
+        if i + 2 < end and text[i + 1] == 64:
+            at = _put(out, at, _LANGUAGE)
+            for k in range(i + 2, end):
+                out[at] = text[k] | 32 if 65 <= text[k] <= 90 else text[k]
+                at += 1
+        elif i + 4 < end and not (end - i == len(_STRING) and starts(text, i, _STRING)):
+            at, _ = _put_text(out, _put(out, at, _DATATYPE), text, i + 4, end - 1)
+    out[at], out[at + 1] = QUOTE, _CLOSE
+    return at + 2
+
+
+@native.inlined
+def _is_null(nulls, first, k):
+    return len(nulls) > 0 and not nulls[(first + k) >> 3] >> ((first + k) & 7) & 1
+
+
+@native.jit
+def _put_binding(out, at, values, row, text, fragments, names):
+    """An object of the values by variable; `names` (first of the query's, in `fragments`) are `"v":`."""
+    lists, offsets, nulls, first = values
+    texts, places = fragments
+    bound = False
+    for k in range(lists[row], lists[row + 1]):
+        if _is_null(nulls, first, k):
+            continue
+        if bound:
+            out[at] = _COMMA
+            at += 1
+        name = names + k - lists[row]
+        at = copied(out, at, texts, places[name], places[name + 1] - places[name])
+        at = _put_term(out, at, text, offsets[k], offsets[k + 1])
+        bound = True
+    out[at] = _CLOSE
+    return at + 1
+
+
+@native.jit
+def _put_triples(out, at, values, row, text):
+    lists, offsets, nulls, first = values
+    written = False
+    for k in range(lists[row], lists[row + 1]):
+        if _is_null(nulls, first, k):
+            continue
+        if written:
+            out[at], out[at + 1] = BACKSLASH, 110
+            at += 2
+        at = _put_quoted(out, at, text, offsets[k], offsets[k + 1])
+        written = True
+    out[at] = QUOTE
+    return at + 1
+
+
+@native.inlined
+def _put_verdict(out, at, values, row, text):
+    lists, offsets, _, _ = values
+    k = lists[row]
+    true = lists[row] < lists[row + 1] and offsets[k + 1] - offsets[k] == len(_TRUE_TERM) and starts(text, offsets[k], _TRUE_TERM)
+    return _put(out, at, _TRUE) if true else _put(out, at, _FALSE)
+
+
+@native.inlined
+def _put_times(out, at, ids, row):
+    """`<id>","start":"…","end":"…`."""
+    start, end, ordinal = ids
+    at = _put_hex(out, at, np.uint64(end[row]) ^ np.uint64(1 << 63), 16)
+    out[at] = _DASH
+    at = put_instant(out, _put(out, _put_hex(out, at + 1, np.uint64(ordinal[row]), 8), _START), start[row])
+    return put_instant(out, _put(out, at, _END), end[row])
+
+
+@native.inlined
+def _room(values, row, fragments, query, forms):
+    """Bytes that a solution takes at most: a character becomes six at most."""
+    lists, offsets, _, _ = values
+    text = np.int64(offsets[lists[row + 1]]) - offsets[lists[row]]
+    first, after = forms[query, 1], forms[query, 2]
+    return 6 * text + fragments[1][after] - fragments[1][first] + _TEXT_ROOM * np.int64(lists[row + 1] - lists[row]) + _ROW_ROOM
+
+
+# ---------------------------------------------------------------- whole pages
+@native.entry_point
+def put_solutions(kind, out, at, row, ends_at, values, text, ids, query, fragments, forms):
+    """Solutions from `row` on, written from `at` on while there is room: as `kind` says. `ends_at` gets the place after each. How many are written, and the place.
+
+    `values`: the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text.
+    `fragments`: texts and their offsets; `forms`, a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last.
+    """
+    out, text, query, forms, ends_at = borrowed(out), borrowed(text), borrowed(query), borrowed(forms), borrowed(ends_at)
+    values = borrowed(values[0]), borrowed(values[1]), borrowed(values[2]), values[3]
+    ids, fragments = (borrowed(ids[0]), borrowed(ids[1]), borrowed(ids[2])), (borrowed(fragments[0]), borrowed(fragments[1]))
+    while row < len(query):
+        if at + _room(values, row, fragments, query[row], forms) > len(out):
+            break
+        form, first = forms[query[row], 0], forms[query[row], 1]
+        if row and kind != LINES:
+            out[at] = _COMMA
+            at += 1
+        if kind == LINES:
+            at = copied(out, at, fragments[0], fragments[1][first], fragments[1][first + 1] - fragments[1][first])
+        elif kind == HEADS:
+            at = _put(out, at, _ID)
+        if kind != OBJECTS:
+            at = _put_times(out, at, ids, row)
+        if kind == HEADS:
+            at = _put(out, at, _END_OF_HEAD)
+        elif kind == OBJECTS or form == BINDINGS:
+            at = _put_binding(out, _put(out, at, _BINDING) if kind == LINES else _put(out, at, _OPEN), values, row, text, fragments, first + 1)
+        elif form == TRIPLES:
+            at = _put_triples(out, _put(out, at, _TRIPLES), values, row, text)
+        else:
+            at = _put_verdict(out, _put(out, at, _VERDICT), values, row, text)
+        if kind == LINES:
+            at = _put(out, at, _END_OF_LINE)
+        ends_at[row] = at
+        row += 1
+    return row, at

@@ -1,0 +1,195 @@
+"""ndjson: one object of plain members per line to cells of term numbers and times. Terms are kept as they stand in JSON, between its quotes."""
+
+import numpy as np
+
+from pipeline.formats.native.interning import CLOSE, MAX_TERM, ODD, PLAIN, grown, new_table, number_at, put, slot_of
+from pipeline.formats.native.nquads import OTHERWISE
+from pipeline.formats.native.swar import NONE, borrowed, native, starts
+from pipeline.formats.native.terms import (
+    BACKSLASH,
+    COLON,
+    LESS,
+    NEWLINE,
+    QUOTE,
+    RETURN,
+    after_blanks,
+    plain_iri,
+    plain_suffix,
+    plain_text,
+    string_end,
+)
+from pipeline.formats.native.timestamps import NO_TIME, instant
+
+_OPEN, _CLOSE, _COMMA = (np.uint8(ord(c)) for c in "{},")
+_NULL = np.frombuffer(b"null", np.uint8)
+
+S, P, O, G, AT_TIME, FROM, TO, ID = range(8)  # noqa: E741 - the members' names
+_MEMBERS = (np.uint8(ord("s")), np.uint8(ord("p")), np.uint8(ord("o")), np.uint8(ord("g")))
+_AT, _START, _END, _ID = (np.frombuffer(name, np.uint8) for name in (b'at"', b'start"', b'end"', b'id"'))
+
+
+@native.inlined
+def _member(text, i):
+    """Which member's name stands after the quote before `i`, and the place after its own quote; NONE for any other."""
+    if i + 1 < len(text) and text[i + 1] == QUOTE:
+        for k in range(4):
+            if text[i] == _MEMBERS[k]:
+                return k, i + 2
+        return NONE, i
+    if starts(text, i, _AT):
+        return AT_TIME, i + len(_AT)
+    if starts(text, i, _START):
+        return FROM, i + len(_START)
+    if starts(text, i, _END):
+        return TO, i + len(_END)
+    if starts(text, i, _ID):
+        return ID, i + len(_ID)
+    return NONE, i
+
+
+@native.jit
+def _flag(text, spans, number, i, end):
+    """PLAIN or ODD, of a term that stands at text[i:end] in JSON; sets CLOSE of a plain literal."""
+    if text[i] == LESS:
+        return PLAIN if plain_iri(text, i, end) else ODD
+    k = i + 2
+    while k < end and text[k] != BACKSLASH:
+        k += 1
+    if k + 1 < end and text[k + 1] == QUOTE and plain_text(text, i + 2, k) and plain_suffix(text, k + 2, end):
+        spans[number, CLOSE] = k
+        return PLAIN
+    return ODD
+
+
+@native.jit
+def _term(text, i, end, key, place, table, spans, flags, count):
+    """The number of the term at text[i:end], `count` if it is new, NONE if it is none of a kind that may stand there without being looked at."""
+    iri = i < end and text[i] == LESS
+    literal = place == O and i + 1 < end and text[i] == BACKSLASH and text[i + 1] == QUOTE
+    if not (iri or literal) or end - i > MAX_TERM:
+        return NONE
+    slot = slot_of(text, table, spans, key, i, end - i)
+    if slot == NONE:
+        return NONE
+    number = number_at(table, slot)
+    if number == NONE:
+        number = count
+        put(table, slot, spans, number, key, i, end - i)
+        flags[number] = _flag(text, spans, number, i, end)
+    return number
+
+
+@native.jit
+def _interval(text, found, values, default_start, default_end):
+    """Start and end of a line whose members stand at `values`; NO_TIME where they are for the exact path."""
+    if found & (1 << AT_TIME):
+        if found & (1 << FROM | 1 << TO):
+            return NO_TIME, NO_TIME
+        at = instant(text, values[AT_TIME, 0], values[AT_TIME, 1])
+        return at, at
+    if not found & (1 << FROM | 1 << TO):
+        return default_start, default_end
+    if not (found & (1 << FROM) and found & (1 << TO)):
+        return NO_TIME, NO_TIME
+    start, end = instant(text, values[FROM, 0], values[FROM, 1]), instant(text, values[TO, 0], values[TO, 1])
+    if start == NO_TIME or end == NO_TIME or start > end:
+        return NO_TIME, NO_TIME
+    return start, end
+
+
+@native.inlined
+def _text_value(text, i, seed, member, columns, row, values, table, spans, flags, count):
+    """Reads a member's string, whose quote stands at `i`: the place after it, NONE where it is for the exact path; the table; the terms."""
+    begin = i + 1
+    i, key, escapes = string_end(text, begin, seed)
+    if i == NONE:
+        return NONE, table, count
+    values[member, 0], values[member, 1] = begin, i - 1
+    if member > G:
+        return NONE if escapes or not plain_text(text, begin, i - 1) else i, table, count
+    number = _term(text, begin, i - 1, key, member, table, spans, flags, count)
+    if number == NONE:
+        return NONE, table, count
+    if number == count:
+        count += 1
+        if 2 * count > len(table):
+            table = grown(table, spans, count)
+    columns[member, row] = number
+    return i, table, count
+
+
+@native.jit
+def _object(text, i, seed, columns, row, values, table, spans, flags, count):
+    """Reads the object whose brace is before `i`: the place after it, NONE where it is for the exact path; its members as bits; the table; the terms."""
+    found, columns[G, row] = 0, NONE
+    while True:
+        i = after_blanks(text, i)
+        if i == len(text) or text[i] != QUOTE:
+            return NONE, found, table, count
+        member, i = _member(text, i + 1)
+        i = after_blanks(text, i)
+        if member == NONE or found & (1 << member) or i == len(text) or text[i] != COLON:
+            return NONE, found, table, count
+        found |= 1 << member
+        i = after_blanks(text, i + 1)
+        if member == G and starts(text, i, _NULL):
+            i += len(_NULL)
+        elif i < len(text) and text[i] == QUOTE:
+            i, table, count = _text_value(text, i, seed, member, columns, row, values, table, spans, flags, count)
+            if i == NONE:
+                return NONE, found, table, count
+        else:
+            return NONE, found, table, count
+        i = after_blanks(text, i)
+        if i == len(text) or (text[i] != _CLOSE and text[i] != _COMMA):
+            return NONE, found, table, count
+        i += 1
+        if text[i - 1] == _CLOSE:
+            return i, found, table, count
+
+
+@native.inlined
+def _after_line(text, i):
+    """The place after the line's end, NONE where more stands on the line."""
+    i = after_blanks(text, i)
+    if i < len(text) and text[i] == RETURN:
+        i += 1
+    if i == len(text):
+        return i
+    return i + 1 if text[i] == NEWLINE else NONE
+
+
+@native.entry_point
+def events_of(text, seed, frame, default_start, default_end, columns, starts_, ends, spans, flags, name):
+    """Events, a line each, as columns of term numbers (a row a place) and times. Fills all arrays; `frame`: lines may have an id.
+
+    The number of events, or OTHERWISE; of terms; the first line's id stands at text[name[0]:name[1]], both NONE if there is none.
+    """
+    text, columns, spans, flags = borrowed(text), borrowed(columns), borrowed(spans), borrowed(flags)
+    table, count, row, line, i = new_table(), 0, 0, 0, 0
+    values = np.empty((8, 2), np.int64)
+    name[0] = name[1] = NONE
+    while i < len(text):
+        i = after_blanks(text, i)
+        if i == len(text):
+            break
+        if text[i] == NEWLINE or text[i] == RETURN:
+            i += 1
+            continue
+        if text[i] != _OPEN:
+            return OTHERWISE, count
+        i, found, table, count = _object(text, i + 1, seed, columns, row, values, table, spans, flags, count)
+        if i != NONE:
+            i = _after_line(text, i)
+        if i == NONE or (found & (1 << ID) and not frame):
+            return OTHERWISE, count
+        if found & (1 << ID) and line == 0:
+            name[0], name[1] = values[ID, 0], values[ID, 1]
+        line += 1
+        if found == 1 << ID:
+            continue
+        starts_[row], ends[row] = _interval(text, found, values, default_start, default_end)
+        if found & 7 != 7 or starts_[row] == NO_TIME:
+            return OTHERWISE, count
+        row += 1
+    return row, count

@@ -1,0 +1,218 @@
+"""application/x-ndjson: one event, or one message of several triples, per line.
+
+Two ways to one result: compiled, for bodies of the usual shape (columns.py); and line by line for all others, which also finds the place of a fault.
+"""
+
+import re
+from contextlib import suppress
+
+import msgspec
+import pyarrow as pa
+import pyoxigraph as ox
+from msgspec import UNSET, UnsetType
+
+from engine.messages import Micros
+from pipeline.errors import FormatError
+from pipeline.formats.batches.batch_builder import Interval, Labels
+from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.fast_path import events_batch
+from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
+from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.rdf.rdf import read_message
+
+LONGEST_KEY = 255
+"""Characters of a frame's id, and of an idempotency key."""
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """What one line may say."""
+
+    s: str | UnsetType = UNSET
+    p: str | UnsetType = UNSET
+    o: str | UnsetType = UNSET
+    g: str | UnsetType | None = UNSET
+    triples: str | UnsetType = UNSET
+    start: str | UnsetType = UNSET
+    end: str | UnsetType = UNSET
+    at: str | UnsetType = UNSET
+
+
+class FrameLine(Line, forbid_unknown_fields=True, gc=False):
+    """A line of a WebSocket frame, whose first may carry the frame's id."""
+
+    id: str | UnsetType = UNSET
+
+
+_EACH_LINE = "one JSON object per line"
+_WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
+_LINE = msgspec.json.Decoder(Line)
+_FRAME_LINE = msgspec.json.Decoder(FrameLine)
+_ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
+_STRING = r'"((?:[^"\\]|\\.)*)"'
+_FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
+
+
+def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
+    """OCCURRENCES of a body. `default` is the time of what has none. Raises: FormatError."""
+    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE)
+    return found[0]
+
+
+def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
+    """A WebSocket frame: as a body, and the `"id"` of its first line, if it has one (a line may hold nothing else). Raises: FormatError."""
+    batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
+    if key is not None and len(key) > LONGEST_KEY:
+        raise _too_long(body)
+    return batch, key
+
+
+def _too_long(body: bytes) -> FormatError:
+    number, text = next((number, text) for number, text in enumerate(body.split(b"\n"), 1) if text and not text.isspace())
+    reason = f"the id has more than {LONGEST_KEY} characters; it is remembered for a day"
+    return FormatError("field", reason, number, _Place(text, number).value("id")[0], f"at most {LONGEST_KEY} characters")
+
+
+def read_lines(
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine] = _LINE
+) -> tuple[pa.RecordBatch, str | None]:
+    """The exact path, line by line: OCCURRENCES of any body, and the first line's id. Raises: FormatError."""
+    rows, first = Rows(Budget(len(body))), None
+    for number, text in enumerate(body.split(b"\n"), 1):
+        if text and not text.isspace():
+            line = _decode(text, number, decoder)
+            _Place(text, number).read(line, default, rows)
+            first = first or line
+    return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
+
+
+def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]) -> Line:
+    try:
+        text.decode()
+        return decoder.decode(text)
+    except UnicodeDecodeError as fault:
+        column = len(text[: fault.start].decode()) + 1
+        raise FormatError("json", "these bytes are not UTF-8", number, column) from None
+    except msgspec.ValidationError as fault:
+        raise _invalid(str(fault), text, number) from None
+    except (msgspec.DecodeError, RecursionError) as fault:
+        at = re.search(r" \(byte (\d+)\)", str(fault))
+        before = text[: int(at[1])] if at else text.rstrip()
+        if "trailing characters" in str(fault):  # the one message that counts from 1
+            before = before[:-1]
+        reason = str(fault).replace(at[0], "") if at else str(fault)
+        raise FormatError("json", reason, number, len(before.decode("utf-8", "replace")) + 1, _EACH_LINE) from None
+
+
+def _invalid(message: str, text: bytes, number: int) -> FormatError:
+    """A fault of JSON that is well-formed and not an event."""
+    reason, _, path = message.partition(" - at `$.")
+    field = path.rstrip("`")
+    unknown = re.search(r"unknown field `(.*)`", reason)
+    if unknown:
+        fields = ", ".join(Line.__struct_fields__)
+        return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
+    if not field:
+        return FormatError("json", reason, number, 1, _EACH_LINE)
+    expected = _WRITTEN if field in ("s", "p", "o", "g") else ""
+    return FormatError("json", f"{field}: {reason}", number, _Place(text, number).value(field)[0], expected)
+
+
+class _Place:
+    """One line, and where in it things stand. Columns are code points, from 1."""
+
+    def __init__(self, text: bytes, number: int) -> None:
+        self.text, self.number = text, number
+
+    def key(self, name: str) -> int:
+        """Column of a field's name."""
+        found = [m for m in _FIELD.finditer(self.text.decode()) if _unescaped(m[1]) == name]
+        return found[0].start(1) if found else 1
+
+    def value(self, name: str) -> tuple[int, str]:
+        """Column of a field's value, and the value as written between its quotes (empty if it is no string)."""
+        found = [m for m in _FIELD.finditer(self.text.decode()) if _unescaped(m[1]) == name]
+        if not found:
+            return 1, ""
+        last = found[-1]
+        return (last.start(2), last[2]) if last[2] is not None else (last.end() + 1, "")
+
+    def column(self, name: str, offset: int) -> int:
+        """Column of the decoded value's code point at `offset`."""
+        begin, raw = self.value(name)
+        return begin + 1 + sum(len(piece) for piece in _ESCAPE.findall(raw)[:offset])
+
+    def fault(self, code: str, message: str, name: str, expected: str = "") -> FormatError:
+        return FormatError(code, message, self.number, self.column(name, 0), expected)
+
+    def read(self, line: Line, default: Interval, rows: Rows) -> None:
+        """Adds the occurrences of the line. Raises: FormatError."""
+        when = self._when(line)
+        labels = Labels(self.text, default if when is None else None)
+        if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in Line.__struct_fields__):
+            return
+        graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
+        at = when or default
+        if isinstance(line.triples, str):
+            for name in "spo":
+                if getattr(line, name) is not UNSET:
+                    raise self.fault("field", f"'triples' and {name!r} exclude each other", name)
+            self._read_triples(line.triples, at, rows, graph, stated=when is not None)
+            return
+        terms = [self._required(place, name, line, labels) for place, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o"))]
+        rows.spend_row()
+        rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
+
+    def _required(self, terms: Terms, name: str, line: Line, labels: Labels) -> str:
+        text = getattr(line, name)
+        if text is UNSET:
+            raise FormatError("field", f"the field {name!r} is missing", self.number, 1, "s, p and o, or triples")
+        return self._term(terms, name, text, labels)
+
+    def _term(self, terms: Terms, name: str, text: str, labels: Labels) -> str:
+        try:
+            if text.startswith("_:"):
+                return labels.of(terms[text][2:])
+            return terms[text]
+        except FormatError as fault:
+            raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
+
+    def _read_triples(self, text: str, at: Interval, rows: Rows, graph: str | None, *, stated: bool) -> None:
+        """A message of Turtle, whose blank nodes are scoped by the whole line."""
+        try:
+            read_message(text.encode(), ox.RdfFormat.TURTLE, at, rows, scope=self.text, stated=stated, graph=graph)
+        except FormatError as fault:
+            before = text.split("\n")[: (fault.line or 1) - 1]
+            offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1
+            raise FormatError(fault.code, fault.message, self.number, self.column("triples", offset), fault.expected) from None
+
+    def _when(self, line: Line) -> Interval | None:
+        """The time that the line states."""
+        if line.at is not UNSET:
+            for name in ("start", "end"):
+                if getattr(line, name) is not UNSET:
+                    raise self.fault("field", f"'at' and {name!r} exclude each other", name)
+            at = self._instant(line, "at")
+            return Interval(at, at)
+        if line.start is UNSET and line.end is UNSET:
+            return None
+        for name, other in (("start", "end"), ("end", "start")):
+            if getattr(line, name) is UNSET:
+                raise self.fault("field", f"{other!r} comes with {name!r}", other)
+        start, end = self._instant(line, "start"), self._instant(line, "end")
+        if start > end:
+            raise self.fault("interval", f"its start {line.start} is after its end {line.end}", "start")
+        return Interval(start, end)
+
+    def _instant(self, line: Line, name: str) -> Micros:
+        try:
+            return instant(getattr(line, name))
+        except ValueError as fault:
+            raise self.fault("time", str(fault), name) from None
+
+
+def _unescaped(name: str) -> str:
+    """A field's name; as written where the rest of a line that is refused anyway is malformed."""
+    with suppress(msgspec.DecodeError):
+        return str(msgspec.json.decode(f'"{name}"'))
+    return name

@@ -1,0 +1,188 @@
+"""RDF in any of its syntaxes, read with pyoxigraph, statement by statement."""
+
+import re
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+from pipeline.errors import FormatError
+from pipeline.formats.batches.batch_builder import Interval, Labels
+from pipeline.formats.batches.expansion_budget import ROW_BYTES, Budget
+from pipeline.formats.batches.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
+from pipeline.formats.batches.row_builder import NO_TERM, Rows
+from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.rdf.json_ld import check_contexts
+from pipeline.formats.rdf.turtle_lexer import check_json, check_names, check_terms, place
+
+GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
+STARTS_AT = "http://streamreasoning.org/timeVocab#startsAtTime"
+ENDS_AT = "http://streamreasoning.org/timeVocab#endsAtTime"
+TIMING = {GENERATED_AT, STARTS_AT, ENDS_AT}
+_REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
+_DATE_TIMES = {"http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#dateTimeStamp"}
+
+Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A triple of a message's default graph that may state a time; `subject` is also the number of a graph, if it names one."""
+
+    row: int
+    subject: int
+    name: Node
+    predicate: str
+    value: Node
+
+
+def read_message(
+    text: bytes,
+    fmt: ox.RdfFormat,
+    otherwise: Interval,
+    rows: Rows,
+    *,
+    scope: bytes | None = None,
+    stated: bool = False,
+    graph: str | None = None,
+    timing: Collection[str] = TIMING,
+    timed: Callable[[Sequence[Said]], tuple[Interval | None, Collection[int]]] | None = None,
+) -> None:
+    """Adds the rows of one message, those without a time of their own at `otherwise`, which may be `stated` in the text. Raises: FormatError.
+
+    `graph` is that of triples in none. Blank nodes are named by `scope`, or else by the text. `timed` gives the time of the whole message, and which rows say only that, from what
+    the default graph says with a property of `timing`.
+    """
+    cells, blanks, said = (
+        array("i"),
+        dict[str, int](),
+        list[Said](),
+    )  # four numbers a row; blank nodes have theirs below NO_TERM, until they are named
+
+    def number(term: Node) -> int:
+        if isinstance(term, ox.BlankNode):
+            return blanks.setdefault(term.value, NO_TERM - 1 - len(blanks))
+        return rows.number(_text(term, text))
+
+    spend = rows.budget.spend
+    for s, p, o, g in parse_quads(text, fmt, budget=rows.budget):
+        spend(ROW_BYTES)
+        subject, of, predicate = number(s), NO_TERM if isinstance(g, ox.DefaultGraph) else number(g), _text(p, text)
+        if of == NO_TERM and (name := predicate[1:-1]) in timing:
+            said.append(Said(len(cells) // 4, subject, s, name, o))
+        cells.extend((subject, rows.number(predicate), number(o), of))
+    graphs = set(cells[3::4])
+    own = [each for each in said if each.subject in graphs and each.predicate in TIMING]
+    times, left_out = _graph_times(own, text), {each.row for each in own}
+    when = None
+    if timed is not None:
+        when, alone = timed([each for each in said if each.row not in left_out])
+        left_out.update(alone)
+    kept = [at for at in range(0, len(cells), 4) if at // 4 not in left_out] if left_out else range(0, len(cells), 4)
+    untimed = when is None and (not times or not all(cells[at + 3] in times for at in kept))
+    labels = Labels(scope or text, otherwise if untimed and not stated else None)
+    written = list(blanks)
+    names: dict[int, int] = {}
+    for at in kept:
+        terms = cells[at : at + 4]
+        interval = times.get(terms[3]) or when or otherwise
+        for column in range(4) if blanks else ():
+            if (blank := terms[column]) < NO_TERM:
+                if blank not in names:
+                    names[blank] = rows.number(labels.of(written[NO_TERM - 1 - blank]))
+                terms[column] = names[blank]
+        if terms[3] == NO_TERM and graph is not None:
+            terms[3] = rows.number(graph)
+        rows.add(terms, interval.start, interval.end)
+
+
+def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: Budget) -> Iterator[ox.Quad]:
+    """The statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
+
+    Raises: FormatError, also where the parser would expand names beyond the budget.
+    """
+    if fmt == ox.RdfFormat.JSON_LD:
+        check_json(text)
+        check_contexts(text, budget)
+    else:
+        check_terms(text)
+    if fmt in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG):
+        check_names(text, budget)
+    try:
+        yield from ox.parse(text, fmt, base_iri=base)
+    except SyntaxError as fault:
+        message = re.sub(r"^Parser error .*?: ", "", fault.msg)
+        if "LoadDocumentCallback" in message:
+            line, column = place(text, named.start()) if (named := _REMOTE.search(text)) else (None, None)
+            raise FormatError(
+                "remote-context", "a context is named by its address, and nothing is fetched", line, column, "the context itself"
+            ) from None
+        raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message), fault.lineno, fault.offset) from None
+
+
+def _graph_times(said: Sequence[Said], text: bytes) -> dict[int, Interval]:
+    """When each named graph holds, as the default graph says: timing triples whose subject is a graph of this message."""
+    stated: dict[int, dict[str, Node]] = {}
+    for each in said:
+        known = stated.setdefault(each.subject, {})
+        if known.setdefault(each.predicate, each.value) != each.value:
+            raise _time_fault(text, each.value, f"graph {each.name} has two times for <{each.predicate}>")
+    named = {each.subject: each.name for each in said}
+    return {graph: _interval(named[graph], times, text) for graph, times in stated.items()}
+
+
+def _interval(graph: Node, times: dict[str, Node], text: bytes) -> Interval:
+    if GENERATED_AT in times:
+        if len(times) > 1:
+            raise _time_fault(text, times[GENERATED_AT], f"graph {graph} has both prov:generatedAtTime and startsAtTime or endsAtTime")
+        at = time_of(times[GENERATED_AT], text)
+        return Interval(at, at)
+    if len(times) < 2:
+        raise _time_fault(text, next(iter(times.values())), f"graph {graph} has only one of startsAtTime and endsAtTime")
+    start, end = time_of(times[STARTS_AT], text), time_of(times[ENDS_AT], text)
+    if start > end:
+        raise _time_fault(text, times[STARTS_AT], f"graph {graph} starts after it ends")
+    return Interval(start, end)
+
+
+def time_of(literal: Node, text: bytes) -> int:
+    """The instant that a literal says. Raises: FormatError."""
+    if not isinstance(literal, ox.Literal) or literal.datatype.value not in _DATE_TIMES:
+        raise _time_fault(text, literal, f"{literal} is no time", 'an xsd:dateTime such as "2026-01-01T00:00:01Z"^^xsd:dateTime')
+    try:
+        return instant(literal.value)
+    except ValueError as fault:
+        raise _time_fault(text, literal, str(fault)) from None
+
+
+def _time_fault(text: bytes, culprit: Node, message: str, expected: str = "") -> FormatError:
+    line, column = place_of(text, "<<" if isinstance(culprit, ox.Triple) else culprit.value)
+    return FormatError("time", message, line, column, expected)
+
+
+def place_of(text: bytes, needle: str) -> tuple[int, int]:
+    """Line and code-point column of the first place where `needle` is written; the beginning if it is written otherwise."""
+    before = text.partition(needle.encode() or b'""')[0]  # an empty literal
+    if len(before) == len(text):
+        return 1, 1
+    return before.count(b"\n") + 1, len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+
+
+def term_text(term: Node, labels: Labels, text: bytes) -> str:
+    """Canonical N-Triples text, blank nodes relabelled."""
+    return labels.of(term.value) if isinstance(term, ox.BlankNode) else _text(term, text)
+
+
+def _text(term: Node, text: bytes) -> str:
+    """Canonical N-Triples text of a term that is no blank node. Raises: FormatError."""
+    if isinstance(term, ox.Triple):
+        raise FormatError("rdf", "triple terms (RDF 1.2) are not supported", *place_of(text, "<<"))
+    if isinstance(term, ox.Literal) and term.direction is not None:
+        raise FormatError("rdf", NO_DIRECTIONS, *place_of(text, term.value), PLAIN_TAG)
+    found = str(term)
+    if len(found) > MAX_TERM:  # with its quotes and escapes
+        parts = (term.value, term.datatype.value, term.language or "") if isinstance(term, ox.Literal) else (term.value,)
+        if (size := max(map(len, parts))) > MAX_TERM:
+            raise FormatError("term", f"a term of {size} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))
+    return found

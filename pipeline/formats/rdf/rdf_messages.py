@@ -1,0 +1,158 @@
+"""RDF Messages: several messages in one body of Turtle, TriG, N-Triples or N-Quads, told apart by `MESSAGE`.
+
+Source: W3C RDF Stream Processing community group, "RDF Messages", living draft of 2026. Prefixes go on from message to message, blank nodes do not.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+from pipeline.errors import FormatError
+from pipeline.formats.batches.batch_builder import Interval
+from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.rdf.rdf import ENDS_AT, STARTS_AT, TIMING, Node, Said, place_of, read_message, time_of
+from pipeline.formats.rdf.turtle_lexer import Token, place, tokens
+
+VERSION = "1.2-messages"
+_CARRIED = 1 << 24  # bytes of prefixes that go on, counted for each message anew
+_REPEATED = 64  # prefixes that some writers declare in each message anew
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`text` stands at `start` of the body, after the directives of earlier messages."""
+
+    text: bytes
+    start: int
+    directives: tuple[bytes, ...]
+
+
+def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None = None) -> None:
+    """Adds the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
+
+    A message's time is what its default graph says with `timing`, or without it with prov:generatedAtTime, or startsAtTime and endsAtTime.
+    Raises: FormatError.
+    """
+    carried = 0
+    for number, message in enumerate(split(body)):
+        carried += sum(map(len, message.directives))
+        if carried > _CARRIED:
+            raise FormatError(
+                "messages", "too many prefixes go on into too many messages; send the messages in several bodies", *place(body, message.start)
+            )
+        text = b" ".join(message.directives) + b"\n" + message.text
+        try:
+            read_timed_message(text, fmt, otherwise, rows, timing, scope=b"%d %s" % (number, message.text))
+        except FormatError as fault:
+            raise _moved(fault, *place(body, message.start)) from None
+
+
+def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None, scope: bytes | None = None) -> None:
+    """Adds the statements of one message, whose default graph may say when it is. Raises: FormatError."""
+    wanted = TIMING if timing is None else TIMING | {timing}
+    read_message(text, fmt, otherwise, rows, scope=scope, timing=wanted, timed=lambda said: _time(said, text, timing))
+
+
+def _moved(fault: FormatError, line: int, column: int) -> FormatError:
+    """A fault of a message behind its directives, which are one line, as one of the body, where the message begins at a place."""
+    if fault.line is None or fault.column is None:
+        return fault
+    within = max(fault.line - 2, 0)
+    return FormatError(fault.code, fault.message, line + within, fault.column + (column - 1 if within == 0 else 0), fault.expected)
+
+
+def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Interval | None, frozenset[int]]:
+    """A message's time, and which of its statements say nothing else. Raises: FormatError."""
+    said = [each for each in found if timing is None or each.predicate == timing]
+    values = {each.predicate: each.value for each in said}
+    if not said:
+        return None, frozenset()
+    for each in said:
+        if values[each.predicate] != each.value:
+            raise FormatError("time", f"the message has two times by <{each.predicate}>", *place_of(text, _lexical(each.value)))
+    instants = {name: time_of(value, text) for name, value in values.items()}
+    alone = frozenset(each.row for each in said) if timing is None else frozenset()
+    if len(instants) == 1 and STARTS_AT not in instants and ENDS_AT not in instants:
+        at = next(iter(instants.values()))
+        return Interval(at, at), alone
+    if instants.keys() != {STARTS_AT, ENDS_AT} or instants[STARTS_AT] > instants[ENDS_AT]:
+        value = next(iter(values.values()))
+        expected = "prov:generatedAtTime alone, or startsAtTime and endsAtTime in this order"
+        raise FormatError("time", "the message's time is no instant and no interval", *place_of(text, _lexical(value)), expected)
+    return Interval(instants[STARTS_AT], instants[ENDS_AT]), alone
+
+
+def _lexical(term: Node) -> str:
+    return "<<" if isinstance(term, ox.Triple) else term.value
+
+
+def split(body: bytes) -> Iterator[Message]:
+    """The messages in order; an empty one gives nothing, so it is left out. Raises: FormatError for another version."""
+    cut, start, directives = _Cut(body), 0, tuple[bytes, ...]()
+    for begin, end in cut.delimiters():
+        if text := cut.taken(start, begin):
+            yield Message(text, start, directives)
+        start, directives = end, tuple(cut.directives)
+    if text := cut.taken(start, len(body)):
+        yield Message(text, start, directives)
+
+
+class _Cut:
+    """One pass over a body. `directives` are the prefixes and bases met so far, as they were written."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body, self._tokens = body, tokens(body)
+        self._versions: list[tuple[int, int]] = []
+        self._based = False
+        self.directives: list[bytes] = []
+
+    def taken(self, start: int, end: int) -> bytes:
+        """A stretch without its version directives, which the parser does not know; nothing else in it is moved. Empty if it is blank."""
+        text = self._body[start:end]
+        for first, last in self._versions:
+            text = text[: first - start] + b" " * (last - first) + text[last - start :]
+        self._versions.clear()
+        return text if text.strip() else b""
+
+    def delimiters(self) -> Iterator[tuple[int, int]]:
+        """Where each one begins and ends; inside a graph there is none, and a parser will not have the word."""
+        depth = 0
+        for token in self._tokens:
+            depth += {b"{": 1, b"[": 1, b"(": 1, b"}": -1, b"]": -1, b")": -1}.get(token[0], 0)
+            if token.lastgroup != "name" or depth:
+                continue
+            match token[0].lower():
+                case b"message":
+                    yield token.span()
+                case b"@message":
+                    yield token.start(), self._stop(token.end())
+                case b"version":
+                    self._version(token.start(), stop=False)
+                case b"@version":
+                    self._version(token.start(), stop=True)
+                case b"prefix" | b"@prefix":
+                    self._declare(b"PREFIX", next(self._tokens, None), next(self._tokens, None))
+                case b"base" | b"@base":
+                    self._based = True
+                    self._declare(b"BASE", None, next(self._tokens, None))
+
+    def _stop(self, end: int) -> int:
+        """Behind the full stop that such a directive ends with. Raises: FormatError."""
+        token = next(self._tokens, None)
+        if token is None or token[0] != b".":
+            raise FormatError("rdf", "the directive does not end", *place(self._body, end), expected="a full stop")
+        return token.end()
+
+    def _version(self, start: int, *, stop: bool) -> None:
+        said = next(self._tokens, None)
+        if said is None or said[0].strip(b"\"'") != VERSION.encode():
+            raise FormatError("messages", "this is another version", *place(self._body, start), expected=f'VERSION "{VERSION}"')
+        self._versions.append((start, self._stop(said.end()) if stop else said.end()))
+
+    def _declare(self, kind: bytes, name: Token | None, iri: Token | None) -> None:
+        """What goes on into the next messages. A fault in it is found in the message where it stands."""
+        if iri is not None and iri.lastgroup == "iri":
+            directive = b" ".join((kind, *([name[0]] if name else []), iri[0]))
+            if self._based or directive not in self.directives[-_REPEATED:]:
+                self.directives.append(directive)

@@ -1,0 +1,10 @@
+"""The input log: every event and control entry, in one order. `data_dir` is always the server's --data directory; the log lives in its `log/`.
+
+Writing is in `pipeline/writer.py`, reading in `pipeline/reader.py`; import both from here.
+"""
+
+from pipeline.log.idempotency_keys import Ack
+from pipeline.log.reader import LateRow, LogReader, SharedReader
+from pipeline.log.writer import LogWriter
+
+__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "SharedReader"]

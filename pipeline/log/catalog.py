@@ -1,0 +1,249 @@
+"""What the log's entries amount to: streams with their watermarks, and queries with their states."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from engine.messages import (
+    DROP,
+    END_OF_TIME,
+    RDFS,
+    REPLACE,
+    CatchUp,
+    Drop,
+    DropStream,
+    Entail,
+    Events,
+    Facts,
+    Finish,
+    Micros,
+    Pause,
+    Register,
+    Resume,
+    SetStream,
+    StateChange,
+    Tick,
+)
+from pipeline.log.codec import Record
+
+CLOCK_SILENCE: Micros = 1_000_000
+"""How long a stream without times of its own is silent before the clock advances it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream as of some log position. `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late."""
+
+    name: str
+    created: int
+    max_delay: Micros = 0
+    idle_timeout: Micros | None = None
+    max_ahead: Micros | None = None
+    description: str = ""
+    latest: Micros | None = None
+    watermark: Micros | None = None
+    finished: bool = False
+    accepted: int = 0
+    late: int = 0
+    arrived: Micros | None = None  # clock at its last events
+    by_clock: bool = False  # whether all its events took the server's arrival time
+
+    def after(self, latest: Micros | None) -> Micros | None:
+        """The watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
+        if latest is None:
+            return self.watermark
+        return latest - self.max_delay if self.watermark is None else max(self.watermark, latest - self.max_delay)
+
+    def advance(self, now: Micros, deadline: Micros) -> Micros | None:
+        """The watermark to which the clock at `now` brings a silent stream, beyond the `deadline` that queries wait for; None while it does not.
+
+        A deadline that the watermark has passed is an old one: so each brings one advance, and no watermark ever falls.
+        """
+        silence = CLOCK_SILENCE if self.by_clock else self.idle_timeout
+        if silence is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < silence:
+            return None
+        reached = self.latest - self.max_delay + now - self.arrived
+        waits = self.watermark is None or self.watermark <= deadline
+        return reached if waits and reached > deadline else None
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, paused, completed or failed.
+
+    A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it.
+    One that is behind the others has read the log up to `reads`, and catches up together with the one registered at `lead`; else it runs
+    with the others, since the entry `since` if it was ever behind.
+    """
+
+    registered: int
+    name: str
+    text: str
+    policy: str = "unrestricted"
+    default_graph: str = "all"
+    state: str = "running"
+    reason: str = ""
+    reads_from: int | None = None
+    reads: int | None = None
+    lead: int | None = None
+    since: int = 0
+
+    @property
+    def stands(self) -> bool:
+        return self.state != "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A background graph: the entries whose triples it has, which are in the log. `size` is that of their texts, in characters."""
+
+    name: str  # "" for no graph
+    entries: tuple[int, ...] = ()
+    size: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Of its latest change."""
+        return self.entries[-1]
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """The fold of a log's entries. One thread applies; values are frozen and replaced, so any thread may look meanwhile."""
+
+    position: int = 0
+    streams: dict[str, Stream] = field(default_factory=dict)
+    queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
+    graphs: dict[str, Graph] = field(default_factory=dict)  # of the background
+    entailment: str = RDFS
+    rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By the entry from which queries were behind: their lead, where they began to read again, and the last entry that let them."""
+    leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
+
+    def __post_init__(self) -> None:
+        self._note_leads()
+
+    def _note_leads(self) -> None:
+        self.leads = frozenset(query.lead for query in self.queries.values() if query.lead is not None)
+
+    def stream(self, name: str) -> Stream:
+        """The stream, or what feeding it now would create."""
+        return self.streams.get(name) or Stream(name, self.position)
+
+    def apply(self, record: Record, at: Micros) -> None:
+        """Take in the next entry, written at clock `at`."""
+        entry = record.entry
+        match entry:
+            case Events():
+                self._fed(entry, record, at)
+            case Tick():
+                if entry.stream is not None:
+                    self.streams[entry.stream] = replace(self.stream(entry.stream), watermark=entry.watermark)
+            case Finish():
+                self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME)
+            case SetStream():
+                self._set(entry)
+            case DropStream():
+                self.streams.pop(entry.stream, None)
+            case Register():
+                self._register(entry)
+            case Pause():
+                self._pause(entry)
+            case Resume():
+                self._change({entry.registered}, state="running")
+            case CatchUp():
+                self._catch_up(entry)
+            case Drop():
+                if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
+                    del self.queries[entry.name]
+            case Facts():
+                self._learn(entry)
+            case Entail():
+                self.entailment = entry.regime
+            case _:
+                assert_never(entry)
+        if isinstance(entry, Register | Pause | CatchUp | Drop):
+            self._note_leads()
+        self.position = entry.offset + 1
+
+    def _fed(self, entry: Events, record: Record, at: Micros) -> None:
+        known = self.stream(entry.stream)
+        self.streams[entry.stream] = replace(
+            known,
+            latest=record.latest,
+            watermark=entry.watermark,
+            accepted=known.accepted + entry.rows,
+            late=known.late + record.late,
+            arrived=at,
+            by_clock=record.by_clock and (known.by_clock or not known.accepted),
+        )
+
+    def _register(self, entry: Register) -> None:
+        self.queries.pop(entry.name, None)
+        found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from)
+        if entry.reads_from is not None:
+            found = replace(found, reads=entry.reads_from, lead=entry.offset)
+            self.rereads[entry.offset] = entry.offset, 0, entry.offset  # what comes before `reads_from` gives the background and the watermarks
+            self._change(set(entry.holds), reads=entry.offset, lead=entry.offset)
+        elif entry.waits_for is not None:
+            found = replace(found, reads=entry.offset, lead=entry.waits_for)
+        self.queries[entry.name] = found
+
+    def _pause(self, entry: Pause) -> None:
+        self._change({entry.registered}, state="paused")
+        if all(query.lead != entry.registered for query in self.queries.values()):
+            self._change({entry.registered, *entry.holds}, reads=entry.offset, lead=entry.registered)
+            self.rereads[entry.offset] = entry.registered, entry.offset, entry.offset
+
+    def _catch_up(self, entry: CatchUp) -> None:
+        begun = next((k for k, (lead, *_) in reversed(self.rereads.items()) if lead == entry.registered), None)  # the latest
+        if begun is not None:
+            self.rereads[begun] = (*self.rereads[begun][:2], entry.offset)
+        for query in self.behind(entry.registered):
+            if entry.upto == entry.offset:
+                self._change({query.registered}, reads=None, lead=None, since=entry.offset)
+            elif query.reads is not None and query.reads < entry.upto:
+                self._change({query.registered}, reads=entry.upto)
+
+    def needed_from(self, start: int) -> int:
+        """From where an engine needs the log that reads it on from the position `start`: what is behind reads again, and so does what was behind there."""
+        again = [begin for lead, begin, last in list(self.rereads.values()) if lead in self.leads or last >= start]
+        return min(again, default=start)
+
+    def forget_before(self, oldest: int) -> None:
+        """No engine begins before the log does, the position `oldest`: who was behind only until then matters no more."""
+        self.rereads = {begun: reread for begun, reread in self.rereads.items() if reread[0] in self.leads or reread[2] >= oldest}
+
+    def behind(self, lead: int) -> list[Registration]:
+        """Those that catch up together."""
+        return [query for query in list(self.queries.values()) if query.lead == lead]
+
+    def _change(self, registered: set[int], **changes: Any) -> None:
+        for name, query in self.queries.items():
+            if query.registered in registered:
+                self.queries[name] = replace(query, **changes)
+
+    def _set(self, entry: SetStream) -> None:
+        changed = replace(
+            self.stream(entry.stream),
+            max_delay=entry.max_delay,
+            idle_timeout=entry.idle_timeout,
+            max_ahead=entry.max_ahead,
+            description=entry.description,
+        )
+        self.streams[entry.stream] = changed
+
+    def _learn(self, entry: Facts) -> None:
+        known = self.graphs.pop(entry.graph, None)
+        if entry.change == REPLACE or known is None:
+            known = Graph(entry.graph)
+        if entry.change != DROP:
+            self.graphs[entry.graph] = Graph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
+
+    def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
+        """The queries, with what the runner found out about them."""
+        found = {change.registered: change for change in changes}
+        return {
+            name: replace(query, state=found[query.registered].state, reason=found[query.registered].reason) if query.registered in found else query
+            for name, query in list(self.queries.items())
+        }

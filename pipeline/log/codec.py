@@ -1,0 +1,94 @@
+"""Frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from engine.messages import (
+    OCCURRENCES,
+    CatchUp,
+    Drop,
+    DropStream,
+    Entail,
+    Entry,
+    Events,
+    Facts,
+    Finish,
+    Micros,
+    Pause,
+    Register,
+    Resume,
+    SetStream,
+    Tick,
+)  # fmt: skip
+from pipeline.log.arrow_ipc import stream_of
+
+HAS_LATE = 1
+"""Frame flag: some of its rows are late."""
+
+_KINDS: dict[str, type[Any]] = {
+    "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
+    "pause": Pause, "resume": Resume, "catch up": CatchUp,
+    "entail": Entail,
+}  # fmt: skip
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry with what its writer knew.
+
+    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, and whether all rows took the arrival time.
+    """
+
+    entry: Entry
+    late: int = 0
+    missed: Micros | None = None
+    latest: Micros | None = None
+    by_clock: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """A decoded frame; `at` is the clock when it was written."""
+
+    at: Micros
+    records: tuple[Record, ...]
+    rows: pa.RecordBatch
+
+
+def rows_of(entry: Entry) -> int:
+    return entry.rows if isinstance(entry, Events) else 0
+
+
+def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
+    plain = [
+        (_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest, r.by_clock) for r in records
+    ]
+    batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
+    return memoryview(stream_of(batch))
+
+
+def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:
+    """The entries alone; the rows are left in the reader."""
+    reader = pa.ipc.open_stream(pa.py_buffer(payload))
+    at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
+    records = tuple(Record(_entry(first + i, kind, values), *known) for i, (kind, values, *known) in enumerate(plain))
+    return at, records, reader
+
+
+def _entry(offset: int, kind: str, values: list[Any]) -> Entry:
+    found: Entry = _KINDS[kind](offset, *(tuple(value) if isinstance(value, list) else value for value in values))
+    return found
+
+
+def decode(first: int, payload: memoryview) -> Content:
+    at, records, reader = decode_records(first, payload)
+    return Content(at, records, reader.read_next_batch().replace_schema_metadata(None))
+
+
+NO_ROWS = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in OCCURRENCES], schema=OCCURRENCES)

@@ -1,0 +1,61 @@
+"""What tells a log from all others: one of its frames, for it was written at its own microsecond.
+
+Logs that agree in a frame are one log, or copies that had not parted yet when it was written. It needs no name of the log's own, so a data directory that
+was restored from a copy is the same one, up to where the copy ends.
+"""
+
+from pathlib import Path
+
+from pipeline.errors import Gone
+from pipeline.log.segments import Frame, FrameReader, mark_of, oldest, read_opening
+
+
+class Marks:
+    """Of the log of a data directory. One thread at a time."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._directory = data_dir / "log"
+        self._frames = FrameReader(self._directory)
+        self._last: Frame | None = None
+
+    def at(self, position: int) -> str:
+        """Of the first kept frame that ends at or after a position, which is not beyond the head, and must not fall from one call to the next.
+
+        Empty for the log's beginning.
+        """
+        if position == 0:
+            return ""
+        if self._last is None or self._last.after < position:  # only what is new is looked through
+            begin = max(position - 1, oldest(self._directory)) if self._last is None else self._last.after
+            self._last = next(frame for frame in self._frames.frames(begin) if frame.after >= position)
+        return _mark(self._last)
+
+    def mark_before(self, position: int) -> int:
+        """Return the mark, in 31 bits, of the frame that holds the entry before a position, which must not fall from one call to the next.
+
+        0 where there is none, or it is not known any more.
+        """
+        if self._last is None or self._last.after < position:
+            begin = position - 1 if self._last is None else self._last.after
+            try:
+                found = next((frame for frame in self._frames.frames(max(begin, 0)) if frame.after >= position), None)
+            except Gone:
+                first = oldest(self._directory)
+                link = read_opening(self._directory, first).link if first == position else None
+                return 0 if link is None else mark_of(link.crc)
+            self._last = found or self._last
+        known = self._last is not None and self._last.first < position <= self._last.after
+        return mark_of(self._last.crc) if known and self._last is not None else 0
+
+    def holds(self, mark: str) -> bool:
+        """Whether it is of this log. Raises: Gone."""
+        first = mark.partition("-")[0]
+        found = next(self._frames.frames(int(first)), None) if first.isdecimal() else None
+        return found is not None and _mark(found) == mark
+
+    def close(self) -> None:
+        self._frames.close()
+
+
+def _mark(frame: Frame) -> str:
+    return f"{frame.first}-{frame.after}:{frame.length:x}-{frame.crc:08x}"

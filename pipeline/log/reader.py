@@ -1,0 +1,273 @@
+"""Reading the input log: blocks for the engine, ranges for Spark, late rows for their feed."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from threading import Condition, Lock
+
+import pyarrow as pa
+
+from engine.dictionary.arrow_encoding import joined_terms
+from engine.messages import OCCURRENCES, TERM, Block, Entry, Events, Micros
+from pipeline.errors import Corrupt
+from pipeline.log.codec import HAS_LATE, NO_ROWS, Content, decode, rows_of
+from pipeline.log.segments import Frame, FrameReader, oldest
+
+_POLL_S = 0.002
+KEPT_CONTENTS, SMALL = 64, 64 << 10
+"""How many frames of how many bytes at most are handed on in a process beside being written."""
+LATE_REASON = "its end is below the stream's watermark"
+
+
+@dataclass(frozen=True, slots=True)
+class LateRow:
+    """A late occurrence with the watermark it missed; `offset` is the log position after its entry."""
+
+    s: str
+    p: str
+    o: str
+    g: str | None
+    start: Micros
+    end: Micros
+    watermark: Micros
+    arrived: Micros
+    offset: int
+    reason: str = LATE_REASON
+
+
+class Published:
+    """The position a writer in this process has published, for readers that wait on it; and what its last small frames hold, for those that follow
+    closely.
+    """
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.damage = ""
+        """What is wrong with the log: nothing more is written to it then."""
+        self._changed = Condition()
+        self._contents: dict[int, Content] = {}  # by the first position of each frame
+
+    def announce(self, position: int, content: Content | None = None) -> None:
+        """`content`: of the frame that ends at `position`, if it is small."""
+        with self._changed:
+            if content is not None:
+                self._contents[self.position] = content
+                if len(self._contents) > KEPT_CONTENTS:
+                    del self._contents[next(iter(self._contents))]
+            self.position = position
+            self._changed.notify_all()
+
+    def content(self, first: int) -> Content | None:
+        """Of the frame that begins at a position, if it is still at hand."""
+        return self._contents.get(first)
+
+    def wait(self, position: int, timeout: float) -> int:
+        with self._changed:
+            self._changed.wait_for(lambda: self.position > position, timeout)
+            return self.position
+
+
+class LogReader:
+    """Reads the log of a data directory, in the writer's process or in any other. One thread at a time."""
+
+    def __init__(self, data_dir: Path | str, published: Published | None = None) -> None:
+        self._frames = FrameReader(Path(data_dir) / "log")
+        self._published = published
+
+    def head(self) -> int:
+        """The position after the last published entry."""
+        return self._published.position if self._published is not None else self._frames.head().position
+
+    def wait(self, position: int, timeout: float) -> int:
+        """The head, as soon as it is beyond `position` or `timeout` seconds have passed."""
+        if self._published is not None:
+            return self._published.wait(position, timeout)
+        deadline = time.monotonic() + timeout
+        while (head := self.head()) <= position and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(_POLL_S, left))
+        return head
+
+    def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
+        """Entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows and entries; a longer entry is a block of its own."""
+        parts: list[Block] = []
+        rows = entries = 0
+        for part in self._parts(position, max_rows, until):
+            if parts and (rows + part.rows.num_rows > max_rows or entries + len(part.entries) > max_rows):
+                yield merge(parts)
+                parts, rows, entries = [], 0, 0
+            parts.append(part)
+            rows += part.rows.num_rows
+            entries += len(part.entries)
+        if parts:
+            yield merge(parts)
+
+    def entry(self, offset: int) -> Entry:
+        """The entry at an offset before the head."""
+        return next(self.blocks(offset, 1, offset + 1)).entries[0]
+
+    def advance(self, position: int, max_rows: int) -> int:
+        """The position after whole frames with about `max_rows` rows (at least one frame), at most the head; no payload is read."""
+        rows = 0
+        for frame in self._frames.frames(position):
+            if rows and rows + frame.rows > max_rows:
+                return position
+            rows += max(frame.rows, frame.after - frame.first)
+            position = frame.after
+        return position
+
+    def rows(self, position: int, until: int) -> int:
+        """Rows of the frames that begin in [position, until), late ones too; no payload is read."""
+        return sum(frame.rows for frame in takewhile(lambda frame: frame.first < until, self._frames.frames(position)))
+
+    def late(self, stream: str, after: int, limit: int) -> list[LateRow]:
+        """Late rows of `stream` in entries at or after position `after` (0: the oldest kept): whole entries, until there are at least `limit` rows.
+
+        Raises: Gone.
+        """
+        after = after or oldest(self._frames.directory)
+        found: list[LateRow] = []
+        for frame in self._frames.frames(after):
+            if frame.flags & HAS_LATE:
+                for rows in _late_rows(decode(frame.first, self._frames.payload(frame)), stream, after):
+                    found += rows
+                    if len(found) >= limit:
+                        return found
+        return found
+
+    def close(self) -> None:
+        self._frames.close()
+
+    def _parts(self, position: int, max_rows: int, until: int | None) -> Iterator[Block]:
+        head = self._frames.head()
+        until = head.position if until is None else min(until, head.position)
+        if position >= until:
+            return
+        for frame in self._told(self._frames.frames(position, head)):
+            content = self._content(frame)
+            entries = tuple(record.entry for record in content.records)
+            if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
+                yield Block(entries, content.rows)
+            else:
+                yield from _cut(entries, content.rows, position, until, max_rows)
+            if frame.after >= until:
+                return
+
+    def _told(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """The frames; damage is told to the writer, if that is in this process."""
+        try:
+            yield from frames
+        except Corrupt as fault:
+            self._tell(fault)
+            raise
+
+    def _content(self, frame: Frame) -> Content:
+        known = None if self._published is None else self._published.content(frame.first)
+        if known is not None:
+            return known
+        try:
+            return decode(frame.first, self._frames.payload(frame))
+        except Corrupt as fault:
+            self._tell(fault)
+            raise
+
+    def _tell(self, fault: Corrupt) -> None:
+        if self._published is not None:
+            self._published.damage = str(fault)
+
+
+class SharedReader(LogReader):
+    """For threads that read the same blocks at about the same time: each is read and decoded once."""
+
+    def __init__(self, data_dir: Path | str, readers: int, apart: int) -> None:
+        """`apart`: by how many blocks the fastest of the readers may be ahead of the slowest."""
+        super().__init__(data_dir)
+        self._lock = Lock()
+        self._readers, self._most = readers, apart + 1
+        self._kept: dict[Asked, tuple[Block, int]] = {}  # and how many have yet to take it
+        self._walk: Iterator[Block] = iter(())
+        self._next: Asked | None = None  # what `_walk` gives
+
+    def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
+        while (block := self._block((position, max_rows, until))) is not None:
+            yield block
+            position = block.after
+
+    def _block(self, asked: "Asked") -> Block | None:
+        with self._lock:
+            block, left = self._kept.pop(asked, (None, self._readers))
+            if block is None:
+                block = self._walked(asked)
+            if block is not None and left > 1:
+                self._kept[asked] = block, left - 1
+                if len(self._kept) > self._most:  # a reader is gone
+                    del self._kept[min(self._kept, key=lambda kept: kept[0])]
+            return block
+
+    def _walked(self, asked: "Asked") -> Block | None:
+        if asked != self._next:
+            self._walk = super().blocks(*asked)
+        block = next(self._walk, None)
+        self._next = None if block is None else (block.after, *asked[1:])
+        return block
+
+
+Asked = tuple[int, int, int | None]
+"""Where a block begins, and how it was asked for."""
+
+
+def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch, position: int, until: int, max_rows: int) -> Iterator[Block]:
+    """The entries of a frame in [position, until), in pieces of at most `max_rows` rows or one entry."""
+    taken: list[Entry] = []
+    begin = row = 0
+    for entry in entries:
+        count = rows_of(entry)
+        if entry.offset < position:
+            begin = row + count
+        elif entry.offset < until:
+            if taken and (row + count - begin > max_rows or len(taken) >= max_rows):
+                yield Block(tuple(taken), rows.slice(begin, row - begin))
+                taken, begin = [], row
+            taken.append(entry)
+        else:
+            break
+        row += count
+    if taken:
+        yield Block(tuple(taken), rows.slice(begin, row - begin))
+
+
+def merge(parts: list[Block]) -> Block:
+    """One block of consecutive ones."""
+    if len(parts) == 1:
+        return parts[0]
+    filled = [part.rows for part in parts if part.rows.num_rows]
+    rows = NO_ROWS if not filled else filled[0] if len(filled) == 1 else _together(filled)
+    return Block(tuple(entry for part in parts for entry in part.entries), rows)
+
+
+def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of several frames. Each keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
+    columns = []
+    for k, kind in enumerate(OCCURRENCES.types):
+        column = [part.column(k) for part in parts]
+        columns.append(joined_terms(column) if kind == TERM else pa.concat_arrays(column))
+    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
+
+
+def _late_rows(content: Content, stream: str, after: int) -> Iterator[list[LateRow]]:
+    """Per entry, the late rows of `stream`."""
+    row = 0
+    for record in content.records:
+        entry, begin = record.entry, row
+        row += rows_of(entry)
+        if isinstance(entry, Events) and entry.stream == stream and record.late and entry.offset >= after:
+            rows = content.rows.slice(begin, row - begin)
+            late = rows.filter(rows.column("late"))
+            start, end = (late.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+            terms = (late.column(name).to_pylist() for name in "spog")
+            missed = record.missed if record.missed is not None else 0
+            yield [
+                LateRow(s, p, o, g, first, last, missed, content.at, entry.offset + 1)
+                for s, p, o, g, first, last in zip(*terms, start, end, strict=True)
+            ]

@@ -1,0 +1,588 @@
+"""A framed, checksummed, append-only log in segment files: what the input log and the solution log are made of (docs/decisions/0001).
+
+A frame is a header and a payload, padded to 8 bytes; it covers the positions [first, after), and the next frame begins at `after`. A segment
+is named by its first position. `head` says how far readers may look: one small record, rewritten in place after the frames it covers.
+
+    [frame frame frame ...] <-- [link frame frame ...] <-- [link frame ...]     each segment begins by a link to the one before it
+
+The first segment has no link, and those of version 0.1.0 have none; after the first segment that has one, each has one.
+"""
+
+import os
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from pipeline.errors import Corrupt, Gone, OutOfOrder
+from pipeline.log.lock import DirectoryLock
+
+HEADER = struct.Struct("<4sIqqIIII")  # magic, payload bytes, first, after, rows, flags, crc of the payload, crc of the header so far
+MAGIC = b"\xffEPF"  # 0xff occurs in no UTF-8 text, so no payload's text looks like a header
+HEAD = struct.Struct("<4sqqqI")  # magic, segment, bytes of it, position after them, crc
+HEAD_MAGIC = b"\xffEPH"
+SEGMENT_BYTES = 64 << 20
+CHUNK = 256 << 10
+SUFFIX = ".frames"
+LINK = 1 << 31
+"""Frame flag: it covers no positions, and its payload is a `Link`."""
+_NAME = re.compile(r"(\d{20})\.frames")
+_OPENING_BYTES = 512
+"""Of a segment, more than a link takes."""
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A header as read: where it stands and what it says of its payload. `rows` and `flags` are the writer's to use."""
+
+    segment: int
+    byte: int
+    length: int
+    first: int
+    after: int
+    rows: int
+    flags: int
+    crc: int
+
+    @property
+    def end(self) -> int:
+        """The byte after the frame."""
+        return self.byte + HEADER.size + self.length + -self.length % 8
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is published: `size` bytes of `segment` and all earlier ones, up to `position`."""
+
+    segment: int = 0
+    size: int = 0
+    position: int = 0
+
+
+def segment_path(directory: Path, first: int) -> Path:
+    return directory / f"{first:020d}{SUFFIX}"
+
+
+def segments(directory: Path) -> list[int]:
+    """Return the segments by their first positions. What is named otherwise is not the log's."""
+    return sorted(int(found[1]) for name in os.listdir(directory) if (found := _NAME.fullmatch(name)) is not None)
+
+
+def oldest(directory: Path) -> int:
+    """The first position that is kept."""
+    return min(segments(directory), default=0) if directory.exists() else 0
+
+
+def pack_header(payload: Sequence[bytes | memoryview], length: int, first: int, after: int, rows: int, flags: int) -> bytes:
+    """`payload`: in parts, `length` bytes in all."""
+    crc = 0
+    for part in payload:
+        crc = zlib.crc32(part, crc)
+    start = HEADER.pack(MAGIC, length, first, after, rows, flags, crc, 0)[:-4]
+    return start + zlib.crc32(start).to_bytes(4, "little")
+
+
+def unpack_header(data: bytes | memoryview, segment: int, byte: int) -> Frame | None:
+    """None for what is no header."""
+    magic, length, first, after, rows, flags, crc, own = HEADER.unpack(data)
+    if magic != MAGIC or own != zlib.crc32(data[:-4]):
+        return None
+    return Frame(segment, byte, length, first, after, rows, flags, crc)
+
+
+class Link(msgspec.Struct, frozen=True):
+    """Names the segment before: its first position, bytes, the digest of its first header, that of all its headers, and its last payload's checksum.
+
+    A header holds its payload's checksum, so the digest of the headers stands for the whole segment.
+    """
+
+    segment: int
+    size: int
+    opening: str
+    digest: str
+    crc: int
+
+
+@dataclass(slots=True)
+class Tail:
+    """A segment's sound frames: their bytes, the position after them, the last payload's checksum, and the digests of a `Link`."""
+
+    segment: int
+    position: int
+    size: int = 0
+    crc: int = 0
+    flags: int = 0
+    """Those of the last frame."""
+    opening: str = ""
+    _digest: "blake2b" = field(default_factory=lambda: blake2b(digest_size=_DIGEST_BYTES))
+
+    def add(self, frame: Frame, header: bytes | memoryview) -> None:
+        self.opening = self.opening or digest_of(header)
+        self._digest.update(header)
+        self.size, self.position = frame.end, frame.after
+        if not frame.flags & LINK:
+            self.crc, self.flags = frame.crc, frame.flags
+
+    def link(self) -> Link:
+        """Return what the next segment says of this one."""
+        return Link(self.segment, self.size, self.opening, self._digest.hexdigest(), self.crc)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The begin of a segment: the digest of its first header (empty without a sound one), the position there, and the segment's link, if it has one."""
+
+    size: int
+    digest: str = ""
+    position: int = 0
+    link: Link | None = None
+
+
+def mark_of(crc: int) -> int:
+    """What tells a frame from those of other logs, in the bits of the flags that are not `LINK`."""
+    return crc & (LINK - 1)
+
+
+def digest_of(header: bytes | memoryview) -> str:
+    return blake2b(header, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def read_opening(directory: Path, first: int) -> Opening:
+    """Read the begin of a segment alone. Raises: OSError."""
+    with segment_path(directory, first).open("rb", buffering=0) as file:
+        size, data = os.fstat(file.fileno()).st_size, os.pread(file.fileno(), _OPENING_BYTES, 0)
+    header = data[: HEADER.size]
+    frame = unpack_header(header, first, 0) if len(header) == HEADER.size else None
+    if frame is None or frame.end > size:
+        return Opening(size)
+    return Opening(size, digest_of(header), frame.first, _link_in(frame, data[HEADER.size : HEADER.size + frame.length]))
+
+
+def _link_in(frame: Frame, payload: bytes | memoryview) -> Link | None:
+    if not frame.flags & LINK or zlib.crc32(payload) != frame.crc:
+        return None
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(payload, type=Link)
+    return None
+
+
+def check_chain(directory: Path) -> None:
+    """Compare each segment's begin and size with the next one's link: a few hundred bytes of each are read, whatever their size.
+
+    Frames are checked where they are read. Raises: Corrupt.
+    """
+    known = segments(directory)
+    openings = {first: read_opening(directory, first) for first in known}
+    for first in known[:-1]:
+        if openings[first].position != first or not openings[first].digest:
+            raise Corrupt(segment_path(directory, first), 0, f"it does not begin by a frame of position {first}")
+    linked = False
+    for before, first in pairwise(known):
+        opening = openings[first]
+        if opening.link is None:
+            if linked and (first != known[-1] or opening.digest):
+                raise Corrupt(segment_path(directory, first), 0, "it does not say which segment it follows")
+            continue
+        linked = True
+        _check_link(directory, first, opening.link, before, openings[before])
+    lost = openings[known[0]].link if known and read_begin(directory) < known[0] else None
+    if lost is not None:
+        raise Corrupt(segment_path(directory, lost.segment), 0, f"the file is missing, which {known[0]} follows")
+
+
+def _check_link(directory: Path, first: int, link: Link, before: int, opening: Opening) -> None:
+    if link.segment > before:
+        raise Corrupt(segment_path(directory, link.segment), 0, f"the file is missing, which {first} follows")
+    if link.segment != before:
+        raise Corrupt(segment_path(directory, before), 0, f"the segment {first} follows {link.segment}, not this one")
+    if link.opening != opening.digest:
+        raise Corrupt(segment_path(directory, before), 0, f"it is not the file which the segment {first} follows")
+    if link.size != opening.size:
+        raise Corrupt(segment_path(directory, before), min(link.size, opening.size), f"it has {opening.size} bytes, and had {link.size}")
+
+
+def read_begin(directory: Path) -> int:
+    """Return the position before which frames were removed on purpose; 0 where nothing was."""
+    with suppress(FileNotFoundError, ValueError):
+        data = unseal((directory / _BEGIN).read_bytes())
+        return 0 if data is None else int(data)
+    return 0
+
+
+def write_begin(directory: Path, position: int) -> None:
+    """Note durably that frames before a position are removed on purpose, before they are."""
+    replace_file(directory / _BEGIN, seal(b"%d" % position))
+
+
+_BEGIN = "begin"
+_TRAILER = 9
+
+
+def seal(data: bytes) -> bytes:
+    """Add a line with the checksum."""
+    return data + b"\n%08x" % zlib.crc32(data)
+
+
+def unseal(data: bytes) -> bytes | None:
+    """Return what was sealed; None where the checksum does not hold."""
+    body, trailer = data[:-_TRAILER], data[-_TRAILER:]
+    return body if trailer == b"\n%08x" % zlib.crc32(body) else None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one step, and durably. Raises: OSError."""
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class SegmentFile:
+    """Reads one segment's bytes through a window, never beyond the bytes it is told are published."""
+
+    def __init__(self, directory: Path, first: int) -> None:
+        self.path, self.first = segment_path(directory, first), first
+        self._fd = os.open(self.path, os.O_RDONLY)
+        self._window, self._at = b"", 0
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def bytes_at(self, byte: int, count: int, limit: int) -> memoryview:
+        """`count` bytes, fewer where the file or `limit` ends."""
+        if not self._at <= byte <= byte + count <= self._at + len(self._window):
+            self._window, self._at = os.pread(self._fd, min(max(count, CHUNK), max(limit - byte, 0)), byte), byte
+        start = byte - self._at
+        return memoryview(self._window)[start : start + count]
+
+    def frame_at(self, byte: int, limit: int) -> Frame | None:
+        """The frame whose header stands at `byte`; None if it is none or does not fit below `limit`."""
+        data = self.bytes_at(byte, HEADER.size, limit)
+        frame = unpack_header(data, self.first, byte) if len(data) == HEADER.size else None
+        return frame if frame is not None and frame.end <= limit else None
+
+    def payload(self, frame: Frame, limit: int) -> memoryview | None:
+        """None where the checksum does not hold."""
+        data = self.bytes_at(frame.byte + HEADER.size, frame.length, limit)
+        return data if len(data) == frame.length and zlib.crc32(data) == frame.crc else None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class FrameReader:
+    """Follows a log from any process; sees what its writer published and nothing else. One thread at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._head_fd = -1
+        self._file: SegmentFile | None = None
+        self._next = (0, 0, 0)  # position, segment, byte: where the last walk stopped, so that the next one need not search
+
+    def head(self) -> Head:
+        if self._head_fd < 0:
+            try:
+                self._head_fd = os.open(self.directory / "head", os.O_RDONLY)
+            except FileNotFoundError:
+                return Head()
+        for _ in range(1000):  # a read may meet the writer's write half-way
+            record = os.pread(self._head_fd, HEAD.size, 0)
+            if not record:
+                return Head()
+            if len(record) == HEAD.size and HEAD.unpack(record)[4] == zlib.crc32(record[:-4]):
+                _, segment, size, position, _ = HEAD.unpack(record)
+                return Head(segment, size, position)
+        raise Corrupt(self.directory / "head", 0, "its checksum does not hold")
+
+    def frames(self, position: int, head: Head | None = None) -> Iterator[Frame]:
+        """The published frames that hold positions at or after `position`, in order. Payloads are not read."""
+        head = head or self.head()
+        if position >= head.position:
+            return
+        expected = None
+        for segment, byte, limit in self._walk(position, head):
+            file = self._open(segment)
+            expected = expected if expected is not None else segment if byte == 0 else position
+            while byte < limit:
+                frame = file.frame_at(byte, limit)
+                if frame is None:
+                    raise Corrupt(file.path, byte, "no frame begins here")
+                if frame.first != expected:
+                    raise Corrupt(file.path, byte, f"positions from {expected} to {frame.first} are missing before it")
+                byte, expected = frame.end, frame.after
+                if frame.after > position and not frame.flags & LINK:
+                    self._next = (frame.after, segment, byte)
+                    yield frame
+                    file = self._open(segment)  # whoever took the frame may have read elsewhere
+
+    def frame(self, segment: int, byte: int) -> Frame:
+        """The frame that is known to stand there."""
+        file = self._open(segment)
+        found = unpack_header(file.bytes_at(byte, HEADER.size, byte + HEADER.size), segment, byte)
+        if found is None:
+            raise Corrupt(file.path, byte, "no frame begins here")
+        return found
+
+    def payload(self, frame: Frame) -> memoryview:
+        file = self._open(frame.segment)
+        data = file.payload(frame, frame.end)
+        if data is None:
+            raise Corrupt(file.path, frame.byte, "the checksum of this frame's payload does not hold")
+        return data
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self._head_fd >= 0:
+            os.close(self._head_fd)
+            self._head_fd = -1
+
+    def _walk(self, position: int, head: Head) -> Iterator[tuple[int, int, int]]:
+        """Segments to look through: first position, byte to begin at, byte to stop at."""
+        at, segment, byte = self._next
+        if at == position and segment == head.segment:
+            yield segment, byte, head.size  # the usual case of a follower costs no directory listing
+            return
+        known = [first for first in segments(self.directory) if first <= head.segment]
+        if not known or known[-1] != head.segment:
+            raise Corrupt(segment_path(self.directory, head.segment), 0, "the file is missing")
+        if position < known[0]:
+            raise Gone(f"position {position} of {self.directory} is no longer kept: the oldest is {known[0]}")
+        begin = segment if at == position and segment in known else max((first for first in known if first <= position), default=known[0])
+        for first in known[known.index(begin) :]:
+            limit = head.size if first == head.segment else self._open(first).size()
+            yield first, byte if at == position and first == segment else 0, limit
+
+    def _open(self, segment: int) -> SegmentFile:
+        if self._file is None or self._file.first != segment:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+            try:
+                self._file = SegmentFile(self.directory, segment)
+            except FileNotFoundError:
+                raise Gone(f"positions from {segment} of {self.directory} are no longer kept") from None
+        return self._file
+
+
+class FrameWriter:
+    """The one writer of a log directory. Not thread-safe.
+
+    `durable`: frames are on disk before they are published, so a published byte that is gone is damage. Otherwise (a log that can be computed
+    again) whatever of the last segment does not hold is cut off. `keep` is told, before they are published, up to which byte of which segment they are on disk.
+    Raises: Locked, Corrupt.
+    """
+
+    def __init__(self, directory: Path, *, durable: bool, segment_bytes: int = SEGMENT_BYTES, keep: Callable[[int, int], None] | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory, self._durable, self._segment_bytes, self._keep = directory, durable, segment_bytes, keep
+        self._lock = DirectoryLock(directory / "lock")
+        self._fd = self._head_fd = -1
+        try:
+            self._head_fd = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o644)
+            published = self._published()
+            self._before: Link | None = None  # of the segment ahead of one that has no frame yet
+            self._tail = self._recover(published)
+            self._fd = os.open(segment_path(directory, self._tail.segment), os.O_RDWR | os.O_CREAT, 0o644)
+            os.truncate(self._fd, self._tail.size)
+            self._synced = self._tail.segment, 0
+            sync_directory(directory)
+            if durable:  # the last writer may have died between a frame and its sync, or after a sync that failed
+                if published.segment == self._tail.segment:
+                    self._synced = self._tail.segment, min(published.size, self._tail.size)
+                self._rewrite()
+                self.sync()
+            self.publish()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def position(self) -> int:
+        """The position after the last frame."""
+        return self._tail.position
+
+    @property
+    def mark(self) -> int:
+        """That of the last frame; 0 without frames."""
+        return mark_of(self._before.crc if self._before is not None else self._tail.crc)
+
+    @property
+    def flags(self) -> int:
+        """Those of the last frame, as far as its segment is the last one."""
+        return self._tail.flags
+
+    def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0) -> bool:
+        """Write a frame, whose payload is in parts; it is neither durable nor published yet. True if it began a new segment. Raises: OutOfOrder, OSError."""
+        if first != self.position or after < first:
+            raise OutOfOrder(f"a frame of [{first}, {after}) cannot follow position {self.position} of {self.directory}")
+        rotated = self._tail.size >= self._segment_bytes
+        if rotated:
+            self._rotate()
+        frames = [(list(payload), sum(map(len, payload)), after, rows, flags)]
+        if self._before is not None:  # in one write with the frame, so that a segment without frames has no link either
+            link = msgspec.json.encode(self._before)
+            frames.insert(0, ([link], len(link), first, 0, LINK))
+        self._write(first, frames)
+        self._before = None
+        return rotated
+
+    def sync(self) -> None:
+        self._flush()
+        if self._keep is not None:
+            self._keep(self._tail.segment, self._tail.size)
+
+    def publish(self) -> None:
+        """Let readers see what was appended."""
+        record = HEAD.pack(HEAD_MAGIC, self._tail.segment, self._tail.size, self.position, 0)[:-4]
+        os.pwrite(self._head_fd, record + zlib.crc32(record).to_bytes(4, "little"), 0)
+
+    def cut_back(self) -> None:
+        """Take back what was appended since the last sync that held; after it the writer can only be closed. Raises: OSError.
+
+        The system calls bytes clean whose sync failed, so that a second sync says nothing of them.
+        """
+        segment, size = self._synced
+        for first in segments(self.directory):
+            if first >= segment:
+                path, kept = segment_path(self.directory, first), size if first == segment else 0
+                if path.stat().st_size > kept:
+                    os.truncate(path, kept)
+
+    def close(self) -> None:
+        for fd in (self._fd, self._head_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._head_fd = -1
+        self._lock.close()
+
+    def _write(self, first: int, frames: list[tuple[list[bytes | memoryview], int, int, int, int]]) -> None:
+        """Frames at the end, in one write: parts of the payload, its length, the position after it, rows and flags."""
+        parts: list[bytes | memoryview] = []
+        added: list[tuple[Frame, bytes]] = []
+        at = self._tail.size
+        for payload, length, after, rows, flags in frames:
+            header = pack_header(payload, length, first, after, rows, flags)
+            frame = unpack_header(header, self._tail.segment, at)
+            assert frame is not None
+            added.append((frame, header))
+            parts += [header, *payload, bytes(-length % 8)]
+            at, first = frame.end, after
+        written = os.pwritev(self._fd, parts, self._tail.size)
+        if written < at - self._tail.size:  # a signal or a full disk: say it all again, plainly, and let the disk complain
+            os.pwrite(self._fd, b"".join(parts)[written:], self._tail.size + written)
+        for frame, header in added:
+            self._tail.add(frame, header)
+
+    def _flush(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError:
+            with suppress(OSError):
+                self._rewrite()
+            raise
+        self._synced = self._tail.segment, self._tail.size
+
+    def _rewrite(self) -> None:
+        """Write again what is not known to be on disk, in its place: only then does the next sync speak of it."""
+        segment, at = self._synced
+        for begin in range(at if segment == self._tail.segment else 0, self._tail.size, CHUNK):
+            os.pwrite(self._fd, os.pread(self._fd, min(CHUNK, self._tail.size - begin), begin), begin)
+
+    def _rotate(self) -> None:
+        self._flush()  # recovery looks at the last segment only, so all before it must hold
+        if not self._durable:  # solutions, which few read again, and the next ones take its pages; the input log is read by engines that are behind
+            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        fd = os.open(segment_path(self.directory, self.position), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.close(self._fd)  # not before the next one is open: whatever fails, `close` finds what is its own
+        self._fd, self._before, self._tail = fd, self._tail.link(), Tail(self.position, self.position)
+        sync_directory(self.directory)
+
+    def _recover(self, published: Head) -> Tail:
+        """The sound frames of the last segment. Raises: Corrupt."""
+        known = segments(self.directory)
+        if published.segment not in known and (known or published.size):
+            raise Corrupt(segment_path(self.directory, published.segment), 0, "the file is missing")
+        if not known:
+            return Tail(0, 0)
+        check_chain(self.directory)
+        with closing(SegmentFile(self.directory, known[-1])) as file:
+            tail = self._sound(file, published)
+        if tail.position == known[-1]:
+            tail = Tail(known[-1], known[-1])  # a link whose frame has torn is written again
+        if len(known) > 1 and (not tail.size or read_opening(self.directory, known[-1]).link is None):
+            self._follow(known[-2], tail)
+        return tail
+
+    def _follow(self, before: int, tail: Tail) -> None:
+        """See that a segment without a link begins where the one before ends. Raises: Corrupt."""
+        with closing(SegmentFile(self.directory, before)) as file:
+            found, size = sound(file), file.size()
+        if found.size != size:
+            raise Corrupt(file.path, found.size, "a frame that was written whole does not hold")
+        if found.position != tail.segment:
+            raise Corrupt(segment_path(self.directory, tail.segment), 0, f"the segment before it ends at position {found.position}")
+        if not tail.size:
+            self._before = found.link()
+
+    def _published(self) -> Head:
+        """The head as the last writer left it; where that cannot be read, nothing counts as published."""
+        record = os.pread(self._head_fd, HEAD.size, 0)
+        if len(record) < HEAD.size or HEAD.unpack(record)[4] != zlib.crc32(record[:-4]):
+            return Head(oldest(self.directory))
+        _, segment, size, position, _ = HEAD.unpack(record)
+        return Head(segment, size, position)
+
+    def _sound(self, file: SegmentFile, published: Head) -> Tail:
+        """The segment's frames that hold. Raises: Corrupt where more than a torn tail is wrong."""
+        tail, limit = sound(file), file.size()
+        if self._durable:
+            if published.segment > file.first or (published.segment == file.first and published.size > tail.size):
+                raise Corrupt(file.path, tail.size, "a frame that was written whole does not hold")
+            if _frame_follows(file, tail.size, limit):
+                raise Corrupt(file.path, tail.size, "sound frames follow one that does not hold")
+        return tail
+
+
+def sound(file: SegmentFile, is_over: Callable[[], bool] = lambda: False) -> Tail:
+    """Read the segment's frames as far as they hold, or until it is over."""
+    tail, limit = Tail(file.first, file.first), file.size()
+    while tail.size < limit and not is_over():
+        header = bytes(file.bytes_at(tail.size, HEADER.size, limit))
+        frame = file.frame_at(tail.size, limit)
+        if frame is None or frame.first != tail.position or file.payload(frame, limit) is None:
+            break
+        tail.add(frame, header)
+    return tail
+
+
+def _frame_follows(file: SegmentFile, byte: int, limit: int) -> bool:
+    """Whether a whole frame stands somewhere after the fault at `byte`: then that is no torn tail, for the last write alone can tear."""
+    rest = bytes(file.bytes_at(byte, limit - byte, limit))
+    at = rest.find(MAGIC, 1)
+    while at >= 0:
+        frame = file.frame_at(byte + at, limit)
+        if frame is not None and file.payload(frame, limit) is not None:
+            return True
+        at = rest.find(MAGIC, at + 1)
+    return False

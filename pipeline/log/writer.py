@@ -1,0 +1,374 @@
+"""Writing the input log: one committer thread gathers what many threads append into one frame and one fsync."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Condition, Thread
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+
+from engine.messages import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
+from pipeline.errors import Corrupt, LogFailed, Overloaded, StoreFailed, StreamFinished, TooFarAhead
+from pipeline.log.catalog import Catalogue, Stream
+from pipeline.log.codec import HAS_LATE, NO_ROWS, Content, Record, decode_records, encode
+from pipeline.log.idempotency_keys import Ack
+from pipeline.log.lag import Backlog
+from pipeline.log.reader import SMALL, LogReader, Published
+from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
+from pipeline.log.writer_state import load, save
+
+QUEUED_ROWS = 500_000
+QUEUED_BYTES = 256 << 20
+QUEUED_REQUESTS = 10_000
+FRAME_ROWS = 100_000
+FRAME_BYTES = 64 << 20
+"""What is gathered into one frame; a body by itself may have more."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """Events of a stream, or (`build`) a control entry; `done` gets an Ack either way."""
+
+    done: "Future[Ack]"
+    stream: str
+    rows: pa.RecordBatch
+    key: str | None = None
+    build: Callable[[int], Entry] | None = None
+    arrived: Micros | None = None  # what rows without a time of their own were given
+    size: int = 0
+
+
+class LogWriter:
+    """The one writer of a data directory's log. Thread-safe.
+
+    `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys.
+    `keep` (segment, bytes of it) returns once the log is kept elsewhere up to there too: before anything is acknowledged.
+    Raises: Locked at once if another writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | str,
+        clock: Callable[[], Micros],
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        keep: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
+        self._queue: deque[_Request] = deque()
+        self._queued_rows = self._queued_bytes = 0
+        self._changed = Condition()  # guards the queue, its counts and the two flags
+        self._closing = self._broken = False
+        self._open()
+        self._published, self._backlog = Published(self._frames.position), Backlog()
+        self._thread = Thread(target=self._run, name="log-committer", daemon=True)
+        self._thread.start()
+
+    catalogue: Catalogue
+    """Streams and queries as of the last entry. For looking only."""
+    saved: int = 0
+    """The position from which on a start reads the log for the catalogue."""
+
+    def submit(
+        self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None, timeout: float | None = 0.0
+    ) -> "Future[Ack]":
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, Overloaded or LogFailed.
+
+        `arrived` is the arrival time that its untimed rows stand at. With the queue full, waits up to `timeout` seconds (None: as long as it takes), then raises Overloaded. A key that was accepted
+        within the last 24 hours gets the Ack it got then, and nothing is written.
+        """
+        assert batch.schema.equals(OCCURRENCES), batch.schema
+        return self._enqueue(_Request(Future(), stream, batch, key, arrived=arrived, size=batch.get_total_buffer_size()), timeout)
+
+    def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None) -> Ack:
+        """`submit`, waiting for room and for the Ack."""
+        return self.submit(stream, batch, key, arrived=arrived, timeout=None).result()
+
+    def submit_entry(self, build: Callable[[int], Entry], *, timeout: float | None = 0.0) -> "Future[Ack]":
+        """Queue the control entry `build(offset)`; its own offset is its Ack's less one. `build` runs in the committer: it may look at `catalogue`, and raise."""
+        return self._enqueue(_Request(Future(), "", NO_ROWS, build=build), timeout)
+
+    def append(self, build: Callable[[int], Entry]) -> int:
+        """`submit_entry`, waiting; returns the entry's own offset (what a registration is known by)."""
+        return self.submit_entry(build, timeout=None).result().offset - 1
+
+    def pass_time(self, deadlines: Mapping[str, Micros]) -> None:
+        """Append a Tick for each silent stream that the clock takes beyond its deadline, for which queries wait. To be called now and then."""
+        now, streams = self._clock(), self.catalogue.streams
+        for name, deadline in deadlines.items():
+            if name in streams and streams[name].advance(now, deadline) is not None:
+                self.append(lambda offset, name=name, deadline=deadline: self._tick(offset, name, deadline))  # type: ignore[misc]
+
+    def heartbeat(self) -> int:
+        """Append a Tick of no stream."""
+        return self.append(lambda offset: Tick(offset, None, None))
+
+    def oldest(self) -> int:
+        """The position of the first entry that there is."""
+        return oldest(self._data / "log")
+
+    def head(self) -> int:
+        """The position after the last durable entry."""
+        return self._published.position
+
+    @property
+    def damage(self) -> str:
+        """What is wrong with what was written; empty if nothing is. Then nothing more is."""
+        return self._published.damage
+
+    def tell_damage(self, fault: Corrupt) -> None:
+        """Write nothing more: what came after the damage would be lost when the log is restored from a copy."""
+        self._published.damage = str(fault)
+
+    def rows_beyond(self, position: int) -> int:
+        """Rows, written since the start, of frames that do not end by a position, which must not fall from one call to the next."""
+        return self._backlog.beyond(position)
+
+    def reader(self) -> LogReader:
+        """A reader in this process, woken by each commit."""
+        return LogReader(self._data, self._published)
+
+    def close(self) -> None:
+        """Commit what is queued, save the state, release the directory. Where the state cannot be saved, the next start reads more of the log."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        try:
+            if not self._broken:
+                self._save()
+        finally:
+            self._frames.close()
+
+    def __enter__(self) -> "LogWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ queue
+    def _enqueue(self, request: _Request, timeout: float | None) -> "Future[Ack]":
+        def room() -> bool:
+            return (
+                self._closing
+                or not self._queue
+                or (
+                    len(self._queue) < QUEUED_REQUESTS
+                    and self._queued_rows + request.rows.num_rows <= QUEUED_ROWS
+                    and self._queued_bytes + request.size <= QUEUED_BYTES
+                )
+            )
+
+        with self._changed:
+            if not (room() or self._changed.wait_for(room, timeout)):
+                raise Overloaded(f"{len(self._queue)} bodies wait to be written; send more slowly, or again later")
+            if self._closing:
+                raise LogFailed("the log is closed")
+            if self.damage:
+                raise LogFailed(self.damage)
+            self._queue.append(request)
+            self._queued_rows += request.rows.num_rows
+            self._queued_bytes += request.size
+            self._changed.notify_all()
+        return request.done
+
+    def _take(self) -> list[_Request]:
+        """What goes into the next frame; empty when closing."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            taken: list[_Request] = []
+            rows = size = 0
+            while self._queue and (not taken or (rows + self._queue[0].rows.num_rows <= FRAME_ROWS and size + self._queue[0].size <= FRAME_BYTES)):
+                request = self._queue.popleft()
+                taken.append(request)
+                rows, size = rows + request.rows.num_rows, size + request.size
+            self._queued_rows, self._queued_bytes = self._queued_rows - rows, self._queued_bytes - size
+            self._changed.notify_all()
+            return taken
+
+    def _waiting(self) -> list[_Request]:
+        """All that is queued, taken from there."""
+        with self._changed:
+            taken = [request for request in self._queue if request.done.set_running_or_notify_cancel()]
+            self._queue.clear()
+            self._queued_rows = self._queued_bytes = 0
+            self._changed.notify_all()
+            return taken
+
+    def _run(self) -> None:
+        while taken := self._take():
+            requests = [request for request in taken if request.done.set_running_or_notify_cancel()]
+            try:
+                if self._broken:
+                    self._recover()
+                answers = self._commit(requests)
+            except Exception as fault:  # noqa: BLE001  # whatever it was, nobody may be left waiting
+                self._broken = True
+                self._withdraw()  # before anyone is told
+                if isinstance(fault, StoreFailed):
+                    requests += self._waiting()  # as long as these: each would wait for the store as long again
+                for request in requests:
+                    if not request.done.done():
+                        request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))
+            else:
+                for request, ack in answers:
+                    request.done.set_result(ack)
+
+    # ------------------------------------------------------------ commit
+    def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Ack]]:
+        """Make one frame of the requests that stand, durable and published. What is refused gets its error here."""
+        at, first = self._clock(), self.catalogue.position
+        self._keys.forget(at)
+        records: list[Record] = []
+        rows: list[pa.RecordBatch] = []
+        answers: list[tuple[_Request, Ack]] = []
+        for request in requests:
+            try:
+                ack, record, batch = self._judge(request, at)
+            except Exception as refusal:  # noqa: BLE001  # a builder's own error goes back to who gave the builder
+                request.done.set_exception(refusal)
+                continue
+            answers.append((request, ack))
+            if record is not None:
+                records.append(record)
+                rows.append(batch)
+                self.catalogue.apply(record, at)
+                self._keys.remember(request.stream, request.key, at, ack)
+        if records:
+            self._write(at, first, records, rows)
+        return answers
+
+    def _write(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
+        filled = [batch for batch in rows if batch.num_rows]
+        batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
+        flags = HAS_LATE if any(record.late for record in records) else 0
+        payload = encode(at, records, batch)
+        rotated = self._frames.append([payload], first, self.catalogue.position, batch.num_rows, flags)
+        self._frames.sync()
+        self._frames.publish()
+        self._backlog.add(self._frames.position, batch.num_rows)
+        small = len(payload) <= SMALL and batch.get_total_buffer_size() <= SMALL
+        self._published.announce(self._frames.position, Content(at, tuple(records), batch) if small else None)
+        if rotated or self._keys.is_due():
+            self._save()
+
+    def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
+        """The request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead."""
+        offset = self.catalogue.position
+        if request.build is not None:
+            entry = request.build(offset)
+            assert entry.offset == offset, entry
+            if isinstance(entry, Finish) and self.catalogue.stream(entry.stream).finished:
+                raise StreamFinished(entry.stream)
+            return Ack(offset + 1), Record(entry), NO_ROWS
+        known = self._keys.get(request.stream, request.key, at)
+        if known is not None:
+            return known, None, NO_ROWS
+        stream = self.catalogue.stream(request.stream)
+        record, batch = judge(stream, request.rows, offset, request.key, at, request.arrived)
+        return Ack(offset + 1, batch.num_rows, record.late), record, batch
+
+    def _tick(self, offset: int, name: str, deadline: Micros) -> Tick:
+        stream = self.catalogue.stream(name)
+        reached = stream.advance(self._clock(), deadline)
+        return Tick(offset, name, stream.watermark if reached is None else reached)
+
+    # ------------------------------------------------------------ state
+    def _open(self) -> None:
+        self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
+        try:
+            self._fold()
+        except BaseException:
+            self._frames.close()
+            raise
+
+    def _fold(self) -> None:
+        """The catalogue and the keys, as of what is published."""
+        with closing(FrameReader(self._data / "log")) as reader:
+            catalogue, keys, begin = load(self._data, reader.head().position, self._clock())
+            if catalogue.position < oldest(self._data / "log"):
+                raise Corrupt(
+                    self._data / "catalogue.json", 0, "it cannot be read, and the log's beginning, from which it could be made, is no longer kept"
+                )
+            self.saved = catalogue.position
+            for frame in reader.frames(max(begin, oldest(self._data / "log"))):
+                at, records, _ = decode_records(frame.first, reader.payload(frame))
+                for record in records:
+                    if record.entry.offset == catalogue.position:
+                        catalogue.apply(record, at)
+                    keys.recall(record, at)
+        self.catalogue, self._keys = catalogue, keys
+
+    def _withdraw(self) -> None:
+        """After a write that failed: what is not published must not stand in the catalogue. The next commit begins by `_recover`.
+
+        What was not on disk is cut off; what was may be in the store already, so it stays, and is published once the store answers.
+        """
+        with suppress(OSError):
+            self._frames.cut_back()
+        with suppress(Exception):
+            self._fold()
+
+    def _recover(self) -> None:
+        """All as it is on disk, once nothing is there of which the disk has not said so."""
+        self._frames.cut_back()
+        self._frames.close()
+        self._open()
+        if self._frames.position > self._published.position:
+            with closing(FrameReader(self._data / "log")) as reader:
+                self._backlog.add(self._frames.position, sum(frame.rows for frame in reader.frames(self._published.position)))
+            self._published.announce(self._frames.position)
+        self._broken = False
+
+    def _save(self) -> None:
+        """It only saves time: what was to be written is in the log."""
+        self.catalogue.forget_before(self.oldest())
+        try:
+            save(self._data, self.catalogue, self._keys, self._frames.mark)
+            self.saved = self.catalogue.position
+        except OSError as fault:
+            _log.warning("the catalogue cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
+
+
+def judge(
+    stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros, arrived: Micros | None = None
+) -> tuple[Record, pa.RecordBatch]:
+    """The entry of a body at `offset`: lateness is judged against the watermark before it. Raises: StreamFinished, TooFarAhead."""
+    if stream.finished:
+        raise StreamFinished(stream.name)
+    by_clock = arrived is not None and _is_untimed(rows, arrived)
+    if by_clock and (stream.by_clock or not stream.accepted):
+        rows = _not_before(rows, stream.watermark)
+    ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)
+    latest, late = stream.latest, 0
+    if len(ends):
+        last = int(ends.max())
+        if stream.max_ahead is not None and last > at + stream.max_ahead:
+            raise TooFarAhead(stream.name, int((ends > at + stream.max_ahead).argmax()), last, at + stream.max_ahead)
+        latest = last if latest is None else max(latest, last)
+        if stream.watermark is not None and int(ends.min()) < stream.watermark:
+            missed = ends < stream.watermark
+            late = int(np.count_nonzero(missed))
+            rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
+    entry = Events(offset, stream.name, rows.num_rows, stream.after(latest), key)
+    return Record(entry, late, stream.watermark if late else None, latest, by_clock), rows
+
+
+def _is_untimed(rows: pa.RecordBatch, arrived: Micros) -> bool:
+    """Whether all rows stand at their arrival."""
+    return not rows.num_rows or all(bool((int64s(rows.column(name)) == arrived).all()) for name in ("start", "end"))
+
+
+def _not_before(rows: pa.RecordBatch, watermark: Micros | None) -> pa.RecordBatch:
+    """Untimed rows, no earlier than the watermark: the clock advanced it while the body was read, or has gone back since."""
+    if watermark is None or not rows.num_rows or int64s(rows.column("end"))[0] >= watermark:
+        return rows
+    times = pa.array(np.full(rows.num_rows, watermark, np.int64)).cast(INSTANT)
+    return rows.set_column(4, OCCURRENCES.field("start"), times).set_column(5, OCCURRENCES.field("end"), times)

@@ -1,0 +1,250 @@
+"""An engine for one bucket of a data directory, brought to where it is needed.
+
+An engine's state is a function of the log before its position, so an engine that is behind only reads on and any snapshot at or below a position
+will do; one that is ahead is of no use. Rules taught by kill tests: an engine is taken out of its place before it changes and put back after, and
+snapshots are named by log position.
+"""
+
+import os
+import re
+import struct
+import time
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from engine.checkpoint.format import apart, digest_of
+from engine.engine import Engine
+from engine.errors import EngineError
+from engine.messages import Block, Outcome
+from engine.partitioning import ONE, Moved, Share
+from pipeline.errors import OutOfOrder
+from pipeline.log import LogReader
+from pipeline.log.log_fingerprint import Marks
+from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
+from pipeline.runners.engine_report import Reporter
+from pipeline.runners.spill import Spill
+
+MAX_ROWS = 50_000
+SNAPSHOT_NAME = re.compile(r"([^-]+)-(\d{20})\.snapshot")
+_MARK = b"EPSMARK\0"
+_MARKED = struct.Struct("<8sI")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Advance:
+    """What the entries [lo, hi) brought. Of many solutions there may be the name of the file that they lie in, and none here."""
+
+    lo: int
+    hi: int
+    outcome: Outcome
+    file: str | None = None
+
+
+class EngineHost:
+    """Keeps an engine between calls. One thread at a time."""
+
+    def __init__(self, data_dir: Path | str, share: Share = ONE, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+        self._data, self._share = data_dir, share
+        self._name = name_of(share.bucket, share.buckets)
+        self._marks = Marks(Path(data_dir))
+        self._snapshots = Snapshots(Path(data_dir) / "snapshots", self._name, share)
+        self._reader = reader or LogReader(data_dir)
+        self._reporter = Reporter(data_dir, self._name, time.monotonic)
+        self._engine: Engine | None = None
+        self._weight, self._snapshot_weight = 0, snapshot_weight  # of what the engine has read since the last snapshot
+        self.unswept = True
+        """Whether there may be snapshots that `sweep` would drop."""
+
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order. `then` and `spill` change nothing.
+
+        Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
+        """
+        engine = self._at(lo, max_rows)
+        try:
+            for reader, piece in self._feed(engine, hi, max_rows):
+                engine = reader
+                self._reporter.tell(engine)
+                yield piece
+        except GeneratorExit:  # left between two pieces, where the engine is whole
+            self._engine = engine
+            raise
+        self._engine = engine
+        self._reporter.tell(engine)
+
+    def tell(self) -> None:
+        """Report what the kept engine keeps, if that is due."""
+        if self._engine is not None:
+            self._reporter.tell(self._engine)
+
+    def save(self) -> None:
+        """Snapshot the kept engine, if it has read anything since the last one."""
+        if self._engine is not None and self._weight:
+            self._write(self._engine)
+
+    def sweep(self, committed: int) -> None:
+        """Drop the snapshots before the newest one at or below `committed`, the position whose solutions are durable."""
+        self.unswept = False
+        self._snapshots.sweep(committed)
+
+    def close(self) -> None:
+        self._engine = None
+        self._reader.close()
+        self._marks.close()
+
+    def _at(self, lo: int, max_rows: int) -> Engine:
+        engine, self._engine = self._engine, None
+        if engine is None or engine.position > lo:
+            engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)
+            engine.look_back_by(self._past)
+            self._weight = 0
+        for reader, _ in self._feed(engine, lo, max_rows):
+            engine = reader  # what it brings was committed before
+        return engine
+
+    def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:
+        """What each block brings, with the engine that has read it: it may be another one."""
+        for block in self._reader.blocks(engine.position, max_rows, until):
+            before = engine.caught_up
+            engine, outcome = self._fed(engine, block, max_rows)
+            self._weight += block.rows.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
+            yield engine, Advance(block.first, block.after, outcome)
+            if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
+                self._write(engine)
+        if engine.position < until:
+            raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
+
+    def _fed(self, engine: Engine, block: Block, max_rows: int) -> tuple[Engine, Outcome]:
+        """Where queries move to another bucket, their state is what an engine has that reads the log from its beginning with them there."""
+        while True:
+            try:
+                return engine, engine.feed(block)
+            except Moved as moved:
+                engine = Engine(self._share, moved.sets)
+                with closing(LogReader(self._data)) as log:
+                    for before in log.blocks(0, max_rows, block.first):
+                        engine.feed(before)
+                        self._weight += before.rows.num_rows
+
+    def _past(self, lo: int, hi: int) -> Iterator[Block]:
+        """What queries that are behind read, while a later part of the log is read for the others."""
+        with closing(LogReader(self._data)) as reader:
+            yield from reader.blocks(lo, MAX_ROWS, hi)
+
+    def _is_ours(self, position: int, mark: int) -> bool:
+        """Whether a snapshot with this mark may be of this log: 0 says nothing."""
+        with closing(Marks(Path(self._data))) as marks:
+            return not mark or marks.mark_before(position) in (0, mark)
+
+    def _write(self, engine: Engine) -> None:
+        self._snapshots.write(engine, self._marks.mark_before(engine.position))
+        self._weight, self.unswept = 0, True
+
+
+class Snapshots:
+    """A bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
+
+    Large parts are pieces in files of their own, named by the digest of what they hold, so that a snapshot writes only those that the ones before
+    have not.
+    """
+
+    def __init__(self, directory: Path, bucket: str, share: Share = ONE) -> None:
+        self.directory, self.bucket, self._share = directory, bucket, share
+        self._lock = Lock()  # an engine that is ahead may write one while others are swept
+
+    def positions(self) -> list[int]:
+        names = os.listdir(self.directory) if self.directory.exists() else []
+        return sorted(int(found[2]) for name in names if (found := SNAPSHOT_NAME.fullmatch(name)) is not None and found[1] == self.bucket)
+
+    def newest(self, at_most: int, is_ours: Callable[[int, int], bool] = lambda _position, _mark: True) -> Engine | None:
+        """The engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
+        for position in reversed([position for position in self.positions() if position <= at_most]):
+            mark, data = self._read(position)
+            with suppress(EngineError):  # of another version
+                if data and is_ours(position, mark) and (engine := Engine.restore(data, self._piece, self._share)).position == position:
+                    return engine
+        return None
+
+    def write(self, engine: Engine, mark: int = 0) -> None:
+        """Pieces come before the snapshot that needs them. `mark`: that of the log's frame with the entry before the position."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            data = engine.snapshot(self._put)
+            marked = _MARKED.pack(_MARK, mark)
+            _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
+
+    def sweep(self, committed: int) -> None:
+        with self._lock:
+            self._sweep(committed)
+
+    def _sweep(self, committed: int) -> None:
+        positions = self.positions()
+        kept = max((position for position in positions if position <= committed), default=0)
+        for position in positions:
+            if position < kept:
+                self._path(position).unlink(missing_ok=True)
+        for left in (*self.directory.glob(f"{self.bucket}-*.tmp"), *self._pieces.glob("*.tmp")):
+            if not left.name.endswith(f".{os.getpid()}.tmp"):
+                left.unlink(missing_ok=True)
+        self._sweep_pieces()
+
+    def _sweep_pieces(self) -> None:
+        """Drop the pieces that no snapshot needs."""
+        pieces = {path.name: path for path in self._pieces.iterdir() if path.suffix != ".tmp"} if self._pieces.exists() else {}
+        if not pieces:
+            return
+        needed = set[str]()
+        for position in self.positions():
+            with suppress(EngineError):  # of another version, which is of no use
+                _, data = self._read(position)
+                needed |= apart(data) if data else set()
+        for name in pieces.keys() - needed:
+            pieces[name].unlink(missing_ok=True)
+
+    def _read(self, position: int) -> tuple[int, bytes]:
+        """Its mark and the engine's bytes, which are empty where the snapshot is not whole. Those of version 0.1.0 have no mark."""
+        with suppress(OSError):
+            data = self._path(position).read_bytes()
+            if zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]:
+                marked = data[4 : 4 + _MARKED.size]
+                if marked.startswith(_MARK):
+                    return _MARKED.unpack(marked)[1], data[4 + _MARKED.size :]
+                return 0, data[4:]
+        return 0, b""
+
+    def _put(self, digest: str, piece: memoryview) -> None:
+        path = self._pieces / digest
+        with suppress(FileNotFoundError):
+            if path.stat().st_size == len(piece):
+                return
+        self._pieces.mkdir(exist_ok=True)
+        _replace(path, [piece])
+
+    def _piece(self, digest: str) -> bytes:
+        """What is stored under a digest; b"" where nothing is, or something else, which goes."""
+        path = self._pieces / digest
+        with suppress(FileNotFoundError):
+            data = path.read_bytes()
+            if digest_of(data) == digest:
+                return data
+            path.unlink(missing_ok=True)
+        return b""
+
+    @property
+    def _pieces(self) -> Path:
+        return self.directory / f"{self.bucket}-pieces"
+
+    def _path(self, position: int) -> Path:
+        return self.directory / f"{self.bucket}-{position:020d}.snapshot"
+
+
+def _replace(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """A file that is there whole or not at all, as far as the process's own end goes."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.writelines(parts)
+    temporary.replace(path)

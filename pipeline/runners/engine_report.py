@@ -1,0 +1,165 @@
+"""What the engine of a bucket keeps, as its runner last told: a small file that any process may read, the server above all.
+
+It is no part of what must not be lost: it says as of which log position it is true, and is written anew while the log is read.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from engine.deadlines import find_deadlines
+from engine.engine import Engine
+from engine.messages import Micros
+from engine.physical_plan.plan import Read
+from engine.runtime.introspection import Operator, Side, SideName
+from engine.state_size import Own, Usage
+from pipeline.partition_count import name_of, recorded
+from pipeline.status_files import note_path, read_checksum, read_note, write_note
+
+_log = logging.getLogger(__name__)
+_SHARE = 20
+"""A report is written when so many times as long has passed as the last one took: 5 % of the time at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A running query's state: how much there is, and at which operators; and what the query reads of the background."""
+
+    usage: Usage
+    operators: tuple[Operator, ...]
+    reads: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """As of a log position: the running queries by their registrations, and what serves all of them; why OWL 2 RL is not applied, though it is the
+    regime ("": it is); and the instants for which queries wait, by stream."""
+
+    position: int
+    own: Own
+    queries: dict[int, Standing]
+    limited: str = ""
+    deadlines: dict[str, Micros] = field(default_factory=dict)
+
+
+class Reporter:
+    """Writes the reports of one bucket. `clock` gives seconds."""
+
+    def __init__(self, data_dir: Path | str, bucket: str, clock: Callable[[], float]) -> None:
+        self._path, self._clock = note_path(data_dir, bucket), clock
+        self._after = -1.0
+        self._position = -1
+        self._limited = ""
+
+    def tell(self, engine: Engine) -> None:
+        """Write what the engine keeps, if it has read on since the last report and that was not just now. A full disk is not its affair."""
+        began = self._clock()
+        if engine.position == self._position or began < self._after:
+            return
+        report = report_of(engine)
+        if report.limited not in ("", self._limited):
+            _log.warning("RDFS alone is applied to the background: %s", report.limited)
+        self._limited = report.limited
+        with suppress(OSError):
+            write_note(self._path, msgspec.json.encode(report))
+        self._position, ended = engine.position, self._clock()
+        self._after = ended + _SHARE * (ended - began)
+
+
+def report_of(engine: Engine) -> Report:
+    each = reversed(tuple(engine.engines()))  # those beside it first: they have copies of rules that it runs
+    queries = {
+        registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
+    }
+    limited = "" if engine.known.overflow is None else str(engine.known.overflow)
+    return Report(engine.position, engine.own, queries, limited, find_deadlines(engine))
+
+
+def read_report(data_dir: Path | str) -> Report | None:
+    """What the runner last told of all buckets together; None before each has told, and after another version."""
+    reports = [_read(data_dir, name_of(bucket, buckets)) for buckets in [recorded(data_dir) or 1] for bucket in range(buckets)]
+    told = [report for report in reports if report is not None]
+    return _together(told) if len(told) == len(reports) else None
+
+
+def _read(data_dir: Path | str, name: str) -> Report | None:
+    note = read_note(note_path(data_dir, name))
+    with suppress(msgspec.DecodeError):
+        return None if note is None else msgspec.json.decode(note, type=Report)
+    return None
+
+
+def _together(reports: Sequence[Report]) -> Report:
+    if len(reports) == 1:
+        return reports[0]
+    own = Own(*(sum(values) for values in zip(*(astuple(report.own) for report in reports), strict=True)))
+    registered = sorted({number for report in reports for number in report.queries})
+    queries = {number: _standing([report.queries[number] for report in reports if number in report.queries]) for number in registered}
+    limited = max(report.limited for report in reports)
+    return Report(min(report.position for report in reports), own, queries, limited, _earliest([report.deadlines for report in reports]))
+
+
+def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:
+    """By stream, the first deadline of any bucket."""
+    found: dict[str, Micros] = {}
+    for part in parts:
+        for name, deadline in part.items():
+            found[name] = min(deadline, found.get(name, deadline))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """The part of a report that is read while nothing happens: to decode it passes over the rest."""
+
+    deadlines: dict[str, Micros] = field(default_factory=dict)
+
+
+class DeadlineReader:
+    """Reads what the buckets wait for from their reports, each again only once it has changed."""
+
+    def __init__(self, data_dir: Path | str) -> None:
+        self._data = data_dir
+        self._known: dict[Path, tuple[bytes, dict[str, Micros]]] = {}
+
+    def read(self) -> dict[str, Micros]:
+        """The least instant, by stream, that a query waits for; one that is stale has been passed by the stream's watermark."""
+        buckets = recorded(self._data) or 1
+        return _earliest([self._of(note_path(self._data, name_of(bucket, buckets))) for bucket in range(buckets)])
+
+    def _of(self, path: Path) -> dict[str, Micros]:
+        checksum = read_checksum(path)
+        if path not in self._known or self._known[path][0] != checksum:
+            deadlines: dict[str, Micros] = {}
+            with suppress(msgspec.DecodeError):
+                deadlines = msgspec.json.decode(read_note(path) or b"{}", type=_Awaited).deadlines
+            self._known[path] = checksum, deadlines
+        return self._known[path][1]
+
+
+def _standing(parts: Sequence[Standing]) -> Standing:
+    usage = Usage(sum(part.usage.goals for part in parts), sum(part.usage.state_bytes for part in parts))
+    operators: dict[tuple[str, tuple[str, ...], int], list[Operator]] = {}
+    for part in parts:
+        met = Counter[tuple[str, tuple[str, ...]]]()
+        for each in part.operators:
+            met[each.operator, each.on] += 1
+            operators.setdefault((each.operator, each.on, met[each.operator, each.on]), []).append(each)
+    return Standing(usage, tuple(map(_operator, operators.values())), parts[0].reads)
+
+
+def _operator(parts: Sequence[Operator]) -> Operator:
+    sides: dict[SideName, list[Side]] = {}
+    for part in parts:
+        for side in part.sides:
+            sides.setdefault(side.side, []).append(side)
+    summed = tuple(
+        Side(name, sum(side.goals for side in found), min((side.oldest for side in found if side.oldest is not None), default=None))
+        for name, found in sides.items()
+    )
+    return Operator(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts))

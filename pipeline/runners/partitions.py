@@ -1,0 +1,199 @@
+"""All buckets of a data directory in one process: an engine each, on threads of their own, since the kernel holds no lock of the interpreter's.
+
+Another thread puts what they bring in order, ahead of who takes it too.
+"""
+
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+from engine.messages import StateChange
+from engine.partitioning import Share
+from pipeline.log import LogReader, SharedReader
+from pipeline.partition_count import SNAPSHOT_WEIGHT
+from pipeline.runners.engine_host import MAX_ROWS, Advance, EngineHost
+from pipeline.runners.merge import Merger
+from pipeline.runners.prefetch import Course
+from pipeline.runners.spill import Spill
+from pipeline.solutions.solution_log import SolutionReader
+
+PIECES = 6
+"""That may wait to be taken: more than a micro-batch has, so that engines go on while one is committed and the next one planned."""
+_UNMERGED = 4
+"""Of each engine, that may wait for the others'."""
+_TURN_S = 0.0005
+"""After which a thread of Python gives way to another: an engine's to that of the task, which Spark waits for."""
+
+
+class Host(Protocol):
+    """What keeps the engines of a data directory between calls. One thread at a time."""
+
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+        """What each piece of [lo, hi) brings, in order.
+
+        `then`, if that is known: where the range ends that is asked for next. `spill`: where long solutions may lie, of what is found before it is taken.
+        """
+
+    def tell(self) -> None: ...
+    def save(self) -> None: ...
+    def sweep(self, committed: int) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def unswept(self) -> bool: ...
+
+
+class Buckets:
+    """As an `EngineHost`, of several."""
+
+    def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT, ended: Iterable[StateChange] | None = None) -> None:
+        """`ended`: changes of state that are known; None for those of the solution log."""
+        if ended is None:
+            with closing(SolutionReader(data_dir)) as solutions:
+                ended = solutions.changes
+        self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # what waits, one at work, and one that was taken
+        self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
+        self._courses = [Course(host, _UNMERGED) for host in self._hosts]
+        self._merging = Course(Merging(self._courses, Merger(ended)), PIECES)
+        self._sent: tuple[int, int, int, Spill | None] | None = None
+        """The range that the engines were sent through unasked, and by pieces of how many rows."""
+
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+        """What each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
+
+        The engines are ahead of what is taken, within the range, and beyond it up to `then`. Who stops early or asks for another range leaves them there, from
+        where no engine can go back: then the next run begins with snapshots.
+        """
+        if self._sent != (lo, hi, max_rows, spill):
+            self._halt()
+            self._send(lo, hi, max_rows, spill)
+        self._sent, position = None, lo
+        try:
+            if then is not None and then > hi:
+                self._send(hi, then, max_rows, spill)
+            while position < hi:
+                piece = self._merging.take()
+                position = piece.hi
+                yield piece
+            if then is not None and then > hi:
+                self._sent = hi, then, max_rows, spill
+            else:
+                for course in (*self._courses, self._merging):
+                    course.finish()
+        finally:
+            if self._sent is None:
+                self._halt()
+
+    def _send(self, lo: int, hi: int, max_rows: int, spill: Spill | None) -> None:
+        for course in (*self._courses, self._merging):
+            course.go(lo, hi, max_rows, spill)
+
+    def _halt(self) -> None:
+        self._merging.halt()
+        for course in (*self._courses, self._merging):  # the last one waits for the others
+            course.stop()
+        self._sent = None
+
+    def tell(self) -> None:
+        for host in () if self._sent is not None else self._hosts:  # who is on the way tells itself
+            host.tell()
+
+    def save(self) -> None:
+        self._halt()
+        for saving in [course.soon(host.save) for course, host in zip(self._courses, self._hosts, strict=True)]:
+            saving.result()
+
+    def sweep(self, committed: int) -> None:
+        for host in self._hosts:
+            host.sweep(committed)
+
+    @property
+    def unswept(self) -> bool:
+        return any(host.unswept for host in self._hosts)
+
+    def close(self) -> None:
+        self._halt()
+        for course in (*self._courses, self._merging):
+            course.close()
+        for host in self._hosts:
+            host.close()
+
+
+class Merging:
+    """What the engines bring, put in order."""
+
+    def __init__(self, courses: Sequence[Course], merger: Merger) -> None:
+        self._courses, self._merger = courses, merger
+
+    def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+        position = lo
+        while position < hi:
+            merged = self._merged([course.take() for course in self._courses])
+            position = merged.hi
+            yield merged if spill is None else spill.laid(merged)
+
+    def _merged(self, pieces: Sequence[Advance]) -> Advance:
+        lo, hi = pieces[0].lo, pieces[0].hi
+        assert all((piece.lo, piece.hi) == (lo, hi) for piece in pieces), pieces
+        return Advance(lo, hi, self._merger.merged(lo, [piece.outcome for piece in pieces]))
+
+
+def host_for(
+    data_dir: Path | str,
+    buckets: int = 1,
+    *,
+    reader: LogReader | None = None,
+    snapshot_weight: int = SNAPSHOT_WEIGHT,
+    ended: Iterable[StateChange] | None = None,
+) -> EngineHost | Buckets:
+    """A host of that many buckets. `ended`: as of `Buckets`."""
+    if buckets == 1:
+        return EngineHost(data_dir, reader=reader, snapshot_weight=snapshot_weight)
+    return Buckets(data_dir, buckets, snapshot_weight, ended)
+
+
+_hosts: dict[tuple[Path | str, int, int], Host] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
+_hosts_lock = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A data directory that is on another machine, and kept in a store that this one reaches.
+
+    `near` is where this machine may keep a copy of the log; `ended` are the changes of state that are known.
+    """
+
+    store: str
+    near: Path
+    ended: tuple[StateChange, ...] = ()
+
+
+def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Host:
+    """The process's host of a data directory: for runners whose tasks come and go."""
+    if buckets > 1:
+        sys.setswitchinterval(_TURN_S)
+    key = (data_dir.store if isinstance(data_dir, Elsewhere) else Path(data_dir).resolve(), buckets, snapshot_weight)
+    with _hosts_lock:
+        if key not in _hosts:
+            _forget()
+            _hosts[key] = (
+                _remote(data_dir, buckets, snapshot_weight)
+                if isinstance(data_dir, Elsewhere)
+                else host_for(data_dir, buckets, snapshot_weight=snapshot_weight)
+            )
+        return _hosts[key]
+
+
+def _forget() -> None:
+    """The hosts of data directories that are no more."""
+    for key in [key for key in _hosts if isinstance(key[0], Path) and not key[0].exists()]:
+        _hosts.pop(key).close()
+
+
+def _remote(data: Elsewhere, buckets: int, snapshot_weight: int) -> Host:
+    from pipeline.runners.remote_engines import Remote  # only in tasks
+
+    return Remote(data, buckets, snapshot_weight)

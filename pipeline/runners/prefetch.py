@@ -1,0 +1,108 @@
+"""A way through the log on a thread of its own, ahead of who takes what is brought: an engine's, and that of what several engines bring."""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from threading import Condition
+from typing import Protocol
+
+from pipeline.runners.engine_host import Advance
+from pipeline.runners.spill import Spill
+
+PIECE_BYTES = 32 << 20
+"""Of solutions beyond which no further piece waits."""
+
+
+class Brings(Protocol):
+    """What goes through the log."""
+
+    def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
+
+
+class Halted(Exception):
+    """There is nothing to take, and there will be nothing."""
+
+
+class Course:
+    """Range after range, as they are asked for."""
+
+    def __init__(self, host: Brings, pieces: int) -> None:
+        """At most so many pieces wait to be taken."""
+        self._host, self._most = host, pieces
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bucket")
+        self._changed = Condition()
+        self._ranges = 0  # to go through
+        self._pieces: deque[Advance] = deque()
+        self._fault: Exception | None = None
+        self._over = False
+
+    def go(self, lo: int, hi: int, max_rows: int, spill: Spill | None = None) -> None:
+        """Through [lo, hi), after what it was sent through before."""
+        with self._changed:
+            self._ranges += 1
+        self._thread.submit(self._bring, lo, hi, max_rows, spill)
+
+    def take(self) -> Advance:
+        """The next piece, as soon as it is there. Raises: whatever the engine raised; Halted."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pieces or not self._ranges)
+            if not self._pieces:
+                raise self._fault or Halted
+            piece = self._pieces.popleft()
+            self._changed.notify_all()
+        return piece
+
+    def finish(self) -> None:
+        """The engine is through, and all that it brought was taken. Raises: whatever the engine raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._ranges)
+            if self._fault is not None:
+                raise self._fault
+
+    def halt(self) -> None:
+        """No piece after the one at work; `stop` waits for that."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """After the piece at work. The engine is ahead of what was taken by all that waits, which is lost."""
+        self.halt()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._ranges)
+            self._pieces.clear()
+            self._fault, self._over = None, False
+
+    def soon(self, work: Callable[[], None]) -> Future[None]:
+        """On the same thread."""
+        return self._thread.submit(work)
+
+    def close(self) -> None:
+        self.stop()
+        self._thread.shutdown()
+
+    def _bring(self, lo: int, hi: int, max_rows: int, spill: Spill | None) -> None:
+        try:
+            if not self._over and self._fault is None:
+                with closing(self._host.run(lo, hi, max_rows, None, spill)) as pieces:
+                    for piece in pieces:
+                        if not self._put(piece):
+                            break
+        except Exception as fault:  # noqa: BLE001  # it is raised to who takes
+            self._fault = fault
+        with self._changed:
+            self._ranges -= 1
+            self._changed.notify_all()
+
+    def _put(self, piece: Advance) -> bool:
+        """Whether to go on."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or not self._enough)
+            self._pieces.append(piece)
+            self._changed.notify_all()
+            return not self._over
+
+    @property
+    def _enough(self) -> bool:
+        return len(self._pieces) >= self._most or sum(piece.outcome.solutions.nbytes for piece in self._pieces) >= PIECE_BYTES

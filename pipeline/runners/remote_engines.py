@@ -1,0 +1,68 @@
+"""The engines of a data directory that is elsewhere and kept in a store: for the tasks of a cluster whose machines share no file system."""
+
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from pipeline.object_store.backends import reached
+from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
+from pipeline.replication.task_mirror import Replica
+from pipeline.runners.engine_host import MAX_ROWS, Advance
+from pipeline.runners.partitions import Elsewhere, host_for
+from pipeline.runners.spill import Spill
+from pipeline.status_files import NOTES, note_path, read_note
+
+_TOLD_S = 2.0
+"""How often the store is told what engines keep."""
+
+
+class Remote:
+    """A `Host` over a copy of the log, which goes with the executor's directory."""
+
+    def __init__(self, data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+        """Raises: StoreFailed, OSError."""
+        self._place = reached(data.store)
+        self._names = [name_of(bucket, buckets) for bucket in range(buckets)]
+        directory = Path(tempfile.mkdtemp(prefix="replica-", dir=data.near))
+        self._replica = Replica(self._place, directory)
+        self._replica.fetch(buckets)
+        self._host = host_for(directory, buckets, snapshot_weight=snapshot_weight, ended=data.ended)
+        self._told_s, self._told = 0.0, dict[str, bytes]()
+
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+        self._replica.follow(max(hi, then or hi))
+        with closing(self._host.run(lo, hi, max_rows, then, spill)) as pieces:
+            yield from pieces
+        self._replica.bring()
+        self.tell()
+
+    def tell(self) -> None:
+        """What the engines have told, to the store."""
+        self._host.tell()
+        if time.monotonic() - self._told_s >= _TOLD_S:
+            for name in self._names:
+                note = read_note(note_path(self._replica.directory, name))
+                if note is not None and note != self._told.get(name):
+                    self._place.put(f"{NOTES}/{name}", note)
+                    self._told[name] = note
+            self._told_s = time.monotonic()
+
+    def save(self) -> None:
+        self._host.save()
+        self._replica.bring()
+
+    def sweep(self, committed: int) -> None:
+        self._host.sweep(committed)
+        self._replica.drop()
+
+    @property
+    def unswept(self) -> bool:
+        return self._host.unswept
+
+    def close(self) -> None:
+        self._host.close()
+        self._replica.close()
+        with suppress(OSError):
+            self._place.close()

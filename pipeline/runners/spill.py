@@ -1,0 +1,78 @@
+"""Solutions on their way from a task to the sink that are too long for a row of Spark's: files in a directory, or objects in a store.
+
+Each has a name of its own, for two workers may lay the same piece: one that works ahead, and the one that Spark gives the range to.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pipeline.errors import StoreFailed
+from pipeline.log.arrow_ipc import stream_of, write_stream
+from pipeline.object_store.backends import Place, reached
+
+if TYPE_CHECKING:
+    from pipeline.runners.engine_host import Advance  # which imports the engine, and the driver has no use for it
+
+SPILL = "spill"
+"""The folder in a store."""
+SPILL_BYTES = 1_000_000
+"""Of solutions that a row may hold: how many a range brings is the queries' affair, so the JVM must not have to hold them."""
+_NAME = re.compile(r"\d+-(\d+)-[0-9a-f]+\.arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """In `directory`, unless a `store` is named."""
+
+    directory: Path
+    store: str | None = None
+
+    def laid(self, piece: "Advance") -> "Advance":
+        """The piece, with its solutions in a file if they are long. Raises: OSError, StoreFailed."""
+        solutions = piece.outcome.solutions
+        if piece.file is not None or solutions.nbytes <= SPILL_BYTES:
+            return piece
+        name = f"{piece.lo}-{piece.hi}-{token_hex(8)}.arrow"
+        if self.store is None:
+            making = self.directory / f"{name}.tmp"
+            with pa.OSFile(str(making), "wb") as file:
+                write_stream(file, solutions)
+            making.rename(self.directory / name)
+        else:
+            _place(self.store).put(f"{SPILL}/{name}", stream_of(solutions))
+        none = pa.RecordBatch.from_pylist([], schema=solutions.schema)
+        return replace(piece, outcome=replace(piece.outcome, solutions=none), file=name)
+
+    def read(self, name: str) -> pa.RecordBatch:
+        """Raises: OSError, StoreFailed."""
+        if self.store is None:
+            return pa.ipc.open_stream(pa.memory_map(str(self.directory / name))).read_next_batch()
+        found = _place(self.store).read(f"{SPILL}/{name}")
+        if found is None:
+            raise StoreFailed(f"the solutions {SPILL}/{name}, which a task has written, are not in {_place(self.store)}")
+        return pa.ipc.open_stream(found).read_next_batch()
+
+    def sweep(self, position: int | None = None) -> None:
+        """Drop what is there, of entries before `position` if it is given: what was taken, and what nobody will take. Raises: OSError, StoreFailed."""
+        names = [path.name for path in self.directory.iterdir()] if self.store is None else _place(self.store).names(SPILL)
+        for name in names:
+            found = _NAME.match(name)  # also of what is being written
+            if found is not None and (position is None or int(found[1]) <= position):
+                self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        if self.store is None:
+            (self.directory / name).unlink(missing_ok=True)
+        else:
+            _place(self.store).remove(f"{SPILL}/{name}")
+
+
+@cache
+def _place(store: str) -> Place:
+    return reached(store)

@@ -1,0 +1,143 @@
+"""Solutions to the formats that clients read: interfaces.md."""
+
+import csv as csv_module
+import io
+import json
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyoxigraph as ox
+
+from engine.expressions.evaluator import parse_term
+from epsparql.terms import BlankNode, Iri, Literal
+from pipeline.formats.batches.timestamps import iso
+from pipeline.formats.rdf.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
+from pipeline.solutions.json_encoder import bindings, heads, ndjson
+from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_log import Solution, listed
+
+TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
+"""The value of an ASK's solution that is true."""
+_DATE_TIME = ox.NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
+_TIMELY = 1 << 16
+
+
+def _boolean(solution: Solution) -> str:
+    return "true" if solution.values[0] == TRUE else "false"
+
+
+def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
+    """application/sparql-results+json. `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order."""
+    head = ",".join(json.dumps(name, ensure_ascii=False) for name in variables)
+    # before "results", since there are parsers that take nothing after the bindings
+    beside, found = heads(solutions), bindings(solutions, variables)
+    return f'{{"head":{{"vars":[{head}]}},"epsparql":[{beside}],"results":{{"bindings":[{found}]}}}}'
+
+
+def sparql_json_verdict(solutions: pa.RecordBatch) -> str:
+    """As `sparql_json`, of an ASK. Without a solution, while the answer is not known, there is no `boolean`."""
+    verdict = f',"boolean":{_boolean(listed(solutions.slice(0, 1))[0])}' if solutions.num_rows else ""
+    return f'{{"head":{{}},"epsparql":[{heads(solutions)}]{verdict}}}'
+
+
+@lru_cache(maxsize=_TIMELY)
+def _plain(term: str) -> str:
+    """A term as SPARQL's CSV results write it: bare."""
+    parsed = parse_term(term)
+    match parsed:
+        case Iri(value):
+            return value
+        case BlankNode():
+            return term
+        case Literal(lexical):
+            return lexical
+
+
+def csv(solutions: Iterable[Solution], variables: Sequence[str]) -> str:
+    """text/csv as SPARQL has it, with the columns id, start and end before the variables."""
+    out = io.StringIO()
+    writer = csv_module.writer(out)
+    writer.writerow(["id", "start", "end", *variables])
+    for solution in solutions:
+        terms = ["" if term is None else _plain(term) for term in solution.values]
+        writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
+    return out.getvalue()
+
+
+def csv_verdict(solutions: Iterable[Solution]) -> str:
+    """text/csv of an ASK: id, start, end, boolean."""
+    out = io.StringIO()
+    writer = csv_module.writer(out)
+    writer.writerow(["id", "start", "end", "boolean"])
+    for solution in solutions:
+        writer.writerow([solution.id, iso(solution.start), iso(solution.end), _boolean(solution)])
+    return out.getvalue()
+
+
+def csv_constructed(solutions: Iterable[Solution]) -> str:
+    """The triples of CONSTRUCT and DESCRIBE solutions, one per row: id, start, end, subject, predicate, object."""
+    out = io.StringIO()
+    writer = csv_module.writer(out)
+    writer.writerow(["id", "start", "end", "subject", "predicate", "object"])
+    for solution in solutions:
+        for triple in _triples(solution):
+            terms = [_plain(str(term)) for term in (triple.subject, triple.predicate, triple.object)]
+            writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
+    return out.getvalue()
+
+
+def turtle(solutions: Iterable[Solution]) -> str:
+    """The triples of CONSTRUCT and DESCRIBE solutions alone, duplicates removed."""
+    triples = dict.fromkeys(triple for solution in solutions for triple in _triples(solution))
+    return _text(triples, ox.RdfFormat.TURTLE)
+
+
+def n_triples(solutions: Iterable[Solution]) -> str:
+    """As `turtle`, in N-Triples."""
+    statements = dict.fromkeys(statement for solution in solutions for statement in _statements(solution))
+    return "".join(f"{statement}\n" for statement in statements)
+
+
+_QUADS = {"n-quads": ox.RdfFormat.N_QUADS, "trig": ox.RdfFormat.TRIG, "ld+json": ox.RdfFormat.JSON_LD}
+
+
+def quads(solutions: Iterable[Solution], fmt: str) -> str:
+    """`fmt` n-quads, trig or ld+json: per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
+
+    An instant is given as prov:generatedAtTime, an interval as startsAtTime and endsAtTime, so the text can be fed back as events. A
+    description without triples has no graph.
+    """
+    found: list[ox.Quad] = []
+    for solution in (solution for solution in solutions if _statements(solution)):
+        graph = ox.NamedNode(f"urn:epsparql:{quote(solution.query, safe='')}:{solution.id}")
+        times = ((GENERATED_AT, solution.end),) if solution.start == solution.end else ((STARTS_AT, solution.start), (ENDS_AT, solution.end))
+        found += [ox.Quad(graph, ox.NamedNode(name), ox.Literal(iso(at), datatype=_DATE_TIME)) for name, at in times]
+        found += [ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in _triples(solution)]
+    return _text(found, _QUADS[fmt])
+
+
+def _text(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -> str:
+    written = ox.serialize(content, format=fmt)
+    assert written is not None
+    return written.decode()
+
+
+def _statements(solution: Solution) -> list[str]:
+    return [statement for statement in solution.values if statement is not None]
+
+
+def _n_triples(solution: Solution) -> str:
+    return "\n".join(_statements(solution))
+
+
+def _triples(solution: Solution) -> list[ox.Triple]:
+    parsed = ox.parse(_n_triples(solution), ox.RdfFormat.N_TRIPLES)
+    return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
+
+
+__all__ = [
+    "TRUE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
+    "turtle",
+]  # fmt: skip

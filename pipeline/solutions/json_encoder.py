@@ -1,0 +1,122 @@
+"""Batches of solutions as JSON text, by the compiled writers of pipeline/native."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline.formats.native import json_writer as native
+from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
+
+Ints = NDArray[np.int64]
+_FEWEST_BYTES = 1 << 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """`text`, and where each solution ends in it, its newline included."""
+
+    text: bytes
+    ends: Ints
+
+    def each(self) -> list[str]:
+        """The lines without their newlines."""
+        begins = [0, *self.ends.tolist()]
+        return [self.text[begin : end - 1].decode() for begin, end in pairwise(begins)]
+
+
+def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> Lines:
+    """A line each of solutions as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has what each query's are."""
+    return _written(native.LINES, _parts(solutions, forms))
+
+
+def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
+    """The bindings alone, of one SELECT, with commas between them."""
+    forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), Bindings(variables))
+    return _written(native.OBJECTS, _parts(solutions, forms)).text.decode()
+
+
+def heads(solutions: pa.RecordBatch) -> str:
+    """The id, start and end of each, with commas between them."""
+    return _written(native.HEADS, _parts(solutions, {})).text.decode()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """What the writer takes last; how many rows there are, and bytes enough for nearly all batches like it."""
+
+    arguments: tuple[Any, ...]
+    rows: int
+    room: int
+
+
+def _written(kind: int, parts: _Parts) -> Lines:
+    """Writes until all rows are there, with more room each time."""
+    out, ends, at, row = np.empty(parts.room, np.uint8), np.empty(parts.rows, np.int64), 0, 0
+    while row < parts.rows:
+        row, at = native.put_solutions(kind, out, at, row, ends, *parts.arguments)
+        if row < parts.rows:
+            out = np.concatenate([out[:at], np.empty(2 * len(out), np.uint8)])
+    return Lines(out[:at].tobytes(), ends)
+
+
+def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
+    rows, queries = solutions.num_rows, solutions.column("query")
+    values, text = _values(solutions.column("values"))
+    times = [_fixed(solutions.column(name).view(pa.int64()).to_numpy()) for name in ("start", "end", "ordinal")]
+    fragments, table = _fragments(queries.dictionary.to_pylist(), forms)
+    size = int(values[1][values[0][-1]]) - int(values[1][values[0][0]]) if rows else 0
+    terms = int(values[0][-1]) - int(values[0][0]) if rows else 0
+    room = _FEWEST_BYTES + 2 * size + 160 * rows + 40 * terms
+    return _Parts((values, text, tuple(times), _fixed(queries.indices.to_numpy()), fragments, table), rows, room)
+
+
+def _values(lists: pa.ListArray) -> tuple[tuple[Any, ...], NDArray[np.uint8]]:
+    """Offsets of the lists, offsets of their texts, their validity bits (none: all valid) and the first one's place; and the texts."""
+    texts = lists.values
+    valid, offsets, data = texts.buffers()
+    places = _of_buffer(offsets, np.int32)[texts.offset :]
+    bits = _of_buffer(valid if texts.null_count else None, np.uint8)
+    return (_of_buffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1], places, bits, texts.offset), _of_buffer(data, np.uint8)
+
+
+def _of_buffer(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]:
+    return _fixed(np.frombuffer(buffer, kind) if buffer is not None and buffer.size else np.empty(0, kind))
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as the compiled code knows all that it reads: not writable."""
+    found = array.view()
+    found.setflags(write=False)
+    return found
+
+
+def _fragments(queries: Sequence[str], forms: Mapping[str, Form]) -> tuple[tuple[NDArray[np.uint8], Ints], Ints]:
+    """What the lines of each query begin with, and its variables; and, a row a query, its form, its first fragment and the one after its last."""
+    texts: list[bytes] = []
+    table = np.zeros((len(queries), 3), np.int64)
+    for k, query in enumerate(queries):
+        form, first = forms.get(query, Verdict()), len(texts)
+        texts.append(f'{{"query":{_quoted(query)},"id":"'.encode())
+        match form:
+            case Bindings(variables):
+                texts += [f"{_quoted(name)}:".encode() for name in variables]
+                kind = native.BINDINGS
+            case Triples():
+                kind = native.TRIPLES
+            case Verdict():
+                kind = native.VERDICT
+            case _:
+                assert_never(form)
+        table[k] = kind, first, len(texts)
+    places = np.cumsum([0, *map(len, texts)])
+    return (_of_buffer(pa.py_buffer(b"".join(texts)), np.uint8), _fixed(places)), _fixed(table)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,209 @@
+"""Why a query gave a solution: derived again from the log on request, so that nothing is kept for it while queries run."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from engine.background.fact_store import FactIndex, numbers_of
+from engine.expressions.literals import parse_term
+from engine.messages import Entail, Events, Facts, Micros
+from engine.provenance import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
+from engine.provenance.justify import looks_back, windows_of
+from engine.rewrite import SIMPLIFICATIONS, rewritten
+from engine.triples.quads import GraphName, triples_of
+from epsparql import algebra as a
+from epsparql import parse
+from pipeline.errors import Gone, NotFoundAgain, TooMuchWork
+from pipeline.log.catalog import Registration
+from pipeline.log.codec import Content, decode, decode_records
+from pipeline.log.segments import FrameReader, oldest
+from pipeline.solutions.solution_ids import key_of
+from pipeline.solutions.solution_log import Solution, SolutionReader, listed, solution_id
+
+MOST_ROWS = 5_000_000
+"""Of the log that are looked through for one answer."""
+MOST_STEPS = 2_000_000
+"""Of the search: matches that are tried."""
+_PAGE = 10_000
+_LAST = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Justification:
+    """A solution with what it rests on, and by their ids the solutions of rules among that."""
+
+    registration: Registration
+    solution: Solution
+    proof: Proof
+    rules: "Mapping[tuple[str, str], Justification]"
+
+
+@dataclass(slots=True)
+class Justifier:
+    """For one answer. `queries` are those that are registered: their rules derived what is on the streams that they write."""
+
+    data_dir: Path
+    solutions: SolutionReader
+    queries: Sequence[Registration]
+    most_rows: int = MOST_ROWS
+    budget: Budget = field(default_factory=lambda: Budget(MOST_STEPS))
+    _parsed: dict[int, a.Query] = field(default_factory=dict)
+    _found: dict[tuple[str, str], Justification] = field(default_factory=dict)
+
+    def why(self, registration: Registration, solution: Solution) -> Justification:
+        """Raises: TooMuchWork, NotFoundAgain, Gone."""
+        try:
+            return self._whole(registration, solution)
+        except (TooMuch, RecursionError):
+            raise TooMuchWork(
+                f"more than {self.most_rows} rows of the log or {MOST_STEPS} steps would be needed; bound the query with WITHIN or a WINDOW, or ask of a query over less"
+            ) from None
+
+    def _whole(self, registration: Registration, solution: Solution) -> Justification:
+        involved = self._involved(registration)
+        lo = None if any(looks_back(self._query(each)) for each in involved) else solution.start
+        past = self._past(involved, lo, solution.end, solution.entry)
+        derived = [occurrence for rule in involved[1:] for occurrence in self._derived(rule, lo, solution.end)]
+        if isinstance(self._query(registration), a.Construct) and self._into(registration) in self._query(registration).streams:
+            derived += self._derived(registration, lo, solution.end)
+        return self._justified(registration, solution, _Log(past.occurrences + derived, past.known), frozenset())
+
+    def _justified(self, registration: Registration, solution: Solution, log: "_Log", above: frozenset[tuple[str, str]]) -> Justification:
+        me, query = (registration.name, solution.id), self._query(registration)
+        if me in self._found:
+            return self._found[me]
+        after = registration.registered if registration.reads_from is None else registration.reads_from - 1
+        seen = [
+            o for o in log.occurrences
+            if o.stream in query.streams and (o.offset is None or o.offset > after) and (o.rule is None or (o.rule, o.solution) not in above | {me})
+        ]  # fmt: skip
+        triples = tuple(triples_of("\n".join(text or "" for text in solution.values))) if isinstance(query, a.Construct | a.Describe) else ()
+        target = Target(solution.values, triples, solution.start, solution.end)
+        world = World(seen, log.known.premises, log.known, windows_of(query, solution.end), self.budget)
+        proof = justified(rewritten(query, registration.default_graph, without=SIMPLIFICATIONS), target, world)
+        if proof is None:
+            raise NotFoundAgain(
+                f"the solution {solution.id} of {registration.name!r} cannot be derived again: it rests on what a rule gave that has been dropped or "
+                "replaced, or on what a rule would have given before it was registered"
+            )
+        rules = dict(self._rules_in(proof, log, above | {me}))
+        self._found[me] = found = Justification(registration, solution, proof, rules)
+        return found
+
+    def _rules_in(self, proof: Proof, log: "_Log", above: frozenset[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Justification]]:
+        for occurrence in dict.fromkeys(_derived_in(proof.steps)):
+            assert occurrence.rule is not None
+            assert occurrence.solution is not None
+            rule = next(each for each in self.queries if each.name == occurrence.rule)
+            solution = find(self.solutions, rule.registered, occurrence.solution)
+            assert solution is not None, "it was read from there"
+            yield (rule.name, solution.id), self._justified(rule, solution, log, above)
+
+    # ------------------------------------------------------------ queries
+    def _query(self, registration: Registration) -> a.Query:
+        if registration.registered not in self._parsed:
+            self._parsed[registration.registered] = parse(registration.text).query
+        return self._parsed[registration.registered]
+
+    def _into(self, registration: Registration) -> str | None:
+        query = self._query(registration)
+        return query.into if isinstance(query, a.Construct) else None
+
+    def _involved(self, registration: Registration) -> list[Registration]:
+        """The query and the rules that it rests on."""
+        found, streams = [registration], set(self._query(registration).streams)
+        while new := [each for each in self.queries if each not in found and self._into(each) in streams]:
+            found += new
+            streams |= {stream for each in new for stream in self._query(each).streams}
+        return found
+
+    # ------------------------------------------------------------ the log
+    def _past(self, involved: Sequence[Registration], lo: Micros | None, hi: Micros, entry: int) -> "_Log":
+        """What they read that ends by `hi` and starts at `lo` at the earliest, in entries up to `entry`; and the background as of then."""
+        streams = {stream for each in involved for stream in self._query(each).streams}
+        first = min(each.registered + 1 if each.reads_from is None else each.reads_from for each in involved)
+        kept = oldest(self.data_dir / "log")
+        if kept > 0:
+            raise Gone(f"the log has nothing before the offset {kept} any more, and why a solution is one rests on the background of all of it")
+        known = FactIndex()
+        found: list[Occurrence] = []
+        rows = 0
+        with closing(FrameReader(self.data_dir / "log")) as frames:
+            for frame in frames.frames(0):
+                if frame.first > entry:
+                    break
+                payload = frames.payload(frame)
+                _, records, _ = decode_records(frame.first, payload)
+                for record in records:
+                    if isinstance(record.entry, Facts) and record.entry.offset <= entry:
+                        known = known.changed(record.entry.graph, numbers_of(record.entry.triples, known.terms), record.entry.change)
+                    elif isinstance(record.entry, Entail) and record.entry.offset <= entry:
+                        known = known.under(record.entry.regime)
+                may_count = lo is None or any(record.latest is not None and record.latest >= lo for record in records)
+                if frame.after > first and frame.rows and may_count:
+                    rows += frame.rows
+                    if rows > self.most_rows:
+                        raise TooMuch
+                    found += self._occurrences(decode(frame.first, payload), streams, lo, hi, entry)
+        return _Log(found, known)
+
+    def _occurrences(self, content: Content, streams: set[str], lo: Micros | None, hi: Micros, entry: int) -> Iterator[Occurrence]:
+        events = [record.entry for record in content.records if isinstance(record.entry, Events)]
+        which = np.repeat(np.arange(len(events)), [e.rows for e in events])
+        wanted = np.array([e.stream in streams and e.offset <= entry for e in events])
+        start, end = (content.rows.column(name).cast(pa.int64()).to_numpy() for name in ("start", "end"))
+        chosen = wanted[which] & (end <= hi) & ~content.rows.column("late").to_numpy(zero_copy_only=False)
+        if lo is not None:
+            chosen &= start >= lo
+        places = np.flatnonzero(chosen)
+        self.budget.spend(len(places))
+        rows = content.rows.take(pa.array(places))
+        s, p, o, g = (rows.column(name).to_pylist() for name in "spog")
+        for k, place in enumerate(places.tolist()):
+            event = events[which[place]]
+            graph: GraphName | None = None if g[k] is None else parse_term(g[k])  # type: ignore[assignment]  # a graph's name is no literal
+            triple = parse_term(s[k]), parse_term(p[k]), parse_term(o[k])
+            yield Occurrence(triple, event.stream, int(start[place]), int(end[place]), graph, event.offset)
+
+    def _derived(self, rule: Registration, lo: Micros | None, hi: Micros) -> Iterator[Occurrence]:
+        """What a rule derived, as its solutions have it."""
+        into = self._into(rule)
+        assert into is not None
+        after = None if lo is None else solution_id(lo - 1, _LAST)
+        while page := listed(self.solutions.read(rule.registered, after, _PAGE)):
+            self.budget.spend(len(page))
+            for solution in page:
+                if solution.end > hi:
+                    return
+                if lo is None or solution.start >= lo:
+                    for triple in triples_of("\n".join(text or "" for text in solution.values)):
+                        yield Occurrence(triple, into, solution.start, solution.end, None, None, rule.name, solution.id)
+            after = page[-1].id
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    occurrences: list[Occurrence]
+    known: FactIndex
+
+
+def find(solutions: SolutionReader, registered: int, identifier: str) -> Solution | None:
+    """A registration's solution by its id. Raises: ValueError for what is no id."""
+    end, ordinal = key_of(identifier)
+    before = solution_id(end, ordinal - 1) if ordinal else solution_id(end - 1, _LAST) if end > -(2**63) else None
+    found = listed(solutions.read(registered, before, 1))
+    return found[0] if found and found[0].id == identifier else None
+
+
+def _derived_in(steps: Iterable[Step]) -> Iterator[Occurrence]:
+    for step in steps:
+        match step:
+            case Used(given=Occurrence(rule=str()) as occurrence):
+                yield occurrence
+            case Members(shown=shown):
+                for proof in shown:
+                    yield from _derived_in(proof.steps)

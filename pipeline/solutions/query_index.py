@@ -1,0 +1,192 @@
+"""Where each registration's solutions stand in the solution log. Derived from the frames, so it may be thrown away at any time."""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from engine.messages import StateChange
+from pipeline.errors import Corrupt, Gone
+from pipeline.log.segments import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
+from pipeline.solutions.solution_ids import Key, Run, Summary, decode_summary, solution_id
+
+
+def _longs() -> "array[int]":
+    return array("q")
+
+
+@dataclass(slots=True)
+class Places:
+    """One registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end.
+
+    `gone` solutions, up to the key `before`, stood in frames that are no longer kept.
+    """
+
+    ends: "array[int]" = field(default_factory=_longs)
+    ordinals: "array[int]" = field(default_factory=_longs)
+    segments: "array[int]" = field(default_factory=_longs)
+    bytes: "array[int]" = field(default_factory=_longs)
+    counts: "array[int]" = field(default_factory=_longs)
+    gone: int = 0
+    before: Key | None = None
+
+    @property
+    def count(self) -> int:
+        return self.counts[-1] if self.counts else self.gone
+
+    @property
+    def last(self) -> Key | None:
+        return (self.ends[-1], self.ordinals[-1]) if self.ends else self.before
+
+    def ahead_of(self, rank: int) -> tuple[Key | None, int]:
+        """The last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to it."""
+        at = bisect_left(self.counts, rank) - 1
+        return (None, 0) if at < 0 else ((self.ends[at], self.ordinals[at]), self.counts[at])
+
+    def add(self, run: Run, segment: int, byte: int) -> None:
+        self.counts.append(self.count + run.count)
+        self.ends.append(run.end)
+        self.ordinals.append(run.ordinal)
+        self.segments.append(segment)
+        self.bytes.append(byte)
+
+    def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
+        """Segment and byte of the frames that hold the first `limit` solutions beyond `key`; of None, beyond what is gone. Raises: Gone."""
+        if key is not None and self.before is not None and key < self.before:
+            raise Gone(f"solutions up to {solution_id(*self.before)} are no longer kept: read on after that id, or from the first one kept")
+        begin = 0 if key is None else bisect_right(range(len(self.ends)), key, key=lambda i: (self.ends[i], self.ordinals[i]))
+        if begin == len(self.ends):
+            return []
+        stop = bisect_left(self.counts, self.counts[begin] + limit, begin) + 1  # the first of them may hold a single one beyond the key
+        return list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
+
+    def forget(self, segment: int) -> None:
+        """The frames before a segment are no longer kept."""
+        stop = bisect_left(self.segments, segment)
+        if stop:
+            self.gone, self.before = self.counts[stop - 1], (self.ends[stop - 1], self.ordinals[stop - 1])
+            for column in (self.ends, self.ordinals, self.segments, self.bytes, self.counts):
+                del column[:stop]
+
+
+_Noted = list[tuple[int, Summary]]
+
+
+@dataclass(slots=True)
+class Index:
+    """Follows the frames of a directory. A segment that is full is noted in a file beside it, so that the next start need not read it."""
+
+    places: dict[int, Places] = field(default_factory=dict)
+    changes: list[StateChange] = field(default_factory=list)
+    position: int = 0
+    _recalled: bool = False
+    _segment: int = -1
+    _noted: _Noted = field(default_factory=list)
+
+    def follow(self, frames: FrameReader) -> None:
+        """Take in what was published since the last call."""
+        head = frames.head()
+        if not self._recalled:
+            self._recall(frames.directory, head)
+            self._recalled = True
+        for frame in frames.frames(self.position, head):
+            self._turn(frames.directory, frame)
+            summary = decode_summary(frames.payload(frame)) if frame.length else Summary()
+            if frame.length:
+                self._noted.append((frame.byte, summary))
+            self._add(frame.segment, frame.byte, summary)
+            self.position = frame.after
+
+    def forget(self, directory: Path, segment: int) -> None:
+        """Keep of the frames before a segment what nothing else tells: how many solutions there were, the last of each registration, and changes of state."""
+        for places in self.places.values():
+            places.forget(segment)
+        tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
+        write_base(directory, Base(segment, tallies, [change for change in self.changes if change.entry < segment]))
+
+    def _add(self, segment: int, byte: int, summary: Summary) -> None:
+        for run in summary.runs:
+            self.places.setdefault(run.registered, Places()).add(run, segment, byte)
+        self.changes += summary.changes
+
+    def _turn(self, directory: Path, frame: Frame) -> None:
+        """Where `frame` begins a new segment, note the one before."""
+        if frame.segment != self._segment:
+            if self._segment >= 0:
+                _write_notes(directory, self._segment, self._noted)
+            self._segment, self._noted = frame.segment, []
+
+    def _recall(self, directory: Path, head: Head) -> None:
+        """Take in the leading full segments that are noted."""
+        base = read_base(directory)
+        if base is not None:
+            self.position = base.position
+            self.changes += base.changes
+            self.places |= {registered: Places(gone=gone, before=(end, ordinal)) for registered, gone, end, ordinal in base.tallies}
+        known = [first for first in segments(directory) if self.position <= first <= head.segment] if directory.exists() else []
+        for first, following in pairwise(known):
+            noted = _read_notes(directory, first)
+            if noted is None:
+                return
+            for byte, summary in noted:
+                self._add(first, byte, summary)
+            self.position = following
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What is known of the frames before `position`, which are no longer kept: per registration how many solutions, and the last one's key."""
+
+    position: int
+    tallies: list[tuple[int, int, int, int]]
+    changes: list[StateChange]
+
+
+def read_base(directory: Path) -> Base | None:
+    """Raises: Corrupt, for it cannot be made anew."""
+    path = directory / "base"
+    try:
+        data = path.read_bytes()
+        return msgspec.msgpack.decode(unseal(data) or data, type=Base)  # that of version 0.1.0 is not sealed
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as fault:
+        raise Corrupt(path, 0, f"it cannot be read: {fault}") from None
+
+
+def write_base(directory: Path, base: Base) -> None:
+    """In one step, and durably: what it stands for is removed next."""
+    replace_file(directory / "base", seal(msgspec.msgpack.encode(base)))
+    write_begin(directory, base.position)
+
+
+def _notes(directory: Path, segment: int) -> Path:
+    return directory / f"{segment:020d}.index"
+
+
+def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
+    if _read_notes(directory, segment) is None:
+        with suppress(OSError):  # it only saves time
+            path = _notes(directory, segment)
+            temporary = path.with_suffix(".tmp")
+            temporary.write_bytes(seal(msgspec.msgpack.encode((_which(directory, segment), noted))))
+            temporary.replace(path)
+
+
+def _read_notes(directory: Path, segment: int) -> _Noted | None:
+    """None for what is not of this very segment, or of version 0.1.0: then the segment is read, once."""
+    with suppress(OSError, msgspec.MsgspecError):
+        data = unseal(_notes(directory, segment).read_bytes())
+        if data is not None:
+            which, noted = msgspec.msgpack.decode(data, type=tuple[str, _Noted])
+            return noted if which == _which(directory, segment) else None
+    return None
+
+
+def _which(directory: Path, segment: int) -> str:
+    opening = read_opening(directory, segment)
+    return f"{opening.digest}-{opening.size}"

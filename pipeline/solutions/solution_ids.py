@@ -1,0 +1,96 @@
+"""Solution ids, and solutions as the bytes of a frame."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.messages import SOLUTIONS, Micros, StateChange
+from pipeline.errors import OutOfOrder
+from pipeline.log.arrow_ipc import Part, parts_of
+
+STORED = SOLUTIONS.append(pa.field("ordinal", pa.int64(), nullable=False))
+_ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
+Key = tuple[Micros, int]
+"""Of a solution: its end and its ordinal. Keys order as ids do."""
+
+
+def solution_id(end: Micros, ordinal: int) -> str:
+    return f"{end + 2**63:016x}-{ordinal:08x}"
+
+
+def key_of(identifier: str) -> Key:
+    """Raises: ValueError for what is no id."""
+    if not _ID.fullmatch(identifier):
+        raise ValueError(f"{identifier[:40]!r} is no solution id such as {solution_id(0, 0)}")
+    return int(identifier[:16], 16) - 2**63, int(identifier[17:], 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A registration's solutions in one frame: how many, and the key of the last."""
+
+    registered: int
+    count: int
+    end: Micros
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a frame tells without its rows."""
+
+    runs: tuple[Run, ...] = ()
+    changes: tuple[StateChange, ...] = ()
+
+
+def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last: dict[int, Key]) -> tuple[npt.NDArray[np.int64], list[Run]]:
+    """Ordinals of solutions in order of emission, where `last` has each registration's last key so far. Raises: OutOfOrder where ends fall."""
+    n = len(registered)
+    if not n:
+        return np.empty(0, np.int64), []
+    order: slice | npt.NDArray[np.intp] = np.argsort(registered, kind="stable") if (np.diff(registered) < 0).any() else slice(None)
+    by_query, by_end, rows = registered[order], ends[order], np.arange(n)
+    first = np.concatenate(([True], by_query[1:] != by_query[:-1]))
+    if bool(np.any((by_end[1:] < by_end[:-1]) & ~first[1:])):
+        raise OutOfOrder("solutions of one query whose ends fall")
+    instants = first | np.concatenate(([True], by_end[1:] != by_end[:-1]))
+    ordinals = rows - np.maximum.accumulate(np.where(instants, rows, 0))
+    begins = np.flatnonzero(first).tolist()
+    runs = []
+    for begin, stop in zip(begins, [*begins[1:], n], strict=True):
+        query, end, known = int(by_query[begin]), int(by_end[begin]), last.get(int(by_query[begin]))
+        if known is not None and end < known[0]:
+            raise OutOfOrder(f"a solution of the query registered at {query} ends at {end} µs, after one that ends at {known[0]} µs")
+        if known is not None and end == known[0]:
+            same = begin + int(np.searchsorted(by_end[begin:stop], end, side="right"))
+            ordinals[begin:same] += known[1] + 1
+        runs.append(Run(query, stop - begin, int(by_end[stop - 1]), int(ordinals[stop - 1])))
+    given = np.empty(n, np.int64)
+    given[order] = ordinals
+    return given, runs
+
+
+def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: Summary) -> Sequence[Part]:
+    """The parts of a payload, of which those that are columns are not copied."""
+    plain = ([astuple(run) for run in summary.runs], [astuple(change) for change in summary.changes])
+    schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
+    return parts_of(pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema))
+
+
+def decode_summary(payload: memoryview) -> Summary:
+    runs, changes = msgspec.json.decode(pa.ipc.open_stream(pa.py_buffer(payload)).schema.metadata[b"summary"])
+    return Summary(tuple(Run(*run) for run in runs), tuple(StateChange(*change) for change in changes))
+
+
+def decode_solutions(payload: memoryview) -> pa.RecordBatch:
+    """STORED, maybe packed."""
+    return pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
+
+
+def last_keys(runs: Sequence[Run]) -> dict[int, Key]:
+    return {run.registered: (run.end, run.ordinal) for run in runs}

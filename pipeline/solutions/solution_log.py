@@ -1,0 +1,276 @@
+"""The solution log of a data directory, in its `solutions/`: frames of solutions, each of a range of input-log positions.
+
+Nothing is fsynced on the way but a full segment: solutions are a function of the input log, so what a crash of the machine takes from the end is
+computed again, with the same ids. A process that dies loses nothing it wrote. Data come before the head record that publishes them, so a torn tail
+is never seen, and the next writer cuts it off.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+
+from engine.dictionary.arrow_encoding import plain
+from engine.messages import Micros, StateChange, int64s
+from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
+from pipeline.log.log_fingerprint import Marks
+from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter
+from pipeline.solutions.query_index import Index, Places, read_base
+from pipeline.solutions.solution_ids import STORED, Key, Summary, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
+
+NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
+_POLL_S = 0.002
+_KEPT_FRAMES = 16
+_FEW_FRAMES, _SMALL_FRAME = 4, 32 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """`values`: SELECT: a term (N-Triples text) per projected variable, None if unbound; CONSTRUCT, DESCRIBE: N-Triples statements; ASK: a boolean."""
+
+    id: str
+    query: str
+    registered: int
+    entry: int
+    start: Micros
+    end: Micros
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a registration has given so far; `last` is its last solution's id."""
+
+    count: int = 0
+    last: str | None = None
+
+
+class SolutionWriter:
+    """The one writer of a data directory's solution log. One thread at a time. Raises: Locked, Corrupt."""
+
+    def __init__(self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        directory = Path(data_dir) / "solutions"
+        self._frames = FrameWriter(directory, durable=False, segment_bytes=segment_bytes)
+        try:
+            index = Index()
+            with closing(FrameReader(directory)) as reader:
+                index.follow(reader)
+        except BaseException:
+            self._frames.close()
+            raise
+        self._marks = Marks(Path(data_dir))
+        self._last: dict[int, Key] = {registered: places.last for registered, places in index.places.items() if places.last is not None}
+
+    @property
+    def position(self) -> int:
+        """The input-log position up to which solutions are here."""
+        return self._frames.position
+
+    def commit(self, lo: int, hi: int, solutions: pa.RecordBatch, changes: Sequence[StateChange] = ()) -> bool:
+        """Append and publish what the entries [lo, hi) brought (SOLUTIONS). False if that is here already. Raises: OutOfOrder, OSError."""
+        if hi <= self.position:
+            return False
+        if lo != self.position:
+            raise OutOfOrder(f"solutions of [{lo}, {hi}) cannot follow position {self.position}")
+        registered, ends = (int64s(solutions.column(name)) if solutions.num_rows else np.empty(0, np.int64) for name in ("registered", "end"))
+        ordinals, runs = assign(registered, ends, self._last)
+        summary = Summary(tuple(runs), tuple(changes))
+        payload = encode_solutions(solutions, ordinals, summary) if runs or changes else ()
+        self._frames.append(payload, lo, hi, len(ordinals), self._marks.mark_before(hi))
+        self._frames.publish()
+        self._last.update(last_keys(runs))
+        return True
+
+    def sync(self) -> None:
+        """Make the solutions so far outlive a crash of the machine."""
+        self._frames.sync()
+
+    def close(self) -> None:
+        self._frames.close()
+        self._marks.close()
+
+
+def check_solutions(data_dir: Path | str) -> None:
+    """See that the solutions are whole and of the log beside them: each frame's flags are the mark of the log's frame up to which it goes.
+
+    Raises: Corrupt, NotOfOneLog.
+    """
+    directory = Path(data_dir) / "solutions"
+    if not directory.exists():
+        return
+    try:
+        read_base(directory)
+        with closing(FrameWriter(directory, durable=False)) as frames:
+            reached, mark = frames.position, frames.flags
+    except Locked:  # by a runner that a killed server has left for some seconds: it was fed from this log
+        return
+    with closing(FrameReader(directory.parent / "log")) as log:
+        head = log.head().position
+    remedy = "restore log/ from a copy, or remove solutions/ and snapshots/ to compute all again from it"
+    if reached > head:
+        raise NotOfOneLog(directory, f"reaches log position {reached}, and log/ ends at {head}", remedy)
+    with closing(Marks(directory.parent)) as marks:
+        if mark and (found := marks.mark_before(reached)) and found != mark:
+            raise NotOfOneLog(directory, f"is of another log than log/, at position {reached}", remedy)
+
+
+class SolutionReader:
+    """Reads and follows the solution log from any process. Thread-safe; every call sees what was published before it."""
+
+    def __init__(self, data_dir: Path | str) -> None:
+        self._directory = Path(data_dir) / "solutions"
+        self._frames, self._index = FrameReader(self._directory), Index()
+        self._lock = Lock()  # of these two; held for moments only, for an event loop waits for it
+        self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
+        self._stored_lock = Lock()  # of these two
+
+    @property
+    def position(self) -> int:
+        """The input-log position up to which solutions are published."""
+        with self._lock:
+            return self._frames.head().position
+
+    def wait(self, position: int, timeout: float) -> int:
+        """The position, as soon as it is beyond `position` or `timeout` seconds have passed."""
+        deadline = time.monotonic() + timeout
+        while (reached := self.position) <= position and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(_POLL_S, left))
+        return reached
+
+    @property
+    def changes(self) -> tuple[StateChange, ...]:
+        """All state changes so far, in order."""
+        with self._lock:
+            self._index.follow(self._frames)
+            return tuple(self._index.changes)
+
+    def tally(self, registered: int) -> Tally:
+        with self._lock:
+            places = self._places(registered)
+            return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
+
+    def counts(self, registered: Iterable[int]) -> dict[int, int]:
+        """How many solutions each of these registrations has given."""
+        with self._lock:
+            self._index.follow(self._frames)
+            places = self._index.places
+            return {each: places[each].count if each in places else 0 for each in registered}
+
+    def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
+        """The id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
+        with self._lock:
+            places = self._places(registered)
+            rank = places.count - count
+            previous, passed = places.ahead_of(rank)
+        if rank <= 0:
+            return None, 0
+        found = self.read(registered, None if previous is None else solution_id(*previous), rank - passed)
+        return listed(found.slice(found.num_rows - 1))[0].id, rank
+
+    def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
+        """Up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""
+        key = None if after is None else key_of(after)
+        with self._lock:
+            frames = self._places(registered).after(key, limit)
+        return self._read(frames, registered, key, limit)
+
+    def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
+        """As `read`, where that takes moments: of small frames, the newest ones, which the system has in memory. None where a thread should read."""
+        key = key_of(after)
+        with self._lock:
+            frames = self._places(registered).after(key, limit)
+        if len(frames) > _FEW_FRAMES or not self._stored_lock.acquire(blocking=False):
+            return None
+        try:
+            if any(place not in self._decoded and self._stored.frame(*place).length > _SMALL_FRAME for place in frames):
+                return None
+        finally:
+            self._stored_lock.release()
+        return self._read(frames, registered, key, limit)
+
+    def _read(self, frames: Iterable[tuple[int, int]], registered: int, key: Key | None, limit: int) -> pa.RecordBatch:
+        found, count = [NONE_STORED], 0
+        for segment, byte in frames:
+            if count >= limit:
+                break
+            found.append(plain(_chosen(self._batch(segment, byte), registered, key, limit - count)))
+            count += found[-1].num_rows
+        return found[1] if len(found) == 2 else pa.concat_batches(found)
+
+    def emitted(self, position: int = 0) -> Iterator[pa.RecordBatch]:
+        """All registrations' solutions (STORED) of entries at or after `position`, in order of emission, one batch per committed range."""
+        frames = FrameReader(self._directory)
+        try:
+            for frame in frames.frames(position):
+                if frame.rows:
+                    found = decode_solutions(frames.payload(frame))
+                    found = found.filter(pa.array(found.column("entry").to_numpy() >= position))
+                    if found.num_rows:
+                        yield plain(found)
+        finally:
+            frames.close()
+
+    def needed(self, registered: int, after: str | None) -> int:
+        """The position from which on frames hold a registration's solutions beyond an id (None: the first kept)."""
+        key = None if after is None else key_of(after)
+        with self._lock:
+            places = self._places(registered)
+            beyond = places.after(None if key is None or (places.before is not None and key < places.before) else key, 1)
+            return beyond[0][0] if beyond else self._frames.head().position
+
+    def forget(self, segment: int) -> None:
+        """Solutions in segments before this one are to be removed: note what must outlive them. Who reads on from an earlier id is told that it is gone."""
+        with self._lock:
+            self._index.follow(self._frames)
+            self._index.forget(self._directory, segment)
+
+    def close(self) -> None:
+        with self._lock, self._stored_lock:
+            self._frames.close()
+            self._stored.close()
+
+    def _places(self, registered: int) -> Places:
+        self._index.follow(self._frames)
+        return self._index.places.get(registered) or Places()
+
+    def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
+        """The solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
+        with self._stored_lock:
+            known = self._decoded.get((segment, byte))
+            if known is None:
+                known = decode_solutions(self._stored.payload(self._stored.frame(segment, byte)))  # points into what was read
+                if len(self._decoded) >= _KEPT_FRAMES:
+                    del self._decoded[next(iter(self._decoded))]
+                self._decoded[segment, byte] = known
+        return known
+
+
+def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: int) -> pa.RecordBatch:
+    """The first `limit` solutions of a registration beyond a key. Within a registration they stand in order of their keys."""
+    rows = np.flatnonzero(batch.column("registered").to_numpy() == registered)
+    if after is not None and len(rows):
+        ends = batch.column("end").cast(pa.int64()).to_numpy()[rows]
+        ordinals = batch.column("ordinal").to_numpy()[rows]
+        rows = rows[(ends > after[0]) | ((ends == after[0]) & (ordinals > after[1]))]
+    rows = rows[:limit]
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return batch.slice(int(rows[0]), len(rows))
+    return batch.take(pa.array(rows))
+
+
+def listed(batch: pa.RecordBatch) -> list[Solution]:
+    """A stored batch as objects."""
+    start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+    query, registered, entry, values, ordinal = (batch.column(name).to_pylist() for name in ("query", "registered", "entry", "values", "ordinal"))
+    return [
+        Solution(solution_id(last, count), name, by, at, first, last, tuple(terms))
+        for name, by, at, first, last, terms, count in zip(query, registered, entry, start, end, values, ordinal, strict=True)
+    ]
+
+
+__all__ = ["Solution", "SolutionReader", "SolutionWriter", "Tally", "listed", "solution_id"]

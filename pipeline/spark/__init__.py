@@ -1,0 +1,32 @@
+"""The engine on Spark. Public names are loaded when they are asked for: the server's process uses files of this package without pyspark."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeline.dataframes.api import solve
+    from pipeline.spark.job import main, run_to_end, start_job, warm
+    from pipeline.spark.sink import SolutionSink
+    from pipeline.spark.source import SolutionSource, solutions_frame
+    from pipeline.spark.spark_session import session
+
+__all__ = ["SolutionSink", "SolutionSource", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job", "warm"]
+
+_HOMES = {
+    "SolutionSink": "sink",
+    "SolutionSource": "source",
+    "main": "job",
+    "run_to_end": "job",
+    "session": "spark_session",
+    "solutions_frame": "source",
+    "start_job": "job",
+    "warm": "job",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "solve":
+        return import_module("pipeline.dataframes.api").solve
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"pipeline.spark.{_HOMES[name]}"), name)

@@ -1,0 +1,8 @@
+"""`python -m pipeline.spark` runs the queries of a data directory on Spark."""
+
+import sys
+
+from pipeline.spark.job import main
+
+if __name__ == "__main__":  # Spark's workers import it under another name
+    sys.exit(main())
