@@ -16,7 +16,7 @@ import pyarrow as pa
 from bench.line import WrongCount, line
 from bench.server import resident_mb
 from epsparql.client import Client
-from server.child import Child
+from server.child_server import Child
 
 _AT = '"2026-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 _GENERATED, _STARTS, _ENDS = (

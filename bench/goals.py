@@ -18,7 +18,7 @@ from engine.engine import Engine
 from engine.messages import Block
 from epsparql.client import Client
 from pipeline.formats.batches.timestamps import iso
-from server.child import Child
+from server.child_server import Child
 
 _WAITING = "SELECT * WHERE { {?s ?p ?o} SEQ {?s :never ?z} }"  # each event is a goal of three variables for good
 _REPEATED = 100_000

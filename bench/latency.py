@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.line import line, percentile
 from epsparql.client import Client, Solution, Subscription
-from server.child import Child
+from server.child_server import Child
 
 _QUERY = "PREFIX : <http://example.org/> SELECT ?v WHERE { ?s :value ?v }"
 _WARM = 20

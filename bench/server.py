@@ -18,7 +18,7 @@ import pyarrow as pa
 from bench.frames import Frames
 from bench.line import WrongCount, line, percentile
 from epsparql.client import Client
-from server.child import Child
+from server.child_server import Child
 
 RATE, EACH = 10_000, 100  # events a second; one in so many is a solution
 SUBSCRIBERS, IDLE = 100, 2_000

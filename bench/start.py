@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.line import line, median
 from epsparql.client import Client
-from server.child import Child
+from server.child_server import Child
 
 RUNNERS = ["inprocess", "spark"]
 _SETTLE_S = 10.0

@@ -18,7 +18,7 @@ from bench.server import cpu_s, post, started
 from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn, engine_with
 from epsparql.client import Client
 from pipeline.formats.body_parser import N_QUADS
-from server.child import Child
+from server.child_server import Child
 
 _WAIT_S = 600.0
 _PAGE = 100_000

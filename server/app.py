@@ -13,37 +13,23 @@ from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
-from server import (
-    checking,
-    console,
-    health,
-    history,
-    metrics,
-    ontologies,
-    plans,
-    problems,
-    queries,
-    sockets,
-    solutions,
-    sparql,
-    streams,
-    webhooks,
-    why,
-)
-from server.checking import CheckWish
-from server.crowds import Crowds
-from server.deliveries import delivering
-from server.metrics import Requests
-from server.names import RawPath
-from server.paces import Watch
-from server.parameters import refuse_unknown
-from server.plans import PlanDocument
-from server.problems import LastResort, ProblemDocument
-from server.queries import QueryWish
-from server.requests import Attended
+from server.http import problem_details
+from server.http.path_names import RawPath
+from server.http.problem_details import LastResort, ProblemDocument
+from server.http.query_parameters import refuse_unknown
+from server.observability import health, metrics
+from server.observability.metrics import Requests
+from server.observability.middleware import Attended
+from server.routes import console, explain, ontologies, pause_resume, provenance, queries, solutions, sparql, streams, validate, webhooks, websockets
+from server.routes.explain import PlanDocument
+from server.routes.queries import QueryWish
+from server.routes.streams import StreamSettings
+from server.routes.validate import CheckWish
+from server.routes.webhooks import ObserverWish
 from server.service import Service
-from server.streams import StreamSettings
-from server.webhooks import ObserverWish
+from server.subscriptions.broadcast import Crowds
+from server.subscriptions.slow_consumers import Watch
+from server.webhook_delivery.delivery import delivering
 
 _REFERRED: tuple[type[BaseModel], ...] = (
     CheckWish,
@@ -84,10 +70,25 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
         dependencies=[Depends(refuse_unknown)],
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (streams, queries, history, checking, plans, solutions, why, ontologies, sparql, webhooks, sockets, health, metrics, console):
+    for part in (
+        streams,
+        queries,
+        pause_resume,
+        validate,
+        explain,
+        solutions,
+        provenance,
+        ontologies,
+        sparql,
+        webhooks,
+        websockets,
+        health,
+        metrics,
+        console,
+    ):
         app.include_router(part.router)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
-    problems.install(app)
+    problem_details.install(app)
     app.add_middleware(RawPath)
     app.add_middleware(LastResort)
     if origins:
@@ -116,7 +117,7 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
     common = [HTTPStatus.BAD_REQUEST] + ([] if public else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN])
     if "requestBody" in operation:
         common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS]
-    for status, response in problems.described(*common).items():
+    for status, response in problem_details.described(*common).items():
         responses.setdefault(str(status), response)
 
 

@@ -27,19 +27,19 @@ from pipeline.solutions.formats import Form, ndjson
 from pipeline.solutions.solution_log import SolutionReader, solution_id
 from pipeline.spark.batch_stats import Batch, read_batch
 from pipeline.warmup import warm as warm_formats
-from server.asking import Endpoint
-from server.audit import Audit
-from server.bodies import Bodies
-from server.compiled import forget, shape
-from server.knowledge import Knowledge
-from server.outlets import text_frame
-from server.pages import Line, Page, Pages
-from server.problems import unknown
-from server.progress import Progress, Timeline
-from server.seats import Seats
-from server.security import Gate
+from server.background.manager import Knowledge
+from server.background.query_pool import Endpoint
+from server.http.audit import Audit
+from server.http.auth import Gate
+from server.http.body_parsing import Bodies
+from server.http.problem_details import unknown
+from server.process import Threads
+from server.push.connection_limits import Seats
+from server.push.page_cache import Line, Page, Pages
+from server.push.watermark_progress import Progress, Timeline
+from server.push.websocket_protocol import text_frame
+from server.registrations.query_cache import forget, shape
 from server.settings import Settings
-from server.threads import Threads
 
 _HOUSEKEEPING_S = 0.5
 _SETTLE_S = 0.1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli import main
+from server.cli.commands import main
 from tests.test_docs import ROOT, Example, examples
 
 DATA = ROOT.parent / "shared" / "data"

@@ -10,7 +10,7 @@ import pytest
 from bench import bodies, calls, end_to_end, engine, goals, growth, lookup, queries, reasoning, server, shapes, shared, start, subscribers, threads
 from bench.line import WrongCount, percentile, slope
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
-from server.cli import BROKEN, main
+from server.cli.commands import BROKEN, main
 
 
 @pytest.fixture(autouse=True)

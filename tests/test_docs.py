@@ -12,9 +12,9 @@ import pyoxigraph as ox
 import pytest
 
 from pipeline.formats.batches.timestamps import instant, iso
-from server.compiled import check
-from server.replay import Replay, run
-from server.sources import NamedFile, QueryFile
+from server.cli.replay import Replay, run
+from server.input_files import NamedFile, QueryFile
+from server.registrations.query_cache import check
 from tests.pipeline.plain_json import term_json
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from engine.explain.render import DEEPEST, LONGEST, LONGEST_BOX
 from engine.partitioning import partition
 from epsparql import algebra as a
 from epsparql.terms import Iri
-from server.plans import PlanDocument
+from server.routes.explain import PlanDocument
 
 PREFIXES = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 NODES = [

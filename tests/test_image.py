@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from server.cli import parser
+from server.cli.commands import parser
 
 ROOT = Path(__file__).parent.parent
 INSTRUCTIONS = {"ARG", "FROM", "RUN", "ENV", "WORKDIR", "COPY", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from server.cli import main
+from server.cli.commands import main
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "knowledge.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.console import DIST
+from server.routes.console import DIST
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 import epsparql
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, Variable
-from server import cli
+from server.cli import commands
 from tests import oracle
 from tests.oracle import Occurrence, SelectRow
 from tests.oracle_terms import parse_statements, parse_term
@@ -66,7 +66,7 @@ def test_oracle(directory: Path) -> None:
 def test_replay(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = read(directory)
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
-    status = cli.main(["replay", *(part for flag, name in files.items() for part in (flag, str(directory / name))), "--format", "ndjson"])
+    status = commands.main(["replay", *(part for flag, name in files.items() for part in (flag, str(directory / name))), "--format", "ndjson"])
     printed = capsys.readouterr()
     assert status == 0, printed.err
     assert Counter(map(row, printed.out.splitlines())) == Counter(case.expected)

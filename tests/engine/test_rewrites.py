@@ -14,7 +14,7 @@ from engine.planner import CHOICES
 from engine.rewrite import SIMPLIFICATIONS, rewritten
 from epsparql import algebra as a
 from epsparql.render import render
-from server.cli import _OPTIONAL_STEPS
+from server.cli.commands import _OPTIONAL_STEPS
 from tests.feeds import PREFIXES, SECOND, parse_feed
 from tests.running import block
 

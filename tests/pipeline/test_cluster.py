@@ -23,7 +23,7 @@ from pipeline.runners.engine_report import read_report
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.jvm import java_home, spark_environment, spark_home
 from pipeline.spark.supervisor import SparkRunner
-from server.weather import QUERIES, Instant, find, instants
+from server.cli.demo_data import QUERIES, Instant, find, instants
 from tests.pipeline import spark_cases as cases
 from tests.store import CREDENTIALS, served
 

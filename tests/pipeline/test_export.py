@@ -25,7 +25,7 @@ from pipeline.object_store.backends import Store
 from pipeline.parquet_export import Exporter, folder_of
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.spark_session import session
-from server.child import Child
+from server.child_server import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import Target, closing_export, exported, exporter, feed, logged, run, values
 from tests.pipeline.test_retention import fill, retention

@@ -13,11 +13,11 @@ from pipeline.spark.driver import working
 from pipeline.spark.job import run_to_end
 from pipeline.spark.long_running_task import ResidentJob
 from pipeline.spark.spark_session import session
-from server import cli
-from server.compiled import shape
-from server.replay import Replay, write_log
-from server.solutions import NDJSON, written
-from server.sources import NamedFile, read_query
+from server.cli import commands
+from server.cli.replay import Replay, write_log
+from server.input_files import NamedFile, read_query
+from server.registrations.query_cache import shape
+from server.routes.solutions import NDJSON, written
 from tests.engine.test_conformance import CASES, read, row
 from tests.pipeline.plain_json import stored
 from tests.pipeline.spark_cases import compile_kernel, found_in, frozen_clock, head_of, reached
@@ -62,7 +62,7 @@ def test_every_case_with_a_task_that_stays(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.parametrize("case", CASES[7::80], ids=lambda path: path.name)
 def test_replay_on_spark(case: Path, mode: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
-    status = cli.main(
+    status = commands.main(
         ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]", *mode]
     )
     printed = capsys.readouterr()

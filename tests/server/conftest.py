@@ -14,7 +14,7 @@ import pytest
 from epsparql.client import Client
 from pipeline.log import LogWriter
 from pipeline.replication.replicator import Keeper
-from server.serve import Server, clock, gate_of, listen
+from server.cli.serve import Server, clock, gate_of, listen
 from server.settings import Settings
 
 EX = "http://example.org/"

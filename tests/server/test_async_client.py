@@ -8,7 +8,7 @@ import pytest
 
 from epsparql.async_client import AsyncClient
 from epsparql.client import ApiError, Client, Closed, Solution
-from server.child import Child
+from server.child_server import Child
 from tests.server.conftest import COMPILING_S, event, values
 from tests.server.test_restart import port
 

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosedOK
 from websockets.sync.client import ClientConnection
 
 from epsparql.client import Client, segment
-from server import sockets
+from server.routes import websockets
 from tests.server.conftest import DEADLINE_S, EX, event, serving, until, values
 from tests.server.test_sockets import dial, narrow
 
@@ -103,4 +103,4 @@ def test_a_reader_that_drops_the_oldest_is_told_of_the_gap(tmp_path: Path) -> No
 def test_the_addresses_and_the_version_are_the_apps() -> None:
     assert DOCUMENT["info"]["version"] == version("epsparql")
     described = {channel["address"] for channel in DOCUMENT["channels"].values()}
-    assert described == {route.path for route in sockets.router.routes if isinstance(route, APIWebSocketRoute)}
+    assert described == {route.path for route in websockets.router.routes if isinstance(route, APIWebSocketRoute)}

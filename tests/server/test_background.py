@@ -16,16 +16,16 @@ from pipeline.log import LogWriter
 from pipeline.log.catalog import Graph
 from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
-from server.cli import main
-from server.deliveries import Deliveries
-from server.knowledge import Change, Knowledge
-from server.loading import load, read
-from server.problems import Fault
-from server.security import Gate
-from server.serve import clock
+from server.background.manager import Change, Knowledge
+from server.background.startup import load, read
+from server.cli.commands import main
+from server.cli.serve import clock
+from server.http.auth import Gate
+from server.http.problem_details import Fault
+from server.input_files import SourceFault
 from server.service import Service, running
 from server.settings import Settings, SettingsError
-from server.sources import SourceFault
+from server.webhook_delivery.delivery import Deliveries
 
 EX = "http://example.org/"
 SAME = "http://www.w3.org/2002/07/owl#sameAs"

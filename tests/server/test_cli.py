@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
-from server.cli import main
-from server.plans import PlanDocument
+from server.cli.commands import main
+from server.routes.explain import PlanDocument
 from tests.server.conftest import EX, event, moment, values
 
 OK, USER_FAULT = 0, 2
@@ -43,7 +43,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_help_is_quick(tmp_path: Path) -> None:
     """Nothing heavy is imported for it."""
-    code = "import sys; sys.argv = ['epsparql', '--help']\ntry:\n  import server.cli; server.cli.main()\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
+    code = "import sys; sys.argv = ['epsparql', '--help']\ntry:\n  import server.cli; server.cli.commands.main()\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     for heavy in ("numba", "pyspark", "pyarrow", "fastapi", "rich"):
         assert f"'{heavy}'" not in found.stdout
@@ -78,7 +78,7 @@ class TestReplay:
         queries = [part for name, text in REPLAYED.items() for part in ("--query", str(write(tmp_path, f"{name}.rq", f"PREFIX : <{EX}> {text}")))]
         found = []
         for rows in (1, 2, 30, 10_000):
-            monkeypatch.setattr("server.sources.BLOCK_ROWS", rows)
+            monkeypatch.setattr("server.input_files.BLOCK_ROWS", rows)
             assert main(["replay", *queries, *streams]) == OK
             lines = capsys.readouterr().out.splitlines()
             found.append({name: [line for line in lines if json.loads(line)["query"] == name] for name in REPLAYED})

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server.console import DIST
-from server.weather import find
+from server.cli.demo_data import find
+from server.routes.console import DIST
 from tests.server.conftest import serving
 from tests.server.test_security import digest
 from tests.server.test_streams import assert_problem

@@ -11,8 +11,8 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection
 
 from epsparql.client import Client, segment
-from server.outlets import text_frame
-from server.serve import listen
+from server.cli.serve import listen
+from server.push.websocket_protocol import text_frame
 from server.settings import Settings
 from tests.server.conftest import DEADLINE_S, event, serving, until, values
 from tests.server.test_sockets import dial, drain, narrow

@@ -13,7 +13,7 @@ import pytest
 
 from epsparql.client import Client
 from pipeline.log.segments import oldest
-from server.child import Child
+from server.child_server import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import Target, feed, logged, values
 from tests.pipeline.test_retention import fill

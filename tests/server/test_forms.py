@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from epsparql.client import Client, Closed, Progress, Solution, segment
-from server.cli import main
+from server.cli.commands import main
 from tests.server.conftest import EX, event, moment, serving, until
 from tests.server.test_cli import OK, write
 from tests.server.test_sockets import closing, dial

@@ -18,9 +18,9 @@ import pytest
 from epsparql.client import ApiError, Client
 from pipeline.log import LogWriter
 from server.app import create_app, document
-from server.openapi import _never
-from server.security import Gate
-from server.serve import clock
+from server.cli.openapi_doc import _never
+from server.cli.serve import clock
+from server.http.auth import Gate
 from server.service import Service, running
 from server.settings import Settings
 from tests.server.conftest import DEADLINE_S, event, serving, until, values

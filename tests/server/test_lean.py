@@ -5,9 +5,9 @@ import sys
 
 _PROGRAM = """
 import sys
-from server.lean import leave_out_pandas
+from server.process import leave_out_pandas
 leave_out_pandas()
-import server.serve
+import server.cli.serve
 import pyarrow as pa
 assert pa.array([1, None]).to_pylist() == [1, None]
 print("pandas" in sys.modules)

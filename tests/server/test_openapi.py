@@ -5,13 +5,13 @@ from pathlib import Path
 
 import httpx
 
-from server.openapi import yaml
+from server.cli.openapi_doc import yaml
 
 COPY = Path(__file__).parents[2] / "openapi.yaml"
 
 
 def test_the_copy_is_the_document() -> None:
-    assert COPY.read_text(encoding="utf-8") == yaml(), "python -m server.openapi > openapi.yaml"
+    assert COPY.read_text(encoding="utf-8") == yaml(), "python -m server.cli.openapi_doc > openapi.yaml"
 
 
 def test_it_is_served(http: httpx.Client) -> None:

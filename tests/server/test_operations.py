@@ -14,9 +14,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from epsparql.client import Client, Solution, Unreachable, segment
-from server.audit import Audit
-from server.child import Child
-from server.requests import SECURE
+from server.child_server import Child
+from server.http.audit import Audit
+from server.observability.middleware import SECURE
 from server.settings import Settings
 from tests.server.conftest import COMPILING_S, DEADLINE_S, event, serving, until, values
 from tests.server.test_restart import port

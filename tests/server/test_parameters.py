@@ -7,9 +7,9 @@ import pytest
 
 from epsparql.client import Client
 from server.app import create_app, document
-from server.openapi import _never
-from server.sockets import NOT_ALLOWED
-from server.subscribers import BAD_REQUEST
+from server.cli.openapi_doc import _never
+from server.routes.websockets import NOT_ALLOWED
+from server.subscriptions.subscriber import BAD_REQUEST
 from tests.server.conftest import values
 from tests.server.test_sockets import closing, dial
 from tests.server.test_streams import assert_problem

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pipeline.errors import LogFailed, Overloaded
-from server.problems import LastResort, of_exception, unknown
+from server.http.problem_details import LastResort, of_exception, unknown
 from tests.server.test_streams import assert_problem
 
 Sent = list[dict[str, Any]]

@@ -6,7 +6,7 @@ import pytest
 
 from engine.messages import Micros
 from pipeline.log.catalog import Catalogue, Registration, Stream
-from server.progress import Progress, Timeline
+from server.push.watermark_progress import Progress, Timeline
 
 
 def select(*streams: str) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from epsparql.client import Client, segment
 from pipeline.log.catalog import Registration
-from server.plans import PlanDocument
-from server.queries import lag
+from server.routes.explain import PlanDocument
+from server.routes.queries import lag
 from tests.server.conftest import EX, event, moment, serving, until, values
 from tests.server.test_streams import assert_problem
 

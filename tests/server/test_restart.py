@@ -11,11 +11,11 @@ from threading import Event, Thread
 import pytest
 
 from epsparql.client import Client, Progress, Solution
-from server.child import Child, ChildFailed
-from server.replay import Replay, run
-from server.serve import clock
-from server.sources import NamedFile, QueryFile
-from server.weather import QUERIES, WATCHED, Instant, find, instants
+from server.child_server import Child, ChildFailed
+from server.cli.demo_data import QUERIES, WATCHED, Instant, find, instants
+from server.cli.replay import Replay, run
+from server.cli.serve import clock
+from server.input_files import NamedFile, QueryFile
 from tests.server.conftest import COMPILING_S, event, moment, until, values
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from epsparql.client import Client, Closed
 from pipeline.log.segments import oldest
-from server.cli import parser
+from server.cli.commands import parser
 from server.settings import Settings, SettingsError, settings_from
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.test_retention import emitted, fill, retention

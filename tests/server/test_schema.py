@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 
 from epsparql.client import Client
 from server.app import create_app, document
-from server.openapi import _never
+from server.cli.openapi_doc import _never
 from tests.server.conftest import event, serving, until, values
 
 pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this process, and lift the limit while they read a query

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from epsparql.client import ApiError, Client, Closed
-from server.security import TOKEN_PROTOCOL, load_grants
+from server.http.auth import TOKEN_PROTOCOL, load_grants
 from server.settings import Settings, SettingsError, settings_from
 from tests.server.conftest import DEADLINE_S, event, serving, values
 from tests.server.test_sockets import SUBPROTOCOL, closing, dial

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from server.cli import parser
-from server.configuration import table
+from server.cli.commands import parser
+from server.cli.settings_doc import table
 from server.settings import Settings, SettingsError, settings_from
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
 def test_the_documented_table_is_that_of_the_settings() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8").endswith("\n\n" + table()), "replace it with what python -m server.configuration prints"
+    assert DOCUMENT.read_text(encoding="utf-8").endswith("\n\n" + table()), "replace it with what python -m server.cli.settings_doc prints"
     assert table().count("\n") == len(fields(Settings)) + 2
 
 

@@ -188,7 +188,7 @@ class TestRefusals:
 def hosts() -> set[int]:
     """The processes of this one's servers that hold a background."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {int(row.split()[0]) for row in listed if row.split()[1] == str(os.getpid()) and "server.answering" in row}
+    return {int(row.split()[0]) for row in listed if row.split()[1] == str(os.getpid()) and "server.background.query_process" in row}
 
 
 def test_a_process_that_was_killed_is_followed_by_another_and_the_last_one_goes_with_its_server(tmp_path: Path) -> None:

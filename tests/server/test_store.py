@@ -16,7 +16,7 @@ from epsparql.client import Client
 from pipeline.log.segments import oldest
 from pipeline.object_store.backends import Directory
 from pipeline.replication.replicator import Keeper
-from server.child import Child
+from server.child_server import Child
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.exports import feed, logged
 from tests.pipeline.test_retention import emitted, fill

@@ -20,7 +20,7 @@ from engine.partitioning import Share
 from epsparql.client import Client
 from pipeline.log import LogWriter
 from pipeline.runners.engine_host import Snapshots
-from server.serve import Server, clock, gate_of, listen
+from server.cli.serve import Server, clock, gate_of, listen
 from server.settings import Settings
 from tests.server.conftest import COMPILING_S, EX, moment, serving, until
 

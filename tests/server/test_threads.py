@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from server.threads import Threads
+from server.process import Threads
 
 
 def _first(found: Iterator[int]) -> int:

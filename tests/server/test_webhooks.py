@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from epsparql.client import ApiError, Client, segment
-from server.signing import signature
-from server.targets import Refused, Targets, not_public, target_of
+from server.webhook_delivery.signing import signature
+from server.webhook_delivery.target_policy import Refused, Targets, not_public, target_of
 from tests.server.conftest import event, serving, until, values
 from tests.server.receiver import OK, Answer, Delivery, receiving
 from tests.server.test_streams import assert_problem

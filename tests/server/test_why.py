@@ -11,7 +11,7 @@ import pytest
 from engine.messages import Facts
 from epsparql.client import Client, segment
 from pipeline.log import LogWriter
-from server.serve import clock
+from server.cli.serve import clock
 from tests.server.conftest import EX, moment, serving, until
 
 PREFIX = f"PREFIX : <{EX}> PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>\n"

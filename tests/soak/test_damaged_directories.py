@@ -19,7 +19,7 @@ from pipeline.log import LogWriter
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import Solution, SolutionReader, check_solutions, listed
-from server.child import Child, ChildFailed
+from server.child_server import Child, ChildFailed
 from tests.pipeline import spark_cases as cases
 from tests.pipeline.made import until
 from tests.pipeline.test_retention import SEGMENT, fill

@@ -8,7 +8,7 @@ import pyoxigraph as ox
 import pytest
 
 import epsparql
-from server import cli
+from server.cli import commands
 from tests.w3c.evaluate import dataset, text_of
 from tests.w3c.results import csv_table, expected, solutions, statement_table
 from tests.w3c.suite import ROOT, Case, cases
@@ -60,7 +60,7 @@ def test_replay(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     query, stream, fmt = tmp_path / "q.rq", tmp_path / "s.ndjson", PRINTED[case.id]
     query.write_text(text_of(case))
     stream.write_text("\n".join(lines(case)))
-    assert cli.main(["replay", "--query", str(query), "--stream", f"default={stream}", "--default-graph", "unnamed", "--format", fmt]) == 0
+    assert commands.main(["replay", "--query", str(query), "--stream", f"default={stream}", "--default-graph", "unnamed", "--format", fmt]) == 0
     assert case.result is not None
     wanted = expected(case.path(case.result), case.iri(case.result), fmt == "turtle")
     found = printed(fmt, capsys.readouterr().out)

@@ -1,0 +1,137 @@
+"""The background as the server keeps it: changes are checked before they are written, and what is served is read from the log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from engine import messages
+from engine.messages import ADD, DROP, Entail, Facts
+from pipeline.log import LogWriter
+from pipeline.log.background_graphs import Lines, graph_lines, lines_of, nquads, quads_of
+from pipeline.log.catalog import Catalogue, Graph, Registration
+from server.http.problem_details import Fault, Problem
+
+if TYPE_CHECKING:
+    from engine.background.fact_store import FactIndex
+
+_COUNTED = 4096
+"""Graphs whose triples are not counted again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of a graph ("" for none): ADD, REPLACE or DROP."""
+
+    graph: str
+    triples: str
+    kind: str
+
+
+class Knowledge:
+    """The background of a log. Any thread may ask; changes come one after another."""
+
+    def __init__(self, log: LogWriter) -> None:
+        self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
+        self._counts: dict[Graph, int] = {}
+        self._checked: tuple[object, FactIndex] | None = None  # the background by itself, and as of which change
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self._log.catalogue
+
+    def change(self, change: Change, rules: Sequence[Registration]) -> None:
+        """Writes the change, unless nothing is changed by it. Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may
+        entail.
+        """
+        known = self.catalogue.graphs.get(change.graph)
+        before = {} if known is None else self.lines(known)
+        after = _changed(before, change)
+        if known is not None and change.kind != DROP and after == before:
+            return
+        entry = Facts(0, change.graph, "".join(f"{line}\n" for line in _brought(change, before)), change.kind)
+        checked = self._check(entry, after, self.catalogue.entailment, rules)
+        self._log.append(lambda offset: replace(entry, offset=offset))
+        self._checked = None if checked is None else (self._state, checked)
+
+    def entail(self, regime: str, rules: Sequence[Registration]) -> None:
+        """Writes the regime, unless it holds already. Raises: Fault 409, as above."""
+        if regime != self.catalogue.entailment:
+            checked = self._check(None, {}, regime, rules)
+            self._log.append(lambda offset: Entail(offset, regime))
+            self._checked = None if checked is None else (self._state, checked)
+
+    def lines(self, graph: Graph) -> Lines:
+        with self._lock:
+            return graph_lines(self._reader, graph)
+
+    def ntriples(self, graph: Graph) -> str:
+        return "".join(f"{line}\n" for line in self.lines(graph))
+
+    def count(self, graph: Graph) -> int:
+        """Its triples."""
+        if graph not in self._counts:
+            while len(self._counts) >= _COUNTED:
+                del self._counts[next(iter(self._counts))]
+            self._counts[graph] = len(self.lines(graph))
+        return self._counts[graph]
+
+    def close(self) -> None:
+        self._reader.close()
+
+    @property
+    def _state(self) -> object:
+        """As long as it is equal, so is the background."""
+        return self.catalogue.entailment, tuple(self.catalogue.graphs.values())
+
+    def _check(self, entry: Facts | None, lines: Lines, regime: str, rules: Sequence[Registration]) -> "FactIndex | None":
+        """The background after an entry, which gives its graph these lines, or as it is; None where it need not be looked at. Raises: Fault if the rules would
+        not stand, or OWL would go beyond its limits.
+        """
+        if not rules and regime == messages.RDFS:
+            return None
+        from engine.errors import EntailmentLimit
+        from engine.network.stratification import Cycle
+        from engine.validation.validate import check_background  # loads the kernel, so only where a query is planned
+
+        known = self._after(entry, lines, regime)
+        try:
+            check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
+        except Cycle as cycle:
+            detail = f"with this background a rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+            expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
+        except EntailmentLimit as limit:
+            if entry is not None and not lines:
+                return known  # taking a graph away is the remedy
+            expected = "a background without a long chain of a transitive property (a path, :p+, needs none) or a large set of equal things, or --entailment rdfs"
+            raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
+        return known
+
+    def _after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
+        """Goes on from the background that was checked last, if nothing has changed it since."""
+        from engine.validation.validate import background_after, background_of  # as above
+
+        if entry is not None and self._checked is not None and self._checked[0] == self._state:
+            return background_after(self._checked[1], entry.graph, entry.triples, entry.change)
+        others = [known for known in self.catalogue.graphs.values() if entry is None or known.name != entry.graph]
+        with self._lock:
+            text = nquads(self._reader, others)
+        return background_of(text if entry is None else text + quads_of(lines, entry.graph), regime)
+
+
+def _changed(before: Lines, change: Change) -> Lines:
+    match change.kind:
+        case messages.ADD:
+            return before | lines_of(change.triples)
+        case messages.REPLACE:
+            return lines_of(change.triples)
+        case _:
+            return {}
+
+
+def _brought(change: Change, before: Lines) -> Lines:
+    """The triples that the entry needs."""
+    lines = lines_of(change.triples)
+    return {line: None for line in lines if line not in before} if change.kind == ADD else lines

@@ -1,0 +1,182 @@
+"""One-shot queries over the background, answered by processes apart (`answering.py`): a query that takes long holds up nobody, and ends."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+from pipeline.log import LogWriter
+from server.background.query_process import DONE, FAULT, NO_MEMORY, Question, Setting
+from server.http.problem_details import Fault, Problem
+from server.settings import Settings
+
+_WAITING = 64
+"""Queries that may wait for their turn."""
+_GRACE_S = 5.0
+_SETTLE_S = 0.3
+
+
+@dataclass(slots=True, eq=False)
+class _Host:
+    """A process that holds the background as of one change; `ready` is done when it has loaded it."""
+
+    key: object
+    directory: Path
+    process: asyncio.subprocess.Process
+    ready: asyncio.Task[str]
+
+    @property
+    def path(self) -> str:
+        return str(self.directory / "ask")
+
+    def end(self) -> None:
+        """No more queries; those at work come to their end."""
+        with suppress(ProcessLookupError):
+            self.process.terminate()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class _Gone(Fault):
+    """The process has ended, which nobody asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "the process that answers has ended; the server's log has the details")
+        )
+
+
+class Endpoint:
+    """Lives on the service's event loop. The process is started with the first query after a change of the background."""
+
+    def __init__(self, settings: Settings, log: LogWriter) -> None:
+        self._settings, self._log = settings, log
+        self._host: _Host | None = None
+        self._starting = asyncio.Lock()
+        self._turns = asyncio.Semaphore(settings.askers)
+        self._waiting = 0
+
+    async def ask(self, question: Question) -> bytes:
+        """The answer. Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500."""
+        if self._waiting >= _WAITING:
+            raise Fault(
+                Problem(HTTPStatus.TOO_MANY_REQUESTS, "overloaded", f"{_WAITING} queries wait for their turn already", headers={"Retry-After": "1"})
+            )
+        self._waiting += 1
+        try:
+            async with self._turns:
+                try:
+                    return await self._asked(await self._current(), question)
+                except _Gone:
+                    return await self._asked(await self._current(), question)
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        if self._host is not None:
+            await self._end(self._host)
+
+    async def _end(self, host: _Host) -> None:
+        host.end()
+        await host.process.wait()
+        await asyncio.wait([host.ready])
+        if self._host is host:
+            self._host = None
+
+    # ------------------------------------------------------------ the process
+    async def _current(self) -> _Host:
+        """The process that holds the background as it stands. Raises: Fault 500 if it does not start."""
+        async with self._starting:
+            catalogue = self._log.catalogue
+            key = catalogue.entailment, tuple(catalogue.graphs.values())
+            if self._host is None or self._host.key != key or self._host.process.returncode is not None:
+                if self._host is not None:
+                    self._host.end()
+                self._host = await self._start(key)
+            host = self._host
+            said = await host.ready
+        if said != "ready":
+            await self._end(host)
+            raise _Gone
+        return host
+
+    async def _start(self, key: object) -> _Host:
+        directory = Path(tempfile.mkdtemp(prefix="epsparql-ask-"))
+        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks, so it runs nothing beside itself
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "server.background.query_process",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | alone,
+            start_new_session=True,
+        )
+        catalogue, settings = self._log.catalogue, self._settings
+        host = _Host(key, directory, process, asyncio.create_task(_said(process)))
+        setting = Setting(
+            data=str(settings.data),
+            graphs=[(graph.name, list(graph.entries)) for graph in catalogue.graphs.values()],
+            entailment=catalogue.entailment,
+            socket=host.path,
+            seconds=settings.asking_s,
+            memory=settings.max_asking,
+            answer=settings.max_answer,
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(setting).encode() + b"\n")
+        return host
+
+    # ------------------------------------------------------------ a query
+    async def _asked(self, host: _Host, question: Question) -> bytes:
+        settings, loop = self._settings, asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            reader, writer = await asyncio.open_unix_connection(host.path)
+        except OSError as fault:
+            await self._end(host)
+            raise _Gone from fault
+        try:
+            async with asyncio.timeout(settings.asking_s + _GRACE_S):
+                try:
+                    writer.write(json.dumps(question).encode() + b"\n")
+                    said = await reader.readline()
+                    answer = await reader.read()
+                finally:
+                    writer.close()
+        except (TimeoutError, OSError):
+            said, answer = b"", b""
+        if not said.endswith(b"\n"):
+            if loop.time() - began >= settings.asking_s:
+                raise _ended("time", settings)
+            with suppress(TimeoutError):  # was it the query's own process that ended, or the one before it?
+                await asyncio.wait_for(host.process.wait(), _SETTLE_S)
+                raise _Gone
+            raise _ended(NO_MEMORY, settings)
+        verdict, detail = json.loads(said)
+        if verdict == DONE:
+            return answer
+        if verdict == FAULT:
+            raise Fault(Problem(HTTPStatus.BAD_REQUEST, "query", detail))
+        raise _ended(verdict, settings)
+
+
+async def _said(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    return (await process.stdout.readline()).decode().strip()
+
+
+def _ended(why: str, settings: Settings) -> Fault:
+    match why:
+        case "time":
+            detail = f"the query took longer than {settings.asking_s:g} s; ask for less, or raise EPSPARQL_ASKING_S"
+        case "memory":
+            detail = f"the query needed more than {settings.max_asking} bytes of memory; ask for less, or raise EPSPARQL_MAX_ASKING"
+        case _:
+            why, detail = "answer", f"the answer is larger than {settings.max_answer} bytes; use LIMIT and OFFSET, or raise EPSPARQL_MAX_ANSWER"
+    return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"beyond-{why}", detail))

@@ -1,0 +1,190 @@
+"""`python -m server.background.query_process`: a process that holds the background, closed, and answers one-shot SPARQL queries over it.
+
+It takes one line of JSON (Setting) on stdin and lives until that is closed. Each query gets a fork of its own, which shares the background with
+it and can be ended, by time or by memory, whatever the query engine is doing; forking is safe because nothing else runs in this process.
+"""
+
+import io
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import pyoxigraph as ox
+
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.rdfs_closure import closure
+from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.extensions import Extension, extensions
+from engine.expressions.literals import parse_term
+from engine.expressions.values import ExpressionError
+from engine.messages import RDFS
+from engine.triples.quads import Quad, quads_of
+from epsparql.terms import BlankNode, Iri, Literal, Term
+from pipeline.log import LogReader
+from pipeline.log.background_graphs import nquads
+from pipeline.log.catalog import Graph
+
+TABLES = {
+    "application/sparql-results+json": ox.QueryResultsFormat.JSON,
+    "application/sparql-results+xml": ox.QueryResultsFormat.XML,
+    "text/csv": ox.QueryResultsFormat.CSV,
+    "text/tab-separated-values": ox.QueryResultsFormat.TSV,
+}
+GRAPHS = {
+    "text/turtle": ox.RdfFormat.TURTLE,
+    "application/n-triples": ox.RdfFormat.N_TRIPLES,
+    "application/rdf+xml": ox.RdfFormat.RDF_XML,
+    "application/ld+json": ox.RdfFormat.JSON_LD,
+}
+Answer = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
+DONE, TOO_LARGE, NO_MEMORY, FAULT = "done", "too-large", "memory", "fault"
+
+
+class Setting(TypedDict):
+    """The log, the graphs out of it (name, entries), what they entail, where to listen, and what a query may take."""
+
+    data: str
+    graphs: list[tuple[str, list[int]]]
+    entailment: str
+    socket: str
+    seconds: float
+    memory: int
+    answer: int
+
+
+class Question(TypedDict):
+    """A query and its dataset: graphs by name, None where it was not chosen; `union`: patterns look through all graphs."""
+
+    query: str
+    union: bool
+    default: list[str] | None
+    named: list[str] | None
+    media_type: str
+
+
+def main() -> None:
+    setting: Setting = json.loads(sys.stdin.buffer.readline())
+    store = _store(setting)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(setting["socket"])
+        listener.listen(128)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that forks leave nothing behind
+        print("ready", flush=True)
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                _bound(setting)
+                _answer(store, connection, setting["answer"])
+                os._exit(0)  # without what the parent does at its end
+            connection.close()
+
+
+def _store(setting: Setting) -> ox.Store:
+    reader = LogReader(setting["data"])
+    facts = list(quads_of(nquads(reader, (Graph(name, tuple(entries)) for name, entries in setting["graphs"]))))
+    reader.close()
+    store = ox.Store()
+    store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.of(facts, TermTable(), setting["entailment"])))
+    return store
+
+
+def _quad(quad: Quad) -> ox.Quad:
+    s, p, o, g = map(_given, quad)
+    return ox.Quad(s, p, o, g)  # type: ignore[arg-type]  # the closure has no literals as subjects, nor other predicates than IRIs
+
+
+def _given(term: Term | None) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.DefaultGraph:
+    match term:
+        case None:
+            return ox.DefaultGraph()
+        case Iri(value):
+            return ox.NamedNode(value)
+        case BlankNode(label):
+            return ox.BlankNode(label)
+        case Literal(lexical, datatype, language):
+            return ox.Literal(lexical, language=language) if language is not None else ox.Literal(lexical, datatype=ox.NamedNode(datatype))
+
+
+def _bound(setting: Setting) -> None:
+    """What ends a query that takes too much: a signal, whatever it is doing, and allocations that fail."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, setting["seconds"])
+    with open("/proc/self/statm") as file:
+        mapped = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + setting["memory"],) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class _Limited(io.BytesIO):
+    """An answer of at most `limit` bytes. Raises: _TooLarge."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # what the query engine gives is bytes
+        if self.tell() + len(data) > self.limit:
+            raise _TooLarge
+        return super().write(data)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def _answer(store: ox.Store, connection: socket.socket, limit: int) -> None:
+    with connection, connection.makefile("rwb") as file:
+        try:
+            question: Question = json.loads(file.readline())
+            found = _solve(store, question, limit)
+            file.write(json.dumps([DONE, ""]).encode() + b"\n" + found)
+        except _TooLarge:
+            file.write(json.dumps([TOO_LARGE, ""]).encode() + b"\n")
+        except MemoryError:
+            file.write(json.dumps([NO_MEMORY, ""]).encode() + b"\n")
+        except Exception as fault:  # noqa: BLE001  # of the query, or of the query engine: told to who asked
+            file.write(json.dumps([FAULT, str(fault)]).encode() + b"\n")
+
+
+def _solve(store: ox.Store, question: Question, limit: int) -> bytes:
+    functions: dict[ox.NamedNode, Callable[..., Answer | None]] = {
+        ox.NamedNode(name[1:-1]): _function(extension) for name, extension in extensions().items()
+    }
+    default, named = _named(question["default"]), _named(question["named"])
+    found = store.query(
+        question["query"], use_default_graph_as_union=question["union"], default_graph=default, named_graphs=named, custom_functions=functions
+    )
+    written = _Limited(limit)
+    if isinstance(found, ox.QueryTriples):
+        found.serialize(written, GRAPHS[question["media_type"]])
+    else:
+        found.serialize(written, TABLES[question["media_type"]])
+    return written.getvalue()
+
+
+def _named(graphs: list[str] | None) -> Any:
+    return None if graphs is None else [ox.NamedNode(name) for name in graphs]
+
+
+def _function(extension: Extension) -> Callable[..., Answer | None]:
+    """A function of ours for this query engine: None stands for an error."""
+
+    def applied(*arguments: object) -> Answer | None:
+        if not extension.least <= len(arguments) <= extension.most:
+            return None
+        try:
+            return _given(extension.apply(*(parse_term(str(argument)) for argument in arguments)))  # type: ignore[return-value]
+        except ExpressionError:
+            return None
+
+    return applied
+
+
+if __name__ == "__main__":
+    main()

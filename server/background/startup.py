@@ -1,0 +1,46 @@
+"""What the operator says of the background at a start: read before anything is taken, brought into the log where it is not what the log has."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from engine.messages import REPLACE
+from pipeline.log import LogWriter
+from pipeline.log.catalog import Registration
+from pipeline.solutions.solution_log import SolutionReader
+from server.background.manager import Change, Knowledge
+from server.http.problem_details import Fault
+from server.input_files import NamedFile, facts_of, named_file
+from server.registrations.query_cache import shape
+from server.settings import Settings, SettingsError
+
+
+def read(settings: Settings) -> dict[str, str]:
+    """By graph ("" for none) what the files say, as N-Triples text. Raises: SettingsError, SourceFault."""
+    return graphs_of([named_file(each) for each in settings.background])
+
+
+def load(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
+    """The regime, and graphs that are what was `read`, which are large, so that they are taken out. Raises: SettingsError."""
+    rules = _rules(settings, log)
+    with closing(Knowledge(log)) as knowledge:
+        try:
+            knowledge.entail(settings.entailment, rules)
+            for graph in list(graphs):
+                knowledge.change(Change(graph, graphs.pop(graph), REPLACE), rules)
+        except Fault as fault:
+            raise SettingsError(f"the background cannot be changed: {fault.problem.detail}") from None
+
+
+def graphs_of(files: Sequence[NamedFile]) -> dict[str, str]:
+    """By graph ("" for none) what all files bring of it, as N-Triples text. Raises: SourceFault."""
+    graphs: dict[str, str] = {}
+    for file in files:
+        for graph, triples in facts_of(file):
+            graphs[graph] = graphs.get(graph, "") + triples
+    return graphs
+
+
+def _rules(settings: Settings, log: LogWriter) -> list[Registration]:
+    with closing(SolutionReader(settings.data)) as solutions:
+        queries = log.catalogue.with_changes(solutions.changes).values()
+    return [query for query in queries if query.stands and shape(query.text).into is not None]

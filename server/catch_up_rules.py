@@ -1,0 +1,115 @@
+"""Queries that read the past, and queries that are paused: which may be, and who waits for whom. All of it is decided where the log is written."""
+
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Literal
+
+from engine.messages import Pause, Register, Resume
+from pipeline.log.catalog import Registration
+from pipeline.partition_count import recorded
+from server.http.problem_details import Fault, Problem, bad_request
+from server.registrations.query_cache import Shape, shape
+from server.registrations.stream_dependencies import Written, reached, written_by
+from server.service import Service
+
+
+def switch(service: Service, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
+    """The entry that pauses a query or lets it read on. In the log's committer. Raises: Fault 409."""
+    known = service.log.catalogue.queries[name]
+    if state == "running":
+        return Resume(offset, known.registered, name)
+    _in_one_bucket(service, name)
+    if known.lead is None:
+        return Pause(offset, known.registered, name, _held(service, known, "paused"))
+    if known.lead != known.registered:
+        raise conflict("query-waits", f"the query {name!r} waits for {_named(service, known.lead)} already; resume that first, or drop it", name)
+    return Pause(offset, known.registered, name)
+
+
+def registration(service: Service, offset: int, wish: Register, start: str | int) -> Register:
+    """The entry that registers a query which reads from `start`, in place of one of its name. In the log's committer. Raises: Fault 400, 409."""
+    reads_from, own = _start(service, offset, wish.name, start), shape(wish.text)
+    standing = [query for query in _standing(service) if query.name != wish.name]
+    if reads_from is not None:
+        _in_one_bucket(service, wish.name)
+    feeding = reached(own.streams, _written(standing))
+    ahead = [query for query in standing if query.lead is not None and shape(query.text).into in feeding]
+    leads = {query.lead for query in ahead if query.lead is not None}
+    if not leads:
+        held = () if reads_from is None else _held_back(service, own, standing, wish.name, "read from the past")
+        return _with(wish, offset, reads_from, held, None)
+    waited = ", ".join(sorted(_named(service, lead) for lead in leads))
+    if own.into is not None or reads_from is not None or len(leads) > 1:
+        detail = f"it rests on {waited}, which is behind the others: resume that, wait until it has caught up, and register this one then"
+        raise conflict("query-waits", detail, wish.name)
+    return _with(wish, offset, None, (), leads.pop())
+
+
+def _with(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
+    bounds = wish.max_derivations, wish.max_goals, wish.max_state_bytes
+    return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
+
+
+def _in_one_bucket(service: Service, name: str) -> None:
+    """What is behind reads all events, which no bucket has where there are several."""
+    buckets = recorded(service.settings.data) or 1
+    if buckets > 1:
+        detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
+        raise conflict("several-buckets", detail, name)
+
+
+def _start(service: Service, offset: int, name: str, start: str | int) -> int | None:
+    oldest = service.log.oldest()
+    match start:
+        case "now":
+            return None
+        case _ if oldest > 0:
+            detail = f"the log has nothing before the offset {oldest} any more, and the past rests on the background and the watermarks of all of it; read from 'now'"
+            raise conflict("offset-gone", detail, name)
+        case "beginning":
+            return 0 if offset > 0 else None
+        case int() if start > offset:
+            raise bad_request("bad-offset", f"the log ends at {offset}, before the offset {start}", expected="an offset that the log has", query=name)
+        case int() if start < offset:
+            return start
+        case _:
+            return None
+
+
+# ---------------------------------------------------------------- who waits for whom
+def _standing(service: Service) -> list[Registration]:
+    return [query for query in service.queries() if query.stands]
+
+
+def _written(queries: Iterable[Registration]) -> Written:
+    return written_by(shape(query.text) for query in queries)
+
+
+def _held(service: Service, known: Registration, how: str) -> tuple[int, ...]:
+    standing = [query for query in _standing(service) if query.registered != known.registered]
+    return _held_back(service, shape(known.text), standing, known.name, how, circles=True)
+
+
+def _held_back(service: Service, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
+    """Those that rest on what a rule writes. Raises: Fault 409 where one of them is behind itself, or, unless it may, the rule is among them."""
+    if own.into is None:
+        return ()
+    written = _written(standing)
+    held = [query for query in standing if own.into in reached(shape(query.text).streams, written)]
+    behind = [query for query in held if query.lead is not None]
+    if behind:
+        detail = f"{name!r} cannot be {how}: {behind[0].name!r} rests on it and is behind the others; resume or drop that one first"
+        raise conflict("query-waits", detail, name)
+    feeding = reached(own.streams, written)
+    if not circles and any(shape(query.text).into in feeding for query in held):
+        raise conflict("rules-circle", f"{name!r} cannot {how}: rules that run already feed it with what it derives; register it from 'now'", name)
+    return tuple(query.registered for query in held)
+
+
+def _named(service: Service, lead: int) -> str:
+    names = [query.name for query in service.queries() if query.registered == lead]
+    return repr(names[0]) if names else "a query that was dropped"
+
+
+def conflict(code: str, detail: str, name: str) -> Fault:
+    return Fault(Problem(HTTPStatus.CONFLICT, code, detail, query=name))

@@ -1,0 +1,357 @@
+"""The command line. Whatever is heavy is imported where a command needs it, so that help comes at once."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from server.cli.replay import Step, Summary
+
+OK, BROKEN, USER_FAULT = 0, 1, 2
+_RUNNERS = ("spark", "inprocess")
+_POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
+_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order")
+"""As `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES` have them, which load pyarrow too."""
+_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise, engine.messages
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code: 0; 1 for what is our fault or the machine's; 2 for the user's."""
+    arguments = parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    fault = _fault_of_functions()
+    if fault is not None:
+        return _fail(fault)
+    try:
+        return command(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of stdout had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _fault_of_functions() -> Exception | None:
+    """Why the modules that EPSPARQL_FUNCTIONS names cannot be used."""
+    if "EPSPARQL_FUNCTIONS" in os.environ:
+        from engine.expressions.extensions import ExtensionFault, extensions
+
+        try:
+            extensions()
+        except ExtensionFault as fault:
+            return fault
+    return None
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="epsparql", description="Continuous EP-SPARQL queries over streams of time-stamped RDF.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and exit")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
+        add(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looked up only when it is asked for, since reading the package's metadata takes time."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"{parser.prog} {version('epsparql')}")
+        parser.exit()
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _command(commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _fail(message: object) -> int:
+    print(f"epsparql: {message}", file=sys.stderr)
+    return USER_FAULT
+
+
+# ---------------------------------------------------------------- serve
+def _add_serve(commands: Commands) -> None:
+    from server.settings import CONFIG, Settings
+
+    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file; docs/configuration.md has their defaults."
+    parser = _command(commands, "serve", _serve, about)
+    parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="settings in TOML; flags and variables go before")
+    for setting in fields(Settings):
+        flag, about = f"--{setting.name.replace('_', '-')}", setting.metadata["about"].replace("%", "%%")
+        if isinstance(setting.default, bool):
+            parser.add_argument(flag, action="store_true", default=None, help=about)
+        elif setting.name == "spark_conf":
+            parser.add_argument(flag, action="append", metavar="KEY=VALUE", help=about.partition(": ")[2])
+        elif setting.name == "background":
+            parser.add_argument(flag, action="extend", nargs="+", metavar="[GRAPH=]FILE", help=about.partition(": ")[2])
+        else:
+            parser.add_argument(flag, help=about)  # read with the variables and the file, so that faults are told alike
+
+
+def _add_entailment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--entailment", choices=_ENTAILMENTS, help="what the background's schema entails; default rdfs")
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from server.process import leave_out_pandas
+
+    leave_out_pandas()
+    from pipeline.errors import PipelineError
+    from pipeline.object_store.deadlines import leave
+    from server.cli.serve import serve
+    from server.input_files import SourceFault
+    from server.settings import SettingsError, settings_from
+
+    try:
+        code = serve(settings_from(vars(arguments), os.environ))
+    except (SettingsError, SourceFault, PipelineError) as error:
+        code = _fail(error)
+    except KeyboardInterrupt:
+        code = 130
+    return leave(code)
+
+
+# ---------------------------------------------------------------- replay
+def _add_replay(commands: Commands) -> None:
+    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams; solutions to stdout.")
+    parser.add_argument("--query", action="append", required=True, type=Path, metavar="FILE", help="repeatable; its name is the file's stem")
+    parser.add_argument(
+        "--stream", action="extend", nargs="+", default=[], metavar="[NAME=]FILE", help="repeatable; files of one stream are merged by end"
+    )
+    parser.add_argument("--background", action="extend", nargs="+", default=[], metavar="[GRAPH=]FILE", help="facts that always hold; repeatable")
+    _add_entailment(parser)
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="[QUERY=]POLICY",
+        help="unrestricted (default), recent or chronological; without a name, of all queries",
+    )
+    parser.add_argument(
+        "--default-graph",
+        choices=("all", "unnamed"),
+        default="all",
+        help="what patterns outside GRAPH match: all triples (default), or those in no graph",
+    )
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
+    parser.add_argument("--master", default="local[*,4]", help="Spark's master")
+    parser.add_argument("--low-latency", action="store_true", help="on Spark: one task that stays, in place of micro-batches")
+    parser.add_argument("--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson")
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from server.cli.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
+    from server.cli.serve import clock
+    from server.input_files import SourceFault, named_file, read_query
+
+    began = time.monotonic()
+    try:
+        queries = [read_query(path) for path in arguments.query]
+        streams, background = [named_file(each) for each in arguments.stream], [named_file(each) for each in arguments.background]
+        policies = policies_of(arguments.policy, queries)
+        replay = Replay(
+            queries,
+            streams,
+            background,
+            arguments.runner,
+            arguments.master,
+            arguments.default_graph,
+            policies,
+            arguments.entailment or _ENTAILMENTS[0],
+            arguments.low_latency,
+        )
+        with _progress() as tell:
+            summary = run(replay, arguments.format, sys.stdout, clock, tell, _doubt)
+    except PolicyFault as fault:
+        return _fail(f"--policy: {fault}")
+    except SourceFault as fault:
+        return _fail(fault)
+    except RunnerFailed as failure:
+        print(f"epsparql: the {arguments.runner} runner {failure}", file=sys.stderr)
+        return BROKEN
+    _summarise(summary, time.monotonic() - began)
+    return OK
+
+
+def _doubt(found: object) -> None:
+    print(f"epsparql: {found}", file=sys.stderr)
+
+
+@contextmanager
+def _progress() -> "Iterator[Callable[[Step], None]]":
+    """A bar on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _step: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True, soft_wrap=True), transient=True) as bar:  # lines that come meanwhile stay whole
+        task = bar.add_task("replay", total=None)
+        yield lambda step: bar.update(task, completed=step.done, total=step.of)
+
+
+def _summarise(summary: "Summary", seconds: float) -> None:
+    if not sys.stderr.isatty():
+        return
+    print(f"{summary.occurrences:,} occurrences in {summary.entries:,} messages, {seconds:.1f} s", file=sys.stderr)
+    for name, count in summary.solutions.items():
+        print(f"{name}: {count:,} solutions", file=sys.stderr)
+
+
+# ---------------------------------------------------------------- explain, check, warm
+def _add_explain(commands: Commands) -> None:
+    parser = _command(commands, "explain", _explain, "Show a query's algebra and plan.")
+    parser.add_argument("query", type=Path, metavar="Q.rq")
+    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="json as in openapi.yaml, PlanDocument")
+    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
+    parser.add_argument(
+        "--rates",
+        type=_rates,
+        default={},
+        metavar="IRI=N,...",
+        help="how many triples there are of each predicate, within the query's window if it has one",
+    )
+    parser.add_argument("--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="a step of planning to leave out; may be repeated")
+    parser.add_argument(
+        "--background", action="append", default=[], metavar="[GRAPH=]FILE", help="tells what of it is copied and what is looked up; may be repeated"
+    )
+    _add_entailment(parser)
+
+
+def _rates(text: str) -> dict[str, int]:
+    """`http://example.org/a=1000,http://example.org/b=10`."""
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if not all(iri and n.isascii() and n.isdigit() for iri, _, n in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form IRI=N,IRI=N, such as http://example.org/a=1000")
+    return {iri: int(n) for iri, _, n in pairs}
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    import epsparql
+    from server.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
+    from server.registrations.query_cache import explained, reads_over
+
+    try:
+        query, policy = read_query(arguments.query), arguments.policy
+        background = nquads_of([named_file(each) for each in arguments.background])
+        reads = reads_over(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
+        print(explained(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
+    except SourceFault as fault:
+        return _fail(fault)
+    except epsparql.QueryError as error:
+        return _fail(query_fault(arguments.query, error))
+    return OK
+
+
+def _add_check(commands: Commands) -> None:
+    parser = _command(commands, "check", _check, "Print faults and warnings of queries.")
+    parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    return max(_check_one(path) for path in arguments.query)
+
+
+def _check_one(path: Path) -> int:
+    import epsparql
+    from server.input_files import SourceFault, query_fault, read_query
+    from server.registrations.query_cache import check
+
+    try:
+        query = read_query(path)
+        warnings = check(query.text)
+    except SourceFault as fault:
+        return _fail(fault)
+    except epsparql.QueryError as error:
+        return _fail(query_fault(path, error))
+    for warning in warnings:
+        line, column = warning.span.place(query.text) if warning.span else (1, 1)
+        print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
+    return OK
+
+
+def _add_warm(commands: Commands) -> None:
+    _command(commands, "warm", _warm, "Compile the kernel and keep Spark's classes, once per machine; both are quick where that is done.")
+
+
+def _warm(_arguments: argparse.Namespace) -> int:
+    from engine.warmup import warm
+    from pipeline.errors import JavaMissing, SparkFailed
+    from pipeline.spark import job
+    from pipeline.warmup import warm as warm_formats
+
+    began = time.monotonic()
+    print("compiling the kernel (two to three minutes, once per machine)", file=sys.stderr, flush=True)
+    warm_formats()
+    warm()
+    print(
+        f"the kernel is ready after {time.monotonic() - began:.1f} s; keeping Spark's classes (up to 60 s, once per machine)",
+        file=sys.stderr,
+        flush=True,
+    )
+    try:
+        job.warm()
+    except (JavaMissing, SparkFailed) as fault:
+        print(f"Spark starts without: {fault}", file=sys.stderr)
+    print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
+    return OK
+
+
+# ---------------------------------------------------------------- demo, bench
+def _add_demo(commands: Commands) -> None:
+    parser = _command(commands, "demo", _demo, "Stream the weather of 2013 through a server, and show what its queries find.")
+    parser.add_argument("--runner", choices=_RUNNERS, default="spark")
+    parser.add_argument("--export-svg", type=Path, metavar="FILE", help="write a picture of the end of the run")
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from server.cli.demo import demo
+
+    return demo(arguments.runner, arguments.export_svg)
+
+
+def _add_bench(commands: Commands) -> None:
+    from server.cli.bench import BENCHES
+
+    counts = {name: bench.n for name, bench in BENCHES.items()}
+    parser = _command(commands, "bench", _bench, "Measure; one JSON line per measurement.")
+    parser.add_argument("bench", choices=tuple(BENCHES))
+    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1")
+    parser.add_argument("--n", type=int, help=f"events (of fuzz texts, of goals live goals); unless told otherwise {counts}")
+    parser.add_argument("--k", type=int, default=1_000, help="keys")
+    parser.add_argument("--queries", type=int, default=1_000, help="of queries: how many are registered")
+    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="of engine: how the query is registered")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="of engine: another kernel, which takes its turn in the same run")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
+    parser.add_argument("--low-latency", action="store_true", help="of latency, on Spark: one task that stays, in place of micro-batches")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append the lines to a file")
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from bench.line import WrongCount
+    from server.cli.bench import measured
+
+    try:
+        for line in measured(arguments):
+            print(line, flush=True)
+            if arguments.json is not None:
+                with arguments.json.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+    except WrongCount as fault:
+        print(fault, file=sys.stderr)
+        return BROKEN
+    return OK

@@ -1,0 +1,267 @@
+"""Replaying files as finished streams: the same log, engine and solution log as the server's, in a directory that goes afterwards."""
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TextIO
+
+import numpy as np
+import pyarrow as pa
+
+import epsparql
+from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
+from pipeline.log import LogWriter
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.formats import Triples, ndjson
+from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
+from server.input_files import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
+from server.registrations.query_cache import Shape, check, shape
+from server.registrations.stream_dependencies import alive, unfed, written_by
+from server.routes.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
+from server.service import Runner
+
+FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
+_DEFAULT_STREAM = "default"
+_LOOK_S = 0.2
+_NAMED = 5  # of the queries that read a stream, in a message
+
+
+class PolicyFault(Exception):
+    """A wish for a policy, or for the policy of a query, that there is not."""
+
+
+class RunnerFailed(Exception):
+    """The runner gave up; not the user's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What to run over what."""
+
+    queries: Sequence[QueryFile]
+    streams: Sequence[NamedFile]
+    background: Sequence[NamedFile]
+    runner: str = "inprocess"
+    master: str = "local[*,4]"
+    default_graph: str = "all"
+    policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
+    entailment: str = RDFS
+    low_latency: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Word of how far a run has come: log entries applied, of those there are."""
+
+    done: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    entries: int
+    occurrences: int
+    solutions: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfed:
+    """A stream for which queries wait in vain. `unread`, the first file whose stream no query reads, may have been meant for it."""
+
+    stream: str
+    readers: tuple[str, ...]
+    unread: Path | None
+
+    def __str__(self) -> str:
+        option = shlex.quote(f"{self.stream}={self.unread or 'FILE'}")
+        return (
+            f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream {option}"
+        )
+
+
+def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None], doubt: Callable[[Unfed], None]) -> Summary:
+    """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
+    _check_names(replay.queries)
+    shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
+    _check_format(fmt, replay.queries, shapes)
+    for each in unfed_streams(replay.streams, shapes):
+        doubt(each)
+    with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
+        fed = write_log(log, replay, shapes)
+        with _solved(log, Path(directory), replay, tell) as solutions:
+            _raise_failures(solutions, replay.queries)
+            counts = _report(solutions, fmt, shapes, out)
+        return Summary(len(fed), sum(message.rows.num_rows for message in fed), counts)
+
+
+# ---------------------------------------------------------------- what goes in
+def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str, str]:
+    """The policies by query: `NAME=POLICY` is of one, `POLICY` of all that have none of their own. Raises: PolicyFault."""
+    names = [query.name for query in queries]
+    common, own = dict[str, str](), dict[str, str]()
+    for wish in wishes:
+        name, named, policy = wish.rpartition("=")
+        if policy not in POLICIES:
+            raise PolicyFault(f"{policy!r} is no policy; expected {', '.join(POLICIES[:-1])} or {POLICIES[-1]}")
+        if not named:
+            common = dict.fromkeys(names, policy)
+        elif name in names:
+            own[name] = policy
+        else:
+            raise PolicyFault(f"there is no query {name!r} to give a policy to; there is {', '.join(names)}")
+    return common | own
+
+
+def _checked(query: QueryFile, before: Sequence[QueryFile], policies: Mapping[str, str]) -> Shape:
+    try:
+        check(query.text, {other.name: other.text for other in before}, query.name, policies)
+        return shape(query.text)
+    except epsparql.QueryError as error:
+        raise query_fault(query.path, error) from None
+
+
+def _check_names(queries: Sequence[QueryFile]) -> None:
+    seen: dict[str, QueryFile] = {}
+    for query in queries:
+        if query.name in seen:
+            raise SourceFault(query.path, f"its name {query.name!r} is that of {seen[query.name].path} too; rename one of the files")
+        seen[query.name] = query
+
+
+def _check_format(fmt: str, queries: Sequence[QueryFile], shapes: dict[str, Shape]) -> None:
+    """`json` and `csv` hold what SELECT and ASK give, `turtle` what CONSTRUCT and DESCRIBE do; each needs one of them at least."""
+    if fmt == "ndjson":
+        return
+    wanted = "CONSTRUCT and DESCRIBE" if fmt == "turtle" else "SELECT and ASK"
+    if not any(_fits(fmt, found) for found in shapes.values()):
+        raise SourceFault(queries[0].path, f"--format {fmt} writes solutions of {wanted} queries, and none is given", expected="--format ndjson")
+
+
+def _fits(fmt: str, found: Shape) -> bool:
+    return isinstance(found.form, Triples) == (fmt == "turtle")
+
+
+def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> list[Unfed]:
+    """Those on which the queries rest, in order of their names."""
+    given = {_stream_of(file) for file in files}
+    read = {stream for found in shapes.values() for stream in found.streams}
+    unread = next((file.path for file in files if _stream_of(file) not in read), None)
+    written = written_by(shapes.values())
+    empty = unfed(read, written, alive(written, given))
+    return [Unfed(stream, tuple(name for name, found in shapes.items() if stream in found.streams), unread) for stream in empty]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """With their verb."""
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"{shown} {'reads' if len(names) == 1 else 'read'}"
+
+
+def _stream_of(file: NamedFile) -> str:
+    return file.name or _DEFAULT_STREAM
+
+
+def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
+    streams: dict[str, list[object]] = {}
+    for file in files:
+        streams.setdefault(_stream_of(file), []).append(occurrences_of(file.path))
+    return list(streams.items())
+
+
+def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> list[Message]:
+    """Background, queries, events, and the end of every stream that is given or read and not derived. Raises: SourceFault, before anything is written."""
+    facts = [fact for file in replay.background for fact in facts_of(file)]
+    fed = list(messages(_streams(replay.streams)))
+    if replay.entailment != RDFS:
+        log.submit_entry(lambda offset: Entail(offset, replay.entailment), timeout=None)
+    for graph, triples in facts:
+        log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), timeout=None)  # type: ignore[misc]
+    for query in replay.queries:
+        policy = replay.policies.get(query.name, UNRESTRICTED)
+        log.submit_entry(
+            lambda offset, query=query, policy=policy: Register(offset, query.name, query.text, policy, replay.default_graph),  # type: ignore[misc]
+            timeout=None,
+        )
+    derived = {found.into for found in shapes.values()}
+    read = {stream for found in shapes.values() for stream in found.streams} - derived
+    streams = dict.fromkeys(message.stream for message in fed) | dict.fromkeys(sorted(read))
+    for name in streams:
+        log.submit_entry(lambda offset, name=name: SetStream(offset, name), timeout=None)  # type: ignore[misc]
+    for message in fed:
+        log.submit(message.stream, message.rows, timeout=None)
+    for name in streams:
+        log.append(lambda offset, name=name: Finish(offset, name))  # type: ignore[misc]
+    return fed
+
+
+# ---------------------------------------------------------------- the run
+@contextmanager
+def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Step], None]) -> Iterator[SolutionReader]:
+    """The solution log, once it holds everything."""
+    runner, moved = _runner(log, directory, replay), Event()
+    runner.on_commit(lambda _position: moved.set())
+    runner.start()
+    try:
+        with closing(SolutionReader(directory)) as solutions:
+            head = log.head()
+            while (position := solutions.position) < head:
+                if runner.state.startswith(("failed", "waiting")):
+                    raise RunnerFailed(runner.state)
+                tell(Step(position, head))
+                moved.wait(_LOOK_S)
+                moved.clear()
+            tell(Step(head, head))
+            yield solutions
+    finally:
+        runner.stop()
+
+
+def _runner(log: LogWriter, directory: Path, replay: Replay) -> Runner:
+    if replay.runner == "inprocess":
+        return InProcessRunner(directory, log.reader())
+    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
+
+    return SparkRunner(directory, replay.master, low_latency=replay.low_latency)
+
+
+def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:
+    for change in solutions.changes:
+        if change.state == "failed":
+            path = next(query.path for query in queries if query.name == change.name)
+            raise SourceFault(path, f"the query failed: {change.reason}")
+
+
+# ---------------------------------------------------------------- what comes out
+def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: TextIO) -> dict[str, int]:
+    counts, forms = dict.fromkeys(shapes, 0), {name: found.form for name, found in shapes.items()}
+    kept: dict[str, list[pa.RecordBatch]] = {name: [NONE_STORED] for name, found in shapes.items() if fmt != "ndjson" and _fits(fmt, found)}
+    for page in solutions.emitted():
+        if fmt == "ndjson":
+            out.write(ndjson(page, forms).text.decode())
+        for name, found in _by_query(page):
+            counts[name] += found.num_rows
+            if name in kept:
+                kept[name].append(found)
+    pages = {name: pa.concat_batches(found) for name, found in kept.items()}
+    if fmt == "turtle":
+        out.write(written(TURTLE, pa.concat_batches(list(pages.values())), Triples()).decode())
+    elif fmt == "json" and len(pages) > 1:
+        documents = {name: json.loads(written(SPARQL_JSON, page, forms[name])) for name, page in pages.items()}
+        out.write(json.dumps(documents, ensure_ascii=False) + "\n")
+    else:
+        for name, page in pages.items():
+            out.write(written(FORMATS[fmt], page, forms[name]).decode().rstrip("\n") + "\n")
+    out.flush()
+    return counts
+
+
+def _by_query(page: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    queries = page.column("query")
+    which = queries.indices.to_numpy()
+    for k in np.unique(which):
+        yield queries.dictionary[k].as_py(), page.filter(pa.array(which == k))

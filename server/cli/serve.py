@@ -1,0 +1,224 @@
+"""Runs the app under uvicorn until a signal."""
+
+import asyncio
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from errno import ENOSPC
+
+import uvicorn
+from fastapi import FastAPI
+
+from engine.messages import Micros
+from pipeline.errors import StoreFailed
+from pipeline.log import LogWriter
+from pipeline.object_store.backends import Place, named, reached
+from pipeline.object_store.deadlines import within
+from pipeline.parquet_export import Exporter, export_place
+from pipeline.replication.replicator import Keeper, unfinished
+from pipeline.solutions.solution_log import check_solutions
+from server.app import create_app
+from server.background.startup import load, read
+from server.cli.timeouts import prepare, timely
+from server.http.auth import Gate, load_grants
+from server.observability.logging import log_to_stderr
+from server.process import set_aside
+from server.push.websocket_protocol import Outlet
+from server.service import Service, running
+from server.settings import Settings, SettingsError
+
+_GRACE_S = 20
+_ANSWERS_S = 30.0
+"""For a place to export to, at the start."""
+_SEE = "see to it that the store can be reached, that what it names is there, and that the credentials are of one who may read and write there"
+_TURN_S = 0.001  # after which a thread of Python gives way to another: the runner's to that of the sockets, and back
+_LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
+
+
+def clock() -> Micros:
+    """The time of day. Everything below the server is given it."""
+    return time.time_ns() // 1000
+
+
+class Server(uvicorn.Server):
+    """Ends subscriptions before it waits for requests to end. Prints its address once it listens."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: LogWriter,
+        listener: socket.socket,
+        gate: Gate,
+        export: Exporter | None = None,
+        keeper: Keeper | None = None,
+        begun: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`begun` is called once the runner has started."""
+        self._app = create_app(lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun), settings.origins)
+        host, port = listener.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        super().__init__(_config(self._app, settings))
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, but a signal that was obeyed is not raised again afterwards: an orderly stop exits with 0."""
+        if threading.current_thread() is threading.main_thread():  # elsewhere signals do not come
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self.handle_exit, number, None)
+        await self._serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            print(f"epsparql listens on {self.url}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        service: Service = self._app.state.service
+        service.stopping.set()
+        service.notify()
+        await super().shutdown(sockets)
+
+
+def serve(settings: Settings) -> int:
+    """Exit code 0 after an orderly stop. What can be refused by itself is refused before the store is taken from a server that runs.
+
+    Raises: SettingsError for an address that cannot be had, a token file, a store, a place to export to or a background that cannot be; SourceFault for one that
+    cannot be read; Locked, Corrupt, NotOfOneLog, NotOfThisLog, NotOfThisStore and StoreTaken.
+    """
+    log_to_stderr(settings.log_format)
+    sys.setswitchinterval(_TURN_S)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
+    with listen(settings) as listener:
+        gate, graphs = gate_of(settings), read(settings)
+        with (
+            _export_place(settings) as place,
+            _kept(settings) as keeper,
+            _opened(settings, keeper) as log,
+            _exported(settings, log, place) as export,
+        ):
+            load(settings, graphs, log)
+            server = Server(settings, log, listener, gate, export, keeper, set_aside)
+            server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def gate_of(settings: Settings) -> Gate:
+    """Raises: SettingsError."""
+    return Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
+
+
+@contextmanager
+def _kept(settings: Settings) -> Iterator[Keeper | None]:
+    """The data directory is in a store too meanwhile, if that is asked for, and was copied from there if it was empty."""
+    store = settings.store
+    if store is None:
+        if unfinished(settings.data):
+            raise SettingsError(f"{settings.data} is an unfinished copy of a store; give that with --store, or another directory with --data")
+        yield None
+        return
+    try:
+        place = within(_ANSWERS_S, lambda: reached(store))
+        keeper = Keeper(settings.data, place, away=settings.away)
+    except OSError as error:
+        raise SettingsError(
+            f"--store {named(store)} or --data {settings.data} cannot be used: {error}; make them directories that can be written to"
+        ) from None
+    except StoreFailed as error:
+        raise SettingsError(f"--store {named(store)} cannot be used: {error}; {_SEE}") from None
+    keeper.start()
+    try:
+        yield keeper
+    finally:
+        keeper.stop()
+
+
+def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
+    try:
+        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.keep)
+        try:
+            check_solutions(settings.data)
+        except BaseException:
+            log.close()
+            raise
+        return log
+    except OSError as error:
+        remedy = "make room there" if error.errno == ENOSPC else "make it a directory that can be written to"
+        raise SettingsError(f"--data {settings.data} cannot be used: {error}; {remedy}, or choose another") from None
+    except StoreFailed as error:
+        raise SettingsError(f"--store cannot be used: {error}; {_SEE}") from None
+
+
+@contextmanager
+def _export_place(settings: Settings) -> Iterator[Place | None]:
+    """One that answers, if an export is asked for."""
+    given = settings.export
+    if given is None:
+        yield None
+        return
+    with _telling(given):
+        place = within(_ANSWERS_S, lambda: export_place(given))
+    with closing(place):
+        yield place
+
+
+@contextmanager
+def _telling(given: str) -> Iterator[None]:
+    """Faults of the place to export to are such of the setting."""
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(f"--export {named(given)} cannot be used: {error}; make it a directory that can be written to") from None
+    except StoreFailed as error:
+        raise SettingsError(f"--export {named(given)} cannot be used: {error}; {_SEE}") from None
+
+
+@contextmanager
+def _exported(settings: Settings, log: LogWriter, place: Place | None) -> Iterator[Exporter | None]:
+    """Solutions go to Parquet files meanwhile, if that is asked for, the last of them after the runner has stopped."""
+    if place is None or settings.export is None:
+        yield None
+        return
+
+    def standing() -> dict[int, str]:
+        return {query.registered: query.text for query in list(log.catalogue.queries.values())}
+
+    with _telling(settings.export):
+        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place, standing, settings.export_every_s))
+    exporter.start()
+    try:
+        yield exporter
+    finally:
+        exporter.stop()
+
+
+def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=timely(settings.header_s),
+        ws=Outlet,
+        ws_max_size=settings.max_frame * _LARGER,
+        ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either
+        ws_per_message_deflate=False,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "ports end at 65535"
+        raise SettingsError(f"cannot listen on {settings.host} port {settings.port}: {why}; choose another with --port, 0 for any free one") from None
+    prepare(listener, settings.stall_s + _GRACE_S)
+    return listener

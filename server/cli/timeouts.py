@@ -1,0 +1,85 @@
+"""HTTP connections that are not left waiting: a request's head must come in time, and what is no HTTP is told so as a problem."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from server.http.problem_details import MEDIA_TYPE, Problem, phrase
+from server.observability.middleware import SECURE
+
+
+class Timely(H11Protocol):
+    """`header_s` is the time from a connection's beginning, or a request's first byte, to the end of its head."""
+
+    header_s = 10.0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        super().connection_made(transport)
+        self._begin()
+
+    def data_received(self, data: bytes) -> None:
+        self._begin()
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            self._end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._end()
+        super().handle_websocket_upgrade(event)
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(Problem(HTTPStatus.BAD_REQUEST, "malformed-http", "this is no HTTP/1.1 request, or its head is too long"))
+
+    def _begin(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.header_s, self._late)
+
+    def _end(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        self._deadline = None
+        if self.conn.our_state is h11.IDLE:
+            self._refuse(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-head", f"the request's head was not complete after {self.header_s:g} s"))
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer for the app, which has not been asked, and close."""
+        if not self.transport.is_closing():
+            body = problem.response().body
+            fields = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), "Connection": "close"} | SECURE
+            head = f"HTTP/1.1 {int(problem.status)} {phrase(problem.status)}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+            self.transport.write(head.encode() + b"\r\n" + bytes(body))
+            self.transport.close()
+
+
+def timely(header_s: float) -> type[H11Protocol]:
+    return type("Timely", (Timely,), {"header_s": header_s})
+
+
+def prepare(listener: socket.socket, after_s: float) -> None:
+    """Connections of this listener send at once what is written; and end where the other side's machine is gone, or takes nothing, for so long, even where nothing is sent."""
+    options: tuple[tuple[int, str, Any], ...] = (
+        (
+            socket.IPPROTO_TCP,
+            "TCP_NODELAY",
+            1,
+        ),  # asyncio would, for sockets whose protocol was named; else a second write waits up to 40 ms for the first one's ACK
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 60),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(after_s * 1000)),
+    )
+    for level, name, value in options:
+        with suppress(AttributeError, OSError):  # not every system has all of them
+            listener.setsockopt(level, getattr(socket, name), value)

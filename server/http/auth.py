@@ -1,0 +1,171 @@
+"""Who may do what: bearer tokens with scopes, and the origins that a browser may come from."""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+from starlette.datastructures import Headers
+
+from server.http.problem_details import Fault, Problem
+from server.settings import SettingsError, is_loopback
+
+ADMIN, METRICS = "admin", "metrics"
+TOKEN_PROTOCOL = "epsparql.bearer."
+NOBODY = "anybody on this machine"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
+_AUTHORITY = re.compile(r"(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\])(?::\d{1,5})?")
+_COMMENT = re.compile(r"(^|\s)#.*")
+
+
+def ingest(stream: str) -> str:
+    return f"ingest:{stream}"
+
+
+def read(query: str) -> str:
+    return f"read:{query}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token's SHA-256 and what it may do; `ingest:*` and `read:*` stand for all names."""
+
+    digest: bytes
+    scopes: frozenset[str]
+
+    def allows(self, scope: str) -> bool:
+        """Whether it holds `scope`; with a kind alone, as `read:`, whether it holds one of that kind."""
+        if scope.endswith(":"):
+            return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
+        return holds(self.scopes, scope)
+
+
+def holds(scopes: frozenset[str], scope: str) -> bool:
+    """Whether `scope` is among the scopes, by its name, by a star, or as admin."""
+    return not scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the server's logs have it, and whether names beside the one asked for may be told."""
+
+    who: str
+    all_names: bool
+    scopes: frozenset[str] = frozenset((ADMIN,))
+
+    def may(self, scope: str) -> bool:
+        """Whether the caller's scopes hold `scope`, by its name, by a star, or as admin."""
+        return holds(self.scopes, scope)
+
+
+class Gate:
+    """Decides on requests. Without grants (loopback only) every request is allowed."""
+
+    def __init__(self, grants: Sequence[Grant] | None, origins: Sequence[str] = ()) -> None:
+        self._grants, self._origins = grants, frozenset(origins)
+
+    def check(self, headers: Headers, scope: str) -> Caller:
+        """Who asks: by the beginning of the token's digest. Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
+        if not self.same_origin(headers):
+            raise Fault(
+                Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
+            )
+        if self._grants is None:
+            self._check_host(headers.get("host", ""))
+            return Caller(NOBODY, all_names=True)
+        grant = self._grant(headers)
+        if grant is None:
+            challenge = {"WWW-Authenticate": "Bearer"}
+            raise Fault(
+                Problem(HTTPStatus.UNAUTHORIZED, "no-token", "a known bearer token is needed: 'Authorization: Bearer <token>'", headers=challenge)
+            )
+        if not grant.allows(scope):
+            raise Fault(
+                Problem(
+                    HTTPStatus.FORBIDDEN,
+                    "not-allowed",
+                    f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to the token file, which is read at the start",
+                )
+            )
+        return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
+
+    def _check_host(self, host: str) -> None:
+        """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""
+        if not is_loopback(_host_of(host)) and host not in map(_authority_of, self._origins):
+            detail = f"{host!r} is not this machine; use localhost, or add its origin to EPSPARQL_ORIGINS"
+            raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
+
+    def _grant(self, headers: Headers) -> Grant | None:
+        token = _token_of(headers)
+        if token is None:
+            return None
+        digest = hashlib.sha256(token.encode()).digest()
+        found = None
+        for grant in self._grants or ():  # all of them, so that time tells nothing
+            if hmac.compare_digest(grant.digest, digest):
+                found = grant
+        return found
+
+    def same_origin(self, headers: Headers) -> bool:
+        """Browsers send Origin; it must be the server itself or one that the operator named."""
+        origin = headers.get("origin")
+        if origin is None or origin in self._origins:
+            return True
+        return _authority_of(origin) == headers.get("host")
+
+
+def _token_of(headers: Headers) -> str | None:
+    """As `Authorization`, or, for pages, which cannot choose the headers of their WebSockets, as a subprotocol, in base64url."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    offered = (each.strip() for each in headers.get("sec-websocket-protocol", "").split(","))
+    coded = next((each.removeprefix(TOKEN_PROTOCOL) for each in offered if each.startswith(TOKEN_PROTOCOL)), None)
+    if coded is None:
+        return None
+    try:
+        return base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
+    except ValueError:  # no base64, or no text
+        return None
+
+
+def _authority_of(origin: str) -> str:
+    return origin.partition("://")[2]
+
+
+def _host_of(authority: str) -> str:
+    """Return the host of a Host header, without a port; empty for what is no such header, though a reader of URLs would find a host in it."""
+    found = _AUTHORITY.fullmatch(authority)
+    return (found[1] or found[2]).lower() if found else ""
+
+
+def load_grants(path: Path) -> tuple[Grant, ...]:
+    """Read a token file: per line a token's SHA-256 in hex and its scopes; `#` starts a comment, but not within a word, for IRIs hold it.
+
+    Raises: SettingsError with the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--token-file {path}: {error}") from None
+    grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := _COMMENT.sub("", line).split())]
+    if not grants:
+        raise SettingsError(f"--token-file {path} holds no token; a line is '<sha256 of the token in hex> <scopes>'")
+    return tuple(grants)
+
+
+def _grant_of(path: Path, number: int, words: Sequence[str]) -> Grant:
+    digest, *scopes = words
+    if not _DIGEST.fullmatch(digest):
+        raise SettingsError(f"{path}:{number}: expected the SHA-256 of a token as 64 hex digits (printf %s TOKEN | sha256sum)")
+    wrong = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
+    if wrong or not scopes:
+        raise SettingsError(
+            f"{path}:{number}: expected scopes out of admin, metrics, ingest:<stream>, read:<query>" + (f", found {wrong[0]!r}" if wrong else "")
+        )
+    return Grant(bytes.fromhex(digest), frozenset(scopes))

@@ -1,0 +1,191 @@
+"""Request bodies: read within a limit, and JSON objects with places for faults."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+from starlette.types import Scope
+
+from engine.expressions.temporal import duration
+from engine.messages import Micros
+from server.http.problem_details import Fault, Problem, bad_request, malformed_json, too_large
+from server.settings import Settings
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_HELD = "body_bytes"
+MAX_DEPTH = 64
+"""Arrays and objects of a JSON body inside each other."""
+
+
+class Bodies:
+    """Bytes of the bodies of requests that are not answered yet, which all share one bound. On the event loop only."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
+
+    def check(self, size: int) -> None:
+        """Raises: Fault 429 where there is no room for so many bytes more."""
+        if self._held + size > self._most:
+            detail = f"the bodies of other requests leave no room for this one (max_bodies={self._most}); send it again later"
+            raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-bodies", detail, headers={"Retry-After": "1", "Connection": "close"}))
+
+    def take(self, scope: Scope, size: int) -> None:
+        """Counts so many bytes until `release` of the same scope. Raises: Fault 429."""
+        self.check(size)
+        self._held += size
+        state = scope.setdefault("state", {})
+        state[_HELD] = state.get(_HELD, 0) + size
+
+    def release(self, scope: Scope) -> None:
+        """To be called when the request is over."""
+        self._held -= scope.get("state", {}).pop(_HELD, 0)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come, 415 for an encoded body, 408 for one that does not come in time, 429 where
+    the bodies of other requests leave no room for it.
+
+    Of one whose client hangs up a Fault 400 is left, in the log: nobody is there to be told.
+    """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        detail = f"bodies with the Content-Encoding {encoding!r} are not taken"
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", detail, expected="no Content-Encoding"))
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > limit:
+        raise Fault(too_large("body", limit))
+    settings: Settings = request.app.state.service.settings
+    bodies: Bodies = request.app.state.service.bodies
+    if announced.isdigit():
+        bodies.check(int(announced))
+    parts: list[bytes] = []
+    size, loop = 0, asyncio.get_running_loop()
+    end_s = loop.time() + settings.body_total_s
+    try:
+        async with asyncio.timeout_at(min(end_s, loop.time() + settings.body_s)) as patience:
+            async for part in request.stream():
+                patience.reschedule(min(end_s, loop.time() + settings.body_s))
+                size += len(part)
+                if size > limit:
+                    raise Fault(too_large("body", limit))
+                bodies.take(request.scope, len(part))
+                parts.append(part)
+    except TimeoutError:
+        detail = f"the body did not come in time; {size} bytes did (body_s, body_total_s)"
+        raise Fault(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", detail, headers={"Connection": "close"})) from None
+    except ClientDisconnect:
+        raise bad_request("hung-up", f"the client hung up after {size} bytes of the body") from None
+    return b"".join(parts)
+
+
+def media_type(request: Request) -> str:
+    """Of the body, without parameters; empty if not said."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def text_of(body: bytes) -> str:
+    """Raises: Fault 400 that tells where the body stops being UTF-8."""
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = undecodable(error)
+        raise Fault(Problem(bad_request("", "").problem.status, "bad-encoding", "the body is not UTF-8", *place, "UTF-8 text")) from None
+
+
+def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
+    """A JSON object with some of `members`; an empty body is an empty object.
+
+    Raises: Fault 400, with the place where the JSON is malformed, if the parser tells.
+    """
+    if not body.strip():
+        return {}
+    try:
+        text = text_of(body)
+        _check_depth(text)
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise malformed_json(error) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits
+        raise bad_request("malformed-json", f"the body cannot be read: {error}", expected="a JSON object") from None
+    if not isinstance(found, dict):
+        raise bad_request("malformed-json", "the body is no JSON object", expected="a JSON object")
+    allowed = tuple(members)
+    for name in found:
+        if name not in allowed:
+            raise bad_request("unknown-member", f"the member {name!r} is not known here", expected=", ".join(allowed))
+    return found
+
+
+def _check_depth(text: str) -> None:
+    """Raises: Fault 400 before a parser goes deeper than anything here is."""
+    depth = 0
+    for token in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > MAX_DEPTH:
+            line, column = text.count("\n", 0, token.start()) + 1, token.start() - text.rfind("\n", 0, token.start())
+            detail = f"the body is nested deeper than {MAX_DEPTH}"
+            raise Fault(Problem(HTTPStatus.BAD_REQUEST, "too-deep", detail, line, column, "less deep JSON"))
+
+
+def text_member(found: dict[str, Any], name: str, default: str) -> str:
+    """Raises: Fault 400 for what is no string, or one that no UTF-8 can hold."""
+    value = found.get(name, default)
+    if not isinstance(value, str):
+        raise bad_request("invalid-member", f"{name} must be a string, not {_shown(value)}", expected="a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        detail = f"{name} holds half of a surrogate pair, {json.dumps(value[error.start])}, as its character {error.start + 1}"
+        raise bad_request("invalid-member", detail, expected="a string of Unicode characters") from None
+    return value
+
+
+def _shown(value: object) -> str:
+    """A JSON value for a message; what may be nested is only named."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "an array"
+        case _:
+            return json.dumps(value)
+
+
+def duration_member(found: dict[str, Any], name: str) -> Micros | None:
+    """A day-time duration: xsd:duration text or a number of seconds; None where it is absent or null.
+
+    Raises: Fault 400.
+    """
+    value = found.get(name)
+    if value is None:
+        return None
+    micros = None
+    if isinstance(value, str):
+        parsed = duration(value)
+        micros = parsed.micros if parsed is not None and parsed.months == 0 else None
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12:
+        micros = round(value * 1_000_000)
+    if micros is None or micros < 0:
+        detail = f'{name} must be a day-time duration such as "PT10S", or a number of seconds; not {_shown(value)}'
+        raise bad_request("invalid-duration", detail, expected="a day-time duration that is not negative")
+    return micros
+
+
+def duration_text(micros: Micros | None) -> str | None:
+    """The shortest plain spelling in seconds, as `duration_member` reads it."""
+    if micros is None:
+        return None
+    seconds, rest = divmod(micros, 1_000_000)
+    fraction = f".{rest:06d}".rstrip("0") if rest else ""
+    return f"PT{seconds}{fraction}S"
+
+
+def undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
+    """Line and column, from 1, of the first byte that could not be decoded; columns count characters."""
+    before = error.object[: error.start].decode("utf-8")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

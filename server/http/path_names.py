@@ -1,0 +1,46 @@
+"""Names in paths: one percent-encoded segment each, so an IRI's slashes arrive as %2F."""
+
+from typing import Annotated
+from urllib.parse import quote, unquote
+
+from fastapi import Depends, Path
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from server.http.problem_details import bad_request
+
+
+class RawPath:
+    """Routes by the path as it was sent. A decoded path would have split an encoded slash into two segments."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path")
+        if scope["type"] in ("http", "websocket") and raw:
+            scope["path"] = raw.decode("latin-1").partition("?")[0]
+        await self._app(scope, receive, send)
+
+
+def decoded(segment: str) -> str:
+    """Raises: Fault 400 for a segment that does not encode UTF-8 text, or encodes none."""
+    try:
+        name = unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        raise bad_request("bad-name", f"the path segment {segment!r} is not percent-encoded UTF-8") from None
+    if not name or any(character < " " for character in name):
+        raise bad_request("bad-name", f"{name!r} is no name: it is empty or holds control characters")
+    if name in (".", ".."):
+        raise bad_request("bad-name", f"{name!r} is no name: in a path it is a step, encoded or not, and clients take it before they ask")
+    return name
+
+
+def encoded(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _name(name: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
+    return decoded(name)
+
+
+Name = Annotated[str, Depends(_name)]

@@ -1,0 +1,171 @@
+"""Files that the command line reads: queries, streams, background. A fault names file, line and column."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import epsparql
+from engine.messages import Micros
+from pipeline.errors import FormatError
+from pipeline.formats.background import checked_name, read_graphs, syntax_of
+from pipeline.formats.body_parser import NDJSON, RDF_XML, media_type_of, parse_body
+from pipeline.log.background_graphs import quads_of
+from server.http.body_parsing import undecodable
+
+_TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
+BLOCK_ROWS = 10_000
+"""Occurrences of all streams together that are fed at a time: a message costs as much as many occurrences."""
+_UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
+
+
+class SourceFault(Exception):
+    """A fault of the user's: what is wrong, where, and what would be right."""
+
+    def __init__(self, path: Path | str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
+        super().__init__(path, message, line, column, expected)
+        self.path, self.message, self.line, self.column, self.expected = path, message, line, column, expected
+
+    def __str__(self) -> str:
+        place = "".join(f":{number}" for number in (self.line, self.column) if number is not None)
+        return f"{self.path}{place}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """`[NAME=]FILE` as given on the command line; an empty name stands for the default."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """A query; its name is its file's stem."""
+
+    path: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def named_file(argument: str) -> NamedFile:
+    """An existing file as it stands; else what follows the first `=` that leaves an existing file."""
+    if not Path(argument).exists():
+        parts = argument.split("=")
+        for cut in range(1, len(parts)):
+            path = Path("=".join(parts[cut:]))
+            if path.exists():
+                name = "=".join(parts[:cut])
+                return NamedFile(name[1:-1] if name.startswith("<") and name.endswith(">") else name, path)
+        if len(parts) > 1:
+            return NamedFile(parts[0], Path("=".join(parts[1:])))
+    return NamedFile("", Path(argument))
+
+
+def read_query(path: Path) -> QueryFile:
+    try:
+        return QueryFile(path, _read(path).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SourceFault(path, "the file is not UTF-8", *undecodable(error), "UTF-8 text") from None
+
+
+def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
+    return SourceFault(path, error.message, error.line, error.column, error.expected)
+
+
+def occurrences_of(path: Path) -> pa.RecordBatch:
+    """The occurrences of a stream's file. Raises: SourceFault, also for an event without a time."""
+    body = _read(path)
+    try:
+        media_type = media_type_of(path)
+        batch = parse_body(body, media_type, default=None, arrived=_UNTIMED)
+    except FormatError as error:
+        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
+    untimed = batch.column("end").cast(pa.int64()).to_numpy() == _UNTIMED
+    if untimed.any():
+        line = _untimed_line(body) if media_type == NDJSON else 1
+        first = batch.slice(int(np.argmax(untimed)), 1)
+        triple = " ".join(first.column(name)[0].as_py() for name in ("s", "p", "o"))
+        raise SourceFault(path, f"the event {triple} has no time", line, 1, _TIMED.get(media_type, "a graph that is timed"))
+    return batch
+
+
+def _untimed_line(body: bytes) -> int:
+    """Of a body that was parsed, so each line is an object."""
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip() and not {"at", "start"} & json.loads(line).keys():
+            return number
+    return 1
+
+
+def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
+    """Graphs ("" for none) with their triples as N-Triples text; the file's name as given is the graph of those in none. Raises: SourceFault."""
+    try:
+        yield from read_graphs(_read(file.path), syntax_of(file.path), checked_name(file.name)).items()
+    except FormatError as error:
+        raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
+
+
+def nquads_of(files: Sequence[NamedFile]) -> str:
+    """The background of these files. Raises: SourceFault."""
+    return "".join(quads_of(triples.splitlines(), graph) for file in files for graph, triples in facts_of(file))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SourceFault(path, error.strerror or str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Occurrences of a stream, in order of `end`."""
+
+    stream: str
+    rows: pa.RecordBatch
+
+
+def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[Message]:
+    """The streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants; a span of time is over in all streams before the next begins, so none is late."""
+    ordered: list[tuple[str, pa.RecordBatch]] = []
+    pieces: list[tuple[int, int, int, int]] = []  # an instant's end, stream, first row, rows
+    for index, (name, batches) in enumerate(streams):
+        rows = _sorted(batches)
+        ordered.append((name, rows))
+        ends = rows.column("end").cast(pa.int64()).to_numpy()
+        firsts = np.flatnonzero(np.diff(ends, prepend=ends[0] - 1)) if len(ends) else np.empty(0, np.int64)
+        counts = np.diff(firsts, append=len(ends))
+        pieces += [(int(ends[first]), index, int(first), int(count)) for first, count in zip(firsts, counts, strict=True)]
+    for block in _blocks(sorted(pieces)):
+        for index, (first, count) in block.items():
+            name, rows = ordered[index]
+            yield Message(name, rows.slice(first, count))
+
+
+def _blocks(pieces: Iterable[tuple[int, int, int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
+    """First row and rows by stream: a stream's pieces follow each other."""
+    block: dict[int, tuple[int, int]] = {}
+    taken = 0
+    for _, index, first, count in pieces:
+        if block and taken + count > BLOCK_ROWS:
+            yield block
+            block, taken = {}, 0
+        begun, before = block.get(index, (first, 0))
+        block[index] = begun, before + count
+        taken += count
+    if block:
+        yield block
+
+
+def _sorted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    whole = table.to_batches()[0] if table.num_rows else batches[0]
+    order = np.argsort(whole.column("end").cast(pa.int64()).to_numpy(), kind="stable")
+    return whole.take(pa.array(order))

@@ -1,0 +1,56 @@
+"""The server's log on stderr: plain lines, or one JSON object a line."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from server.observability.middleware import REQUEST_ID
+
+
+class JsonLines(logging.Formatter):
+    """Time, level, logger, message and the request at work; of requests also what they were."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id := REQUEST_ID.get():
+            line["request_id"] = request_id
+        line |= getattr(record, "about", {})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TextLines(logging.Formatter):
+    """For people; names the request where one is at work."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record).replace("\r", "\\r")
+        request_id = REQUEST_ID.get()
+        return f"{text} [request {request_id}]" if request_id else text
+
+
+def without_trace(record: logging.LogRecord) -> bool:
+    """A client's text that is no UTF-8 is its fault, and not worth the place in the code where it came out."""
+    if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+        record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
+    return True
+
+
+def log_to_stderr(log_format: str) -> None:
+    """Each request has a line in JSON alone, which machines read."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(without_trace)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("epsparql.requests").setLevel(logging.INFO if log_format == "json" else logging.WARNING)

@@ -1,0 +1,100 @@
+"""What is done for every request, whatever its route: an id, headers that keep browsers careful, counts, a line in the log, one in the audit."""
+
+import logging
+import re
+import time
+import uuid
+from contextvars import ContextVar
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.observability.metrics import Requests
+
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+"""Of the request at work, for the lines that are logged meanwhile."""
+_GIVEN = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+_CONTENT_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+SECURE = {
+    "Content-Security-Policy": _CONTENT_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+"""On all answers, where a route does not say otherwise."""
+_log = logging.getLogger("epsparql.requests")
+
+
+class Attended:
+    """The outermost layer of the app."""
+
+    def __init__(self, app: ASGIApp, requests: Requests) -> None:
+        self._app, self._requests = app, requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex
+        REQUEST_ID.set(request_id)
+        began, status = time.perf_counter(), 0
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            match message["type"]:
+                case "http.response.start":
+                    status = message["status"]
+                    headers = MutableHeaders(scope=message)
+                    for name, value in SECURE.items():
+                        headers.setdefault(name, value)
+                    headers["X-Request-Id"] = request_id
+                case "websocket.accept":
+                    message = {**message, "headers": [*message.get("headers", ()), (b"x-request-id", request_id.encode())]}
+                case "websocket.close":
+                    status = message.get("code", 1000)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answered)
+        finally:
+            if (service := _service_of(scope)) is not None:
+                service.bodies.release(scope)
+            self._told(scope, status, time.perf_counter() - began)
+
+    def _told(self, scope: Scope, status: int, seconds: float) -> None:
+        method = scope.get("method", "WEBSOCKET")
+        template = getattr(scope.get("route"), "path", "")
+        self._requests.count(method, template, status, seconds)
+        state: dict[str, Any] = scope.get("state", {})
+        client = scope.get("client")
+        about = {
+            "method": method,
+            "path": scope["path"],
+            "status": status,
+            "seconds": round(seconds, 6),
+            "client": client[0] if client else None,
+            "who": state.get("who"),
+        }
+        _log.info("%s %s %d", method, scope["path"], status, extra={"about": about})
+        service = _service_of(scope)
+        if service is not None and changes(method, template) and status < 400:
+            service.audit.tell(service.clock(), about | {"request_id": REQUEST_ID.get()})
+
+
+def _service_of(scope: Scope) -> Any:
+    """Of the app that the request came to, if it came so far."""
+    return getattr(scope["app"].state, "service", None) if "app" in scope else None
+
+
+def changes(method: str, template: str) -> bool:
+    """Whether such a request may change what the operator answers for. Events are what streams are for; a query by POST only reads."""
+    return method in ("PUT", "POST", "DELETE", "PATCH") and template not in ("/streams/{name}/events", "/sparql", "/check")

@@ -1,0 +1,89 @@
+"""How far a query's time has come, as a subscriber may rely on it (semantics.md section 8)."""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from engine.messages import Micros
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log.catalog import Catalogue, Registration, Stream
+from server.registrations.query_cache import shape
+from server.registrations.stream_dependencies import Written, alive, fed_among, reached, unfed, written_by
+
+_SAMPLES = 64
+_APART_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """No solution with an `end` below `watermark` will follow; with `finished`, none at all."""
+
+    watermark: Micros
+    finished: bool
+
+    def document(self) -> dict[str, object]:
+        at: dict[str, object] = {"watermark": iso(self.watermark)}
+        return {"progress": at | {"finished": True} if self.finished else at}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """`streams` hold no entry at or after the log position `bound`."""
+
+    taken_s: float
+    seen: int
+    bound: int
+    streams: Mapping[str, Stream]
+
+    @property
+    def settled(self) -> bool:
+        return self.bound == self.seen
+
+
+class Timeline:
+    """Remembers what the streams' watermarks were at some log positions, since solutions trail behind the log."""
+
+    def __init__(self) -> None:
+        self._samples: deque[_Sample] = deque(maxlen=_SAMPLES)
+
+    def sample(self, catalogue: Catalogue, now_s: float) -> bool:
+        """Keep the present watermarks: the newest always, older ones some way apart. True if they are settled; else call again soon.
+
+        The committer may be between applying an entry and counting it, so only streams found unchanged a while later are known to
+        hold no more than the entries that were counted.
+        """
+        streams = dict(catalogue.streams)
+        seen = catalogue.position
+        samples = self._samples
+        if samples and samples[-1].seen == seen and samples[-1].streams == streams:
+            if not samples[-1].settled and now_s - samples[-1].taken_s >= _APART_S:
+                samples[-1] = _Sample(now_s, seen, seen, streams)
+            return samples[-1].settled
+        if len(samples) > 1 and samples[-1].taken_s - samples[-2].taken_s < _APART_S:
+            samples.pop()
+        samples.append(_Sample(now_s, seen, seen + 1, streams))
+        return False
+
+    def progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> Progress | None:
+        """Of a query, when the entries before the log position `solved` have been applied; None while nothing can be said."""
+        if registration.lead is not None:
+            return None
+        for sample in reversed(self._samples):
+            if max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
+                written = written_by(shape(query.text) for query in queries if query.stands)
+                return _progress(shape(registration.text).streams, written, sample.streams)
+        return None
+
+
+def _progress(reads: Collection[str], written: Written, streams: Mapping[str, Stream]) -> Progress | None:
+    """The least watermark of the fed streams that a reader of `reads` rests on; None while one that was never fed holds it back."""
+    known = fed_among(streams)
+    if unfed(reads, written, alive(written, known)):
+        return None
+    resting = [known[name] for name in reached(reads, written) if name in known]
+    open_ = [stream.watermark for stream in resting if not stream.finished]
+    if open_:
+        told = [watermark for watermark in open_ if watermark is not None]
+        return Progress(min(told), finished=False) if len(told) == len(open_) else None
+    ends = [stream.latest for stream in resting if stream.latest is not None]
+    return Progress(max(ends, default=0), finished=True) if resting else None

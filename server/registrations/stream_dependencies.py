@@ -1,0 +1,68 @@
+"""What readers of streams rest on: the streams themselves, and, where rules write them, what those rules read."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeAlias
+
+from epsparql.errors import Warning_
+from pipeline.log.catalog import Stream
+from server.registrations.query_cache import Shape
+
+Written: TypeAlias = Mapping[str, frozenset[str]]
+"""By each stream that rules write, the streams that those rules read."""
+
+
+def written_by(shapes: Iterable[Shape]) -> Written:
+    """Of those that are rules."""
+    found: dict[str, frozenset[str]] = {}
+    for each in shapes:
+        if each.into is not None:
+            found[each.into] = found.get(each.into, frozenset()).union(each.streams)
+    return found
+
+
+def reached(streams: Collection[str], written: Written) -> frozenset[str]:
+    """These streams, and those that the rules which write into them read."""
+    found, ahead = set(streams), list(streams)
+    while ahead:
+        wider = written.get(ahead.pop(), frozenset()) - found
+        found |= wider
+        ahead += wider
+    return frozenset(found)
+
+
+def fed_among(streams: Mapping[str, Stream]) -> dict[str, Stream]:
+    """Those that have a time, or need none any more."""
+    return {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
+
+
+def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
+    """The streams that are fed, and those that rules write out of others which are fed, or to be fed: their time comes with that of the others."""
+    made_of: dict[str, list[str]] = {}
+    for into, sources in written.items():
+        for source in sources:
+            made_of.setdefault(source, []).append(into)
+    found, ahead = set(fed), [source for source in made_of if source in fed or source not in written]
+    while ahead:
+        wider = [into for into in made_of.get(ahead.pop(), ()) if into not in found]
+        found.update(wider)
+        ahead += wider
+    return frozenset(found)
+
+
+def unfed(reads: Collection[str], written: Written, alive: frozenset[str]) -> list[str]:
+    """The streams for whose first event a reader of `reads` waits."""
+    return sorted(reached(reads, written) - alive)
+
+
+def silence_warnings(shape: Shape, written: Written, streams: Mapping[str, Stream]) -> list[Warning_]:
+    """Of a query that waits for time: the streams on which none may pass in silence, each with the setting that mends it."""
+    if shape.waits is None:
+        return []
+    sources = [name for name in reached(shape.streams, written) if name not in written or name in streams]
+    return [
+        Warning_(
+            "silent-stream", f"no time passes here while {name!r} is silent, if its events carry times: set the stream's idle_timeout", shape.waits
+        )
+        for name in sorted(sources)
+        if (stream := streams.get(name)) is None or not (stream.by_clock or stream.finished or stream.idle_timeout is not None)
+    ]

@@ -1,0 +1,126 @@
+"""How a query is evaluated, as JSON, text or a mermaid flowchart."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from pipeline.log.catalog import Registration
+from server.dependencies import READ, Shared
+from server.http.content_negotiation import choose
+from server.http.path_names import Name
+from server.http.problem_details import described
+from server.registrations.query_cache import explained
+from server.service import Service
+
+router = APIRouter(tags=["queries"])
+
+
+class AlgebraItem(BaseModel):
+    """A node of the algebra, such as SeqJoin; `inputs` are the places in the list of the nodes that it is made of, `detail` is what it holds beside them."""
+
+    node: str
+    detail: str
+    inputs: list[int]
+
+
+class PlanFilter(BaseModel):
+    """A condition that a step applies, in the `kernel` or by the `host`. `pushed_down`: it stands below an operator that the query has inside it."""
+
+    condition: str
+    by: Literal["kernel", "host"]
+    pushed_down: bool
+
+
+class PlanLimit(BaseModel):
+    """The longest duration that a step lets pass."""
+
+    duration: str
+    pushed_down: bool
+
+
+class PlanStore(BaseModel):
+    """How long a step keeps what, in words: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each`, `not stored`."""
+
+    side: str
+    time: str
+
+
+class PlanStep(BaseModel):
+    """An operator, fed by the steps whose places in the list are its `inputs`: `on` are the variables that key what it keeps, `checks` those that may be unbound."""
+
+    operator: str
+    detail: str
+    on: list[str]
+    checks: list[str]
+    within: PlanLimit | None
+    filters: list[PlanFilter]
+    keeps: list[PlanStore]
+    inputs: list[int]
+
+
+class PlanPartition(BaseModel):
+    """The variable by which the query could be spread over buckets; null: none, for the `reason`."""
+
+    key: str | None
+    reason: str
+
+
+class PlanRead(BaseModel):
+    """What a triple pattern matches of the background: `copied` to the query, which keeps it and what it joins; `looked up` for each solution, in a table that
+    queries share; `waiting` for a stream to bring a first link of a path, which then takes in all of it.
+    """
+
+    pattern: str
+    triples: int
+    use: Literal["copied", "looked up", "waiting"]
+
+
+class PlanDocument(BaseModel):
+    """How a query is evaluated: its canonical text, its algebra, the operators, what of its state nothing bounds, and what it reads of the background.
+
+    `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go, and a plan whose
+    property path or rule goes round has a step that feeds several.
+    """
+
+    query: str
+    algebra: list[AlgebraItem]
+    plan: list[PlanStep]
+    partition: PlanPartition
+    unbounded: list[str]
+    background: list[PlanRead]
+
+
+PLAN_FORMATS = {"application/json": "json", "text/plain": "text", "text/vnd.mermaid": "mermaid"}
+_PLAN: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The plan",
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/PlanDocument"}},
+            "text/plain": {"schema": {"type": "string"}},
+            "text/vnd.mermaid": {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+@router.get(
+    "/queries/{name}/plan",
+    dependencies=[READ],
+    summary="How the query is evaluated",
+    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, success=_PLAN),
+    response_class=Response,
+)
+async def get_plan(name: Name, request: Request, service: Shared) -> Response:
+    media_type = choose(request.headers.get("accept"), tuple(PLAN_FORMATS))
+    registration = service.query(name)
+    found = await asyncio.to_thread(_explained, service, registration, PLAN_FORMATS[media_type])
+    return Response(found, media_type=media_type)
+
+
+def _explained(service: Service, registration: Registration, form: str) -> str:
+    report = service.report()
+    standing = report.queries.get(registration.registered) if report is not None else None
+    return explained(registration.text, form, registration.default_graph, registration.policy, reads=() if standing is None else standing.reads)

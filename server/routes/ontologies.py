@@ -1,0 +1,179 @@
+"""Background graphs: loaded, added to, read and dropped."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+import pyoxigraph as ox
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from engine.messages import ADD, DROP, REPLACE
+from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
+from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
+from pipeline.log.catalog import Graph
+from server.background.manager import Change
+from server.dependencies import ADMIN, Shared
+from server.http.body_parsing import read_body
+from server.http.content_negotiation import choose
+from server.http.path_names import Name, encoded
+from server.http.problem_details import Fault, Problem, described, unknown
+from server.service import Service
+
+router = APIRouter(tags=["ontologies"])
+_UNNAMED = "default"
+_WRITTEN = {
+    TURTLE: ox.RdfFormat.TURTLE,
+    N_TRIPLES: ox.RdfFormat.N_TRIPLES,
+    RDF_XML: ox.RdfFormat.RDF_XML,
+    LD_JSON: ox.RdfFormat.JSON_LD,
+    TRIG: ox.RdfFormat.TRIG,
+    N_QUADS: ox.RdfFormat.N_QUADS,
+}
+_PREFIXES = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in SYNTAXES}}}
+
+
+class OntologyDocument(BaseModel):
+    """A graph of the background; `size` is that of its triples' N-Triples text, `offset` that of its latest change in the log."""
+
+    name: str
+    triples: int
+    size: int
+    offset: int
+
+
+class OntologyList(BaseModel):
+    """`entailment` is what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited`: why RDFS alone is applied all the same; null if it is not so."""
+
+    entailment: str
+    limited: str | None
+    ontologies: list[OntologyDocument]
+
+
+_CHANGED = described(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    success={201: {"description": "The graph is new", "model": OntologyDocument}},
+)
+
+
+@router.put(
+    "/ontologies/{name}",
+    dependencies=[ADMIN],
+    summary="Load a graph of the background in place of what it was; `default` stands for triples in no graph",
+    responses=_CHANGED,
+    openapi_extra=_BODY,
+)
+async def put_ontology(name: Name, request: Request, response: Response, service: Shared) -> OntologyDocument:
+    return await _load(service, request, response, name, REPLACE)
+
+
+@router.post(
+    "/ontologies/{name}",
+    dependencies=[ADMIN],
+    summary="Add triples to a graph of the background",
+    responses=_CHANGED,
+    openapi_extra=_BODY,
+)
+async def post_ontology(name: Name, request: Request, response: Response, service: Shared) -> OntologyDocument:
+    return await _load(service, request, response, name, ADD)
+
+
+async def _load(service: Service, request: Request, response: Response, name: str, change: str) -> OntologyDocument:
+    graph = checked_name(_graph(name))
+    media_type = request.headers.get("content-type", "")
+    if not media_type:
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
+    body = await read_body(request, service.settings.max_ontology)
+    triples = await asyncio.to_thread(read_graph, body, media_type, graph)
+    async with service.control:
+        new = graph not in service.log.catalogue.graphs
+        await asyncio.to_thread(service.knowledge.change, Change(graph, triples, change), service.rules())
+    service.notify()
+    response.status_code = HTTPStatus.CREATED if new else HTTPStatus.OK
+    response.headers["Location"] = f"/ontologies/{encoded(name)}"
+    return await _document(service, _known(service, name))
+
+
+@router.get("/ontologies", dependencies=[ADMIN], summary="All graphs of the background")
+async def list_ontologies(service: Shared) -> OntologyList:
+    graphs = list(service.log.catalogue.graphs.values())
+    report = await asyncio.to_thread(service.report)
+    limited = report.limited if report is not None else ""
+    documents = [await _document(service, graph) for graph in graphs]
+    return OntologyList(entailment=service.log.catalogue.entailment, limited=limited or None, ontologies=documents)
+
+
+@router.get(
+    "/ontologies/{name}",
+    dependencies=[ADMIN],
+    summary="A graph's triples as they were loaded, without what they entail",
+    responses=described(
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.NOT_ACCEPTABLE,
+        success={200: {"description": "The triples", "content": {media: {"schema": {"type": "string"}} for media in _WRITTEN}}},
+    ),
+    response_class=Response,
+)
+async def get_ontology(name: Name, request: Request, service: Shared) -> Response:
+    graph = _known(service, name)
+    media_type = choose(request.headers.get("accept"), tuple(_WRITTEN))
+    text = await asyncio.to_thread(_written, service, graph, media_type)
+    return Response(text, media_type=media_type)
+
+
+def _written(service: Service, graph: Graph, media_type: str) -> bytes:
+    text = service.knowledge.ntriples(graph)
+    if media_type == N_TRIPLES:
+        return text.encode()
+    place = ox.NamedNode(graph.name) if graph.name and media_type in (TRIG, N_QUADS) else ox.DefaultGraph()
+    quads = [ox.Quad(q.subject, q.predicate, q.object, place) for q in ox.parse(text, ox.RdfFormat.N_TRIPLES)]
+    fmt = _WRITTEN[media_type]
+    prefixes = _PREFIXES if media_type in (TURTLE, TRIG) else None
+    written = ox.serialize(quads if fmt.supports_datasets else (quad.triple for quad in quads), format=fmt, prefixes=prefixes)
+    assert written is not None, "no file was given to write to"
+    if media_type == RDF_XML and UNNAMED_ELEMENT in written:
+        detail = "RDF/XML has no name for a predicate that does not end in an XML name"
+        raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=TURTLE))
+    return written
+
+
+@router.delete(
+    "/ontologies/{name}",
+    dependencies=[ADMIN],
+    status_code=204,
+    summary="Drop a graph of the background; what was found with it stays",
+    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+)
+async def delete_ontology(name: Name, service: Shared) -> None:
+    async with service.control:
+        graph = _known(service, name)
+        await asyncio.to_thread(service.knowledge.change, Change(graph.name, "", DROP), service.rules())
+    service.notify()
+
+
+def _graph(name: str) -> str:
+    return NO_GRAPH if name == _UNNAMED else name
+
+
+def _known(service: Service, name: str) -> Graph:
+    """Raises: Fault 404."""
+    graphs = service.log.catalogue.graphs
+    if _graph(name) not in graphs:
+        raise unknown("ontology", name, {graph or _UNNAMED: None for graph in graphs})
+    return graphs[_graph(name)]
+
+
+async def _document(service: Service, graph: Graph) -> OntologyDocument:
+    triples = await asyncio.to_thread(service.knowledge.count, graph)
+    return OntologyDocument(name=graph.name or _UNNAMED, triples=triples, size=graph.size, offset=graph.offset)

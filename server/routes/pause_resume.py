@@ -1,0 +1,40 @@
+"""Queries paused and resumed."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Literal
+
+from fastapi import APIRouter
+
+from server.catch_up_rules import conflict, switch
+from server.dependencies import ADMIN, Shared
+from server.http.path_names import Name
+from server.http.problem_details import described
+from server.routes.queries import QueryDocument, document
+from server.service import Service
+
+router = APIRouter(tags=["queries"])
+_CHANGED = described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+
+
+@router.post("/queries/{name}/pause", dependencies=[ADMIN], summary="Let a query read nothing until it is resumed", responses=_CHANGED)
+async def pause_query(name: Name, service: Shared) -> QueryDocument:
+    return await _switched(service, name, "paused")
+
+
+@router.post("/queries/{name}/resume", dependencies=[ADMIN], summary="Let a paused query read on from where it stopped", responses=_CHANGED)
+async def resume_query(name: Name, service: Shared) -> QueryDocument:
+    return await _switched(service, name, "running")
+
+
+async def _switched(service: Service, name: str, state: Literal["paused", "running"]) -> QueryDocument:
+    async with service.control:
+        known = service.query(name)
+        if known.state not in ("paused", "running"):
+            raise conflict(
+                "query-ended", f"the query {name!r} is {known.state}: it reads nothing any more; to begin anew, drop it and register it again", name
+            )
+        if known.state != state:
+            await asyncio.to_thread(service.log.append, lambda offset: switch(service, offset, name, state))
+    service.notify()
+    return await document(service, service.query(name), ())

@@ -1,0 +1,313 @@
+"""Why a query gave a solution: as JSON, and in the PROV ontology."""
+
+import asyncio
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Literal, assert_never
+
+import pyoxigraph as ox
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from engine.background.reasoning.rdfs_schema import Triple
+from engine.provenance import Absence, Fact, Inference, Members, Occurrence, Proof, Step, Used
+from pipeline.formats.batches.timestamps import iso
+from pipeline.solutions.formats import Bindings, Verdict
+from pipeline.solutions.provenance import Justification, Justifier, find
+from pipeline.solutions.solution_log import Solution
+from server.dependencies import READ, Shared
+from server.http.content_negotiation import choose
+from server.http.path_names import Name, encoded
+from server.http.problem_details import Fault, Problem, bad_request, described
+from server.registrations.query_cache import shape
+
+router = APIRouter(tags=["solutions"])
+JSON, TURTLE, N_TRIPLES = "application/json", "text/turtle", "application/n-triples"
+_FORMATS = {TURTLE: ox.RdfFormat.TURTLE, N_TRIPLES: ox.RdfFormat.N_TRIPLES}
+
+
+class InferenceDocument(BaseModel):
+    """An RDFS rule, or `reflexive`, with the statements that it was applied to, in N-Triples."""
+
+    rule: str
+    premises: list[str]
+    conclusion: str
+
+
+class StepDocument(BaseModel):
+    """What a solution rests on. The members that are there depend on `kind`:
+
+    `occurrence`: a triple of `stream`, accepted at the log position `offset`; `derived`: one that a solution of a rule gave (`rule`, `solution`, which stands in
+    `rules`); `background`: one of the background. `s`, `p` and `o` are that triple's terms; `triple` is what `inferences` make of it, which `pattern` matched.
+    `absent`: `patterns` have no solution that counts up to `until`. `members`: an aggregate is over `count` solutions, of which the first are `shown`.
+    """
+
+    kind: Literal["occurrence", "derived", "background", "absent", "members"]
+    s: str | None = None
+    p: str | None = None
+    o: str | None = None
+    pattern: str | None = None
+    triple: str | None = None
+    stream: str | None = None
+    graph: str | None = None
+    start: str | None = None
+    end: str | None = None
+    offset: int | None = None
+    rule: str | None = None
+    solution: str | None = None
+    inferences: list[InferenceDocument] | None = None
+    operator: str | None = None
+    patterns: list[str] | None = None
+    until: str | None = None
+    count: int | None = None
+    shown: "list[MemberDocument] | None" = None
+
+
+class MemberDocument(BaseModel):
+    """One of the solutions that an aggregate is over; no interval: it is timeless."""
+
+    start: str | None
+    end: str | None
+    because: list[StepDocument]
+
+
+class SolutionDocument(BaseModel):
+    """A solution with what it rests on: `binding` has a term in N-Triples for each variable of a SELECT, `triples` what a rule gave."""
+
+    query: str
+    id: str
+    start: str
+    end: str
+    binding: dict[str, str] | None = None
+    triples: list[str] | None = None
+    because: list[StepDocument]
+
+
+class WhyDocument(SolutionDocument):
+    """`rules` are the solutions of rules that it rests on, each once."""
+
+    rules: list[SolutionDocument]
+
+
+@router.get(
+    "/queries/{name}/solutions/{id}/why",
+    dependencies=[READ],
+    summary="What a solution came from: occurrences, rules and inference steps",
+    responses=described(
+        HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.CONFLICT, HTTPStatus.GONE, HTTPStatus.SERVICE_UNAVAILABLE,
+        success={200: {"description": "A derivation of the solution, as JSON or in PROV-O", "model": WhyDocument, "content": {TURTLE: {}, N_TRIPLES: {}}}},
+    ),
+    response_class=Response,
+)  # fmt: skip
+async def get_why(name: Name, id: str, request: Request, service: Shared) -> Response:
+    registration = service.query(name)
+    media_type = choose(request.headers.get("accept"), (JSON, TURTLE, N_TRIPLES))
+    try:
+        solution = await asyncio.to_thread(find, service.solutions, registration.registered, id)
+    except ValueError as error:
+        raise bad_request("bad-id", str(error), expected="the id of a solution", query=name) from None
+    if solution is None:
+        raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-solution", f"the query {name!r} has no solution {id}", query=name))
+    justifier = Justifier(service.settings.data, service.solutions, service.queries())
+    async with service.explaining:
+        found = await asyncio.to_thread(justifier.why, registration, solution)
+    if media_type == JSON:
+        return JSONResponse(_document(found).model_dump(exclude_none=True))
+    base = str(request.base_url).rstrip("/")
+    text = await asyncio.to_thread(_provenance, found, base, _FORMATS[media_type])
+    return Response(text, media_type=media_type)
+
+
+# ---------------------------------------------------------------- JSON
+def _document(found: Justification) -> WhyDocument:
+    rules = [SolutionDocument(**_solution(each)) for each in _rules(found)]
+    return WhyDocument(**_solution(found), rules=rules)
+
+
+def _rules(found: Justification) -> list[Justification]:
+    """All solutions of rules below, each once."""
+    seen: dict[tuple[str, str], Justification] = {}
+    pending = list(found.rules.values())
+    while pending:
+        each = pending.pop(0)
+        if (key := (each.registration.name, each.solution.id)) not in seen:
+            seen[key] = each
+            pending += each.rules.values()
+    return list(seen.values())
+
+
+def _solution(found: Justification) -> dict[str, Any]:
+    solution = found.solution
+    shown = {"query": found.registration.name, "id": solution.id, "start": iso(solution.start), "end": iso(solution.end)}
+    return shown | _values(found) | {"because": _steps(found.proof)}
+
+
+def _values(found: Justification) -> dict[str, Any]:
+    values = [value or "" for value in found.solution.values]
+    match shape(found.registration.text).form:
+        case Bindings(variables):
+            return {"binding": {v: value for v, value in zip(variables, values, strict=True) if value}}
+        case Verdict():
+            return {}
+        case _:
+            return {"triples": values}
+
+
+def _steps(proof: Proof) -> list[StepDocument]:
+    return [_step(step) for step in dict.fromkeys(_hashable(proof.steps))]
+
+
+def _hashable(steps: tuple[Step, ...]) -> Iterator[Any]:
+    for step in steps:
+        yield _Whole(step) if isinstance(step, Members) else step
+
+
+class _Whole:
+    """A group's members are told wherever they stand."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+
+
+def _step(step: Any) -> StepDocument:
+    match step:
+        case Used(pattern, triple, given, inferences):
+            return _used(pattern, triple, given, inferences)
+        case Absence(operator, patterns, until):
+            return StepDocument(kind="absent", operator=operator, patterns=list(patterns), until=None if until is None else iso(until))
+        case _Whole():
+            shown = [
+                MemberDocument(start=None if x.start is None else iso(x.start), end=None if x.end is None else iso(x.end), because=_steps(x))
+                for x in step.members.shown
+            ]
+            return StepDocument(kind="members", count=step.members.count, shown=shown)
+    raise AssertionError(step)
+
+
+def _used(pattern: str, triple: Triple, given: Occurrence | Fact, inferences: tuple[Inference, ...]) -> StepDocument:
+    told = [
+        InferenceDocument(rule=each.rule, premises=[statement(t) for t in each.premises], conclusion=statement(each.conclusion))
+        for each in inferences
+    ]
+    graph = None if given.graph is None else str(given.graph)
+    s, p, o = map(str, given.triple)
+    common: dict[str, Any] = {"s": s, "p": p, "o": o, "pattern": pattern, "triple": statement(triple), "graph": graph, "inferences": told or None}
+    match given:
+        case Fact():
+            return StepDocument(kind="background", **common)
+        case Occurrence():
+            return StepDocument(
+                kind="occurrence" if given.rule is None else "derived", stream=given.stream, start=iso(given.start), end=iso(given.end), offset=given.offset,
+                rule=given.rule, solution=given.solution, **common,
+            )  # fmt: skip
+    assert_never(given)
+
+
+def statement(triple: Triple) -> str:
+    return "{} {} {} .".format(*triple)
+
+
+# ---------------------------------------------------------------- PROV-O
+PROV, OWN = "http://www.w3.org/ns/prov#", "urn:epsparql:why#"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+PREFIXES = {"prov": PROV, "why": OWN, "rdf": _RDF, "xsd": _XSD}
+
+
+def _provenance(found: Justification, base: str, form: ox.RdfFormat) -> bytes:
+    """Each solution is an entity that an activity of its query derived from entities: triples, which are reified, and solutions of rules."""
+    graph = _Graph(base)
+    for each in (found, *_rules(found)):
+        graph.solution(each)
+    written = ox.serialize(graph.triples, format=form, prefixes=PREFIXES if form == ox.RdfFormat.TURTLE else None)
+    assert written is not None
+    return written
+
+
+class _Graph:
+    def __init__(self, base: str) -> None:
+        self._base, self.triples, self._entities = base, list[ox.Triple](), dict[object, ox.BlankNode]()
+
+    def _path(self, *segments: str) -> ox.NamedNode:
+        return ox.NamedNode(f"{self._base}/queries/{'/'.join(segments)}")
+
+    def _add(self, subject: ox.NamedNode | ox.BlankNode, predicate: str, value: Any) -> None:
+        self.triples.append(ox.Triple(subject, ox.NamedNode(predicate), value))
+
+    def solution(self, found: Justification) -> None:
+        name, solution = encoded(found.registration.name), found.solution
+        entity, activity, query = self._path(name, "solutions", solution.id), ox.BlankNode(), self._path(name)
+        self._add(entity, _RDF + "type", ox.NamedNode(PROV + "Entity"))
+        self._interval(entity, solution)
+        for value in solution.values:
+            if value:
+                self._add(entity, PROV + "value", ox.Literal(value))
+        self._add(entity, PROV + "wasGeneratedBy", activity)
+        self._add(activity, _RDF + "type", ox.NamedNode(PROV + "Activity"))
+        self._add(activity, PROV + "wasAssociatedWith", query)
+        self._add(query, _RDF + "type", ox.NamedNode(PROV + "SoftwareAgent"))
+        self._rest(entity, activity, found.proof)
+
+    def _interval(self, entity: ox.NamedNode | ox.BlankNode, of: Solution | Occurrence) -> None:
+        date = ox.NamedNode(_XSD + "dateTime")
+        self._add(entity, OWN + "start", ox.Literal(iso(of.start), datatype=date))
+        self._add(entity, PROV + "generatedAtTime", ox.Literal(iso(of.end), datatype=date))
+
+    def _rest(self, entity: ox.NamedNode, activity: ox.BlankNode, proof: Proof) -> None:
+        for step in proof.steps:
+            match step:
+                case Used():
+                    used = self._inferred(step)
+                    self._add(entity, PROV + "wasDerivedFrom", used)
+                    self._add(activity, PROV + "used", used)
+                case Absence(operator, patterns, _):
+                    absent = ox.BlankNode()
+                    self._add(activity, OWN + "foundAbsent", absent)
+                    self._add(absent, OWN + "operator", ox.Literal(operator))
+                    for pattern in patterns:
+                        self._add(absent, OWN + "pattern", ox.Literal(pattern))
+                case Members(count, shown):
+                    self._add(activity, OWN + "members", ox.Literal(count))
+                    for member in shown:
+                        self._rest(entity, activity, member)
+                case _:
+                    assert_never(step)
+
+    def _inferred(self, step: Used) -> ox.BlankNode:
+        """The entity of the triple that was matched: derived from what was given, where it was not itself."""
+        if step.triple == step.given.triple and not step.steps:
+            return self._given(step.given)
+        last = self._given(step.given) if isinstance(step.given, Occurrence) else None
+        for inference in step.steps:
+            before = last
+            last = self._entity((step.given, inference.conclusion), inference.conclusion)
+            self._add(last, OWN + "rule", ox.Literal(inference.rule))
+            if before is not None:
+                self._add(last, PROV + "wasDerivedFrom", before)
+            for premise in inference.premises:
+                self._add(last, OWN + "premise", ox.Literal(statement(premise)))
+        return last or self._given(step.given)
+
+    def _given(self, given: Occurrence | Fact) -> ox.BlankNode:
+        known = given in self._entities
+        entity = self._entity(given, given.triple)
+        if not known and isinstance(given, Occurrence):
+            self._interval(entity, given)
+            self._add(entity, OWN + "stream", ox.Literal(given.stream))
+            if given.offset is not None:
+                self._add(entity, OWN + "offset", ox.Literal(given.offset))
+            if given.rule is not None and given.solution is not None:
+                self._add(entity, PROV + "wasDerivedFrom", self._path(encoded(given.rule), "solutions", given.solution))
+        elif not known:
+            self._add(entity, OWN + "background", ox.Literal(True))
+        return entity
+
+    def _entity(self, key: object, triple: Triple) -> ox.BlankNode:
+        if key not in self._entities:
+            node = self._entities[key] = ox.BlankNode()
+            self._add(node, _RDF + "type", ox.NamedNode(PROV + "Entity"))
+            parsed = next(iter(ox.parse(statement(triple).encode(), format=ox.RdfFormat.N_TRIPLES)))
+            for part, term in zip(("subject", "predicate", "object"), (parsed.subject, parsed.predicate, parsed.object), strict=True):
+                self._add(node, _RDF + part, term)
+        return self._entities[key]

@@ -1,0 +1,498 @@
+"""Queries: registered, described, dropped."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+import epsparql
+from engine.messages import POLICIES, UNRESTRICTED, Drop, Register
+from engine.runtime.introspection import Side, SideName
+from epsparql.errors import Warning_
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log import Ack
+from pipeline.log.catalog import Registration
+from pipeline.runners.engine_report import Report, Standing
+from server.catch_up_rules import registration as registered_from
+from server.dependencies import ADMIN, READ, Reader, Sent, Shared
+from server.http import auth
+from server.http.body_parsing import json_object, media_type, read_body, text_member, text_of
+from server.http.path_names import Name, decoded, encoded
+from server.http.problem_details import Fault, Problem, bad_request, described, of_exception
+from server.registrations.query_cache import check, shape
+from server.registrations.stream_dependencies import Written, alive, fed_among, reached, silence_warnings, unfed, written_by
+from server.service import Service
+from server.settings import Settings
+
+router = APIRouter(tags=["queries"])
+SPARQL = "application/sparql-query"
+NOW, BEGINNING = "now", "beginning"
+_MEMBERS = ("query", "policy", "default_graph", "from", "name")
+DEFAULT_GRAPHS = ("all", "unnamed")
+_AT_WORK = ("running", "paused")
+_NO_QUERY = described(HTTPStatus.NOT_FOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A query as a client wants it registered."""
+
+    text: str
+    policy: str
+    default_graph: str
+    start: str | int = NOW
+
+    def met_by(self, registration: Registration) -> bool:
+        """White space around a text, which editors and files add, makes no other query of it."""
+        own = self.text.strip(), self.policy, self.default_graph
+        return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
+
+    def _starts_like(self, registration: Registration) -> bool:
+        """Whatever is the log's beginning today, it was one when the query was registered to read from there."""
+        match self.start:
+            case "now":
+                return registration.reads_from is None
+            case "beginning":
+                return registration.reads_from is not None or registration.registered == 0
+            case offset:
+                return registration.reads_from == offset or (registration.reads_from is None and registration.registered == offset)
+
+
+class WarningDocument(BaseModel):
+    code: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+
+class QueryLinks(BaseModel):
+    plan: str
+    goals: str
+    solutions: str
+    events: str
+
+
+class Memory(BaseModel):
+    """What a query keeps, as of a log position: partial solutions, and the bytes of its whole state as the limits count them."""
+
+    goals: int
+    state_bytes: int
+    offset: int
+
+
+class QuerySummary(BaseModel):
+    """`state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+
+    `registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id.
+    `from` is the offset from which it reads, if that is earlier. `reads` is the offset up to which a query has read the log that is behind the others,
+    since it reads the past or is paused, or because it rests on a rule, `waits_for`, of which that is so; null for all others.
+    `unfed` are the streams for whose first event it waits: it reads them, or rules do on which it rests, nothing was ever sent to them, and no rule writes them.
+    `memory` is null for a query that does not run, and until the runner has told of it.
+    """
+
+    name: str
+    query: str
+    policy: str
+    default_graph: str
+    state: str
+    reason: str | None
+    registered: int
+    from_: int | None = Field(alias="from")
+    reads: int | None
+    waits_for: str | None
+    unfed: list[str]
+    solutions: int
+    last: str | None
+    lag: int
+    memory: Memory | None
+    links: QueryLinks
+
+
+class QueryDocument(QuerySummary):
+    """A query with its warnings; for those of its text it is planned anew."""
+
+    warnings: list[WarningDocument]
+
+
+class EngineMemory(BaseModel):
+    """What serves all queries, as of a log position: terms, remembered answers of the host, and the bytes of all tables, used or in reserve."""
+
+    terms: int
+    answers: int
+    reserved_bytes: int
+    offset: int
+
+
+class QueryList(BaseModel):
+    """Queries without their warnings: these are in the document of each. `engine` is null without the scope admin, and until the runner has told of it."""
+
+    queries: list[QuerySummary]
+    engine: EngineMemory | None
+
+
+class SideDocument(BaseModel):
+    """The goals that wait at one side of an operator for what the others bring; `oldest` is the least end of them, null if all are timeless."""
+
+    side: SideName
+    goals: int
+    oldest: str | None
+
+
+class OperatorDocument(BaseModel):
+    """An operator that keeps something; `on` are the variables by which it is found again, `state_bytes` what groups and windows hold beside goals."""
+
+    operator: str
+    on: list[str]
+    sides: list[SideDocument]
+    state_bytes: int
+
+
+class GoalsDocument(BaseModel):
+    """How far a query is, as of a log position: its partial solutions by operator, outermost first."""
+
+    offset: int
+    goals: int
+    state_bytes: int
+    operators: list[OperatorDocument]
+
+
+class QueryWish(BaseModel):
+    """A query to register; `name` is for POST alone."""
+
+    query: str
+    policy: str = UNRESTRICTED
+    default_graph: Literal["all", "unnamed"] = "all"
+    from_: Literal["now", "beginning"] | int = Field(default="now", alias="from")
+    name: str | None = None
+
+
+_REGISTERED = described(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    success={200: {"description": "The same query is registered already", "model": QueryDocument}},
+)
+_EXAMPLE = "PREFIX : <http://example.org/>\nSELECT ?s ?a ?b FROM STREAM <readings> WHERE { { { ?s :value ?a } SEQ { ?s :value ?b } } WITHIN 'PT10M' }"
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/QueryWish"}, "example": {"query": _EXAMPLE, "from": "beginning"}},
+            SPARQL: {"schema": {"type": "string"}, "example": _EXAMPLE},
+        },
+    }
+}
+
+
+# ---------------------------------------------------------------- registering
+@router.put(
+    "/queries/{name}",
+    dependencies=[ADMIN],
+    status_code=201,
+    summary="Register a query under a name",
+    responses=_REGISTERED,
+    openapi_extra=_BODY,
+)
+async def put_query(
+    name: Name,
+    request: Request,
+    response: Response,
+    service: Shared,
+    policy: str = UNRESTRICTED,
+    default_graph: str = DEFAULT_GRAPHS[0],
+    from_: Annotated[str, Query(alias="from")] = "now",
+    replace: Annotated[bool, Query(description="Drop a different query of this name, or one that has failed, and start a new solution log")] = False,
+) -> QueryDocument:
+    wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
+    if named is not None and named != name:
+        raise bad_request("two-names", f"the body names the query {named!r}, the path {name!r}", query=name)
+    return await _register(service, response, name, wish, replace)
+
+
+@router.post(
+    "/queries",
+    dependencies=[ADMIN],
+    status_code=201,
+    summary="Register a query; without a name it gets one from its text",
+    responses=_REGISTERED,
+    openapi_extra=_BODY,
+)
+async def post_query(
+    request: Request,
+    response: Response,
+    service: Shared,
+    name: str | None = None,
+    policy: str = UNRESTRICTED,
+    default_graph: str = DEFAULT_GRAPHS[0],
+    from_: Annotated[str, Query(alias="from")] = "now",
+) -> QueryDocument:
+    wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
+    digest = hashlib.sha256("\0".join((wish.text, wish.policy, wish.default_graph)).encode()).hexdigest()
+    chosen = decoded(encoded(name or named or f"q-{digest[:12]}"))
+    return await _register(service, response, chosen, wish, replace=False)
+
+
+async def _wish(request: Request, service: Service, options: dict[str, str], name: str | None) -> tuple[Wish, str | None]:
+    """The wish of the body, and the name it gives itself. Raises: Fault 400, 413, 415 or 422."""
+    body = await read_body(request, service.settings.max_query)
+    match media_type(request):
+        case "application/json":
+            found = json_object(body, _MEMBERS)
+        case "application/sparql-query":
+            found = {"query": text_of(body)}
+        case other:
+            raise Fault(
+                Problem(
+                    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                    "media-type",
+                    f"a query is not {other or 'without a Content-Type'}",
+                    expected=f"application/json or {SPARQL}",
+                )
+            )
+    if "query" not in found:
+        raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
+    policy = _one_of("policy", text_member(found, "policy", options["policy"]), POLICIES, name)
+    default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), DEFAULT_GRAPHS, name)
+    start = _start(found.get("from", options["from"]), name)
+    named = text_member(found, "name", "") or None
+    return Wish(text_member(found, "query", ""), policy, default_graph, start), named
+
+
+def _start(value: object, name: str | None) -> str | int:
+    if value in (NOW, BEGINNING):
+        return str(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise bad_request("invalid-member", f"from cannot be {str(value)[:40]!r}", expected="now, beginning or an offset of the log", query=name)
+
+
+def _one_of(what: str, value: str, choices: tuple[str, ...], name: str | None) -> str:
+    if value not in choices:
+        raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices), query=name)
+    return value
+
+
+async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
+    async with service.control:
+        warnings = await _checked(service, name, wish)
+        known = service.log.catalogue.queries.get(name)
+        same = known is not None and wish.met_by(known) and not (replace and not service.with_state(known).stands)
+        if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
+            raise Fault(_too_many(service.settings.max_queries))
+        if known is not None and not same and not replace:
+            detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
+        if not same:
+            await asyncio.to_thread(_append, service, name, wish, known)
+            if known is not None:
+                service.forget(known)
+    service.notify()
+    response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
+    response.headers["Location"] = f"/queries/{encoded(name)}"
+    registration = service.query(name)
+    return await document(service, registration, warnings)
+
+
+def _append(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
+    """Register in place of `replaced`, which stays if that is refused. Both entries go into the log together. Raises: Fault 400, 409."""
+    bounds = _bounds(service.settings)
+
+    def register(offset: int) -> Register:
+        return registered_from(service, offset, Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds), wish.start)
+
+    if replaced is None:
+        service.log.append(register)
+        return
+
+    def drop(offset: int) -> Drop:
+        register(offset + 1)  # what refuses the one refuses the other
+        return Drop(offset, replaced.registered, replaced.name)
+
+    dropped = service.log.submit_entry(drop)
+
+    def follow(offset: int) -> Register:
+        if dropped.done():  # refused just now, or written before
+            dropped.result()
+        return register(offset)
+
+    service.log.append(follow)
+
+
+def _too_many(limit: int) -> Problem:
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-queries", f"{limit} queries are registered already; drop one, or raise max_queries")
+
+
+def _bounds(settings: Settings) -> tuple[int, int, int]:
+    """They go into the log with the query, so that every runner and every replay stops it at the same entry."""
+    return settings.max_derivations, settings.max_goals, settings.max_state_bytes
+
+
+async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
+    others = [query for query in service.queries() if query.stands and query.name != name]
+    policies = {query.name: query.policy for query in others} | {name: wish.policy}
+    try:
+        return await asyncio.to_thread(check, wish.text, {query.name: query.text for query in others}, name, policies)
+    except epsparql.QueryError as error:
+        raise Fault(of_exception(error, query=name)) from None
+
+
+def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
+    return service.log.submit_entry(lambda offset: Drop(offset, known.registered, known.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What all queries' documents take from: the runner's report, the names of those for which others wait, what rules write, which streams need not be waited for."""
+
+    report: Report | None
+    leads: Mapping[int, str]
+    written: Written
+    alive: frozenset[str]
+
+
+def _around(service: Service, report: Report | None) -> _Around:
+    catalogue = service.log.catalogue
+    leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
+    written = written_by(shape(query.text) for query in service.queries() if query.stands)
+    return _Around(report, leads, written, alive(written, fed_among(dict(catalogue.streams))))
+
+
+def _unfed(registration: Registration, around: _Around) -> list[str]:
+    if registration.state not in _AT_WORK:
+        return []
+    return unfed(shape(registration.text).streams, around.written, around.alive)
+
+
+def _held_back(registration: Registration, around: _Around) -> list[Warning_]:
+    """What a query has of other streams waits too. That it waits for the only one goes without a warning."""
+    sources = reached(shape(registration.text).streams, around.written) - around.written.keys()
+    return [
+        Warning_("unfed-stream", f"nothing was sent to the stream {name!r} yet, and until then this query waits for it")
+        for name in _unfed(registration, around)
+        if sources - {name}
+    ]
+
+
+def _silent(service: Service, registration: Registration, around: _Around) -> list[Warning_]:
+    if registration.state not in _AT_WORK:
+        return []
+    return silence_warnings(shape(registration.text), around.written, service.log.catalogue.streams)
+
+
+def _summary(service: Service, registration: Registration, around: _Around) -> QuerySummary:
+    path = f"/queries/{encoded(registration.name)}"
+    tally = service.solutions.tally(registration.registered)
+    return QuerySummary(
+        name=registration.name,
+        query=registration.text,
+        policy=registration.policy,
+        default_graph=registration.default_graph,
+        state=registration.state,
+        reason=registration.reason or None,
+        registered=registration.registered,
+        reads=registration.reads,
+        waits_for=around.leads.get(registration.lead) if registration.lead not in (None, registration.registered) else None,
+        unfed=_unfed(registration, around),
+        solutions=tally.count,
+        last=tally.last,
+        lag=lag(registration, service.log.head(), service.solutions.position),
+        memory=_memory(around.report, registration),
+        links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
+        **{"from": registration.reads_from},
+    )
+
+
+def lag(registration: Registration, head: int, position: int) -> int:
+    """How many entries are not applied to it yet, of those that are known of. The log's head may not count the one yet that let it join the others."""
+    known = max(head, registration.registered + 1, registration.since + 1)
+    return max(known - (position if registration.reads is None else registration.reads), 0)
+
+
+def _standing(report: Report | None, registration: Registration) -> Standing | None:
+    """What the runner told of a query, if it still runs: its report may be from before the end."""
+    return report.queries.get(registration.registered) if report is not None and registration.state in _AT_WORK else None
+
+
+def _memory(report: Report | None, registration: Registration) -> Memory | None:
+    standing = _standing(report, registration)
+    if report is None or standing is None:
+        return None
+    return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
+
+
+async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+    """With the warnings of its text, and of the streams for which it waits."""
+    told = registration.registered < service.solutions.position  # else there is nothing of it in the report, which is of all queries, and long
+    around = _around(service, await asyncio.to_thread(service.report) if told else None)
+    shown = [
+        _warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around), *_silent(service, registration, around))
+    ]
+    return QueryDocument(**_summary(service, registration, around).model_dump(by_alias=True), warnings=shown)
+
+
+def _warning(warning: Warning_, text: str) -> WarningDocument:
+    line, column = warning.span.place(text) if warning.span else (None, None)
+    return WarningDocument(code=warning.code, message=warning.message, line=line, column=column)
+
+
+# ---------------------------------------------------------------- what is registered
+@router.get("/queries", summary="All queries that the token may read")
+async def list_queries(service: Shared, caller: Reader) -> QueryList:
+    return await asyncio.to_thread(_listed, service, caller)
+
+
+def _listed(service: Service, caller: auth.Caller) -> QueryList:
+    report = service.report()
+    own, around = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _around(service, report)
+    shown = [_summary(service, registration, around) for registration in service.queries() if caller.may(auth.read(registration.name))]
+    return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
+
+
+@router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
+async def get_goals(name: Name, service: Shared) -> GoalsDocument:
+    registration = service.query(name)
+    report = await asyncio.to_thread(service.report)
+    standing = _standing(report, registration)
+    if report is None or standing is None:
+        return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
+    operators = [
+        OperatorDocument(operator=each.operator, on=list(each.on), sides=[_side(side) for side in each.sides], state_bytes=each.state_bytes)
+        for each in standing.operators
+    ]
+    return GoalsDocument(offset=report.position, goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, operators=operators)
+
+
+def _side(side: Side) -> SideDocument:
+    return SideDocument(side=side.side, goals=side.goals, oldest=None if side.oldest is None else iso(side.oldest))
+
+
+@router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)
+async def get_query(name: Name, service: Shared) -> QueryDocument:
+    registration = service.query(name)
+    warnings: tuple[Warning_, ...] = ()
+    if registration.state == "running":
+        warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
+    return await document(service, registration, warnings)
+
+
+@router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
+async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
+    async with service.control:
+        registration = service.query(name)
+        observers = [observer.id for observer in deliveries.of(name)]
+        await asyncio.wrap_future(_submit_drop(service, registration))
+        try:
+            await deliveries.delete(name, observers)
+        finally:
+            service.forget(registration)
+            service.notify()

@@ -1,0 +1,156 @@
+"""Solutions, pulled page by page or followed as Server-Sent Events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Annotated, assert_never
+from urllib.parse import urlencode
+
+import pyarrow as pa
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from pipeline.log.catalog import Registration
+from pipeline.solutions import formats
+from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_log import listed
+from server.dependencies import READ, Shared
+from server.http.content_negotiation import choose
+from server.http.path_names import Name, encoded
+from server.http.problem_details import bad_request, described
+from server.push.connection_limits import EVENT_STREAM
+from server.push.watermark_progress import Progress
+from server.registrations.query_cache import shape
+from server.service import Service
+from server.subscriptions.feed import End, Idle, follow
+
+router = APIRouter(tags=["solutions"])
+NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
+    "application/x-ndjson",
+    "application/sparql-results+json",
+    "text/csv",
+    "text/turtle",
+    "application/trig",
+    "application/n-quads",
+)
+LD_JSON = "application/ld+json"
+_TABLES = (SPARQL_JSON, CSV, NDJSON)
+_GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
+_EVENT_STREAM = "text/event-stream"
+_RETRY = "retry: 1000\n\n"
+
+
+def offered(form: Form) -> tuple[str, ...]:
+    """The media types of such solutions; the first is the default."""
+    return _GRAPHS if isinstance(form, Triples) else _TABLES
+
+
+def written(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
+    """A page of one query's solutions (STORED) as `media_type`, one of those that are `offered`."""
+    if media_type == NDJSON:
+        return formats.ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
+    match form:
+        case Bindings(variables):
+            text = formats.csv(listed(page), variables) if media_type == CSV else formats.sparql_json(page, variables)
+        case Verdict():
+            text = formats.csv_verdict(listed(page)) if media_type == CSV else formats.sparql_json_verdict(page)
+        case Triples():
+            text = formats.turtle(listed(page)) if media_type == TURTLE else formats.quads(listed(page), media_type.partition("/")[2])
+        case _:
+            assert_never(form)
+    return text.encode()
+
+
+@router.get(
+    "/queries/{name}/solutions",
+    dependencies=[READ],
+    summary="A page of solutions; the Link header leads to the next one",
+    responses=described(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.GONE,
+        success={200: {"description": "Solutions in order of emission", "content": {media: {} for media in dict.fromkeys(_TABLES + _GRAPHS)}}},
+    ),
+    response_class=Response,
+)
+async def get_solutions(
+    name: Name,
+    request: Request,
+    service: Shared,
+    after: Annotated[str | None, Query(description="The id of the last solution already seen")] = None,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
+    wait: Annotated[float, Query(ge=0, description="Seconds to wait for a first solution")] = 0.0,
+) -> Response:
+    registration = service.query(name)
+    form = shape(registration.text).form
+    media_type = choose(request.headers.get("accept"), offered(form))
+    found = await _pull(service, registration, after, limit, min(wait, service.settings.max_wait_s))
+    last = listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else after
+    parameters = {"after": last} if last else {}
+    following = f"/queries/{encoded(name)}/solutions?{urlencode(parameters | {'limit': str(limit)})}"
+    return Response(await asyncio.to_thread(written, media_type, found, form), media_type=media_type, headers={"Link": f'<{following}>; rel="next"'})
+
+
+async def _pull(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> pa.RecordBatch:
+    deadline = asyncio.get_running_loop().time() + wait_s
+    while True:
+        seen = service.generation
+        ended = service.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
+        try:
+            found = await asyncio.to_thread(service.solutions.read, registration.registered, after, limit)
+        except ValueError as error:
+            raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
+        left_s = deadline - asyncio.get_running_loop().time()
+        over = service.stopping.is_set() or not service.registered(registration) or ended
+        if found.num_rows or left_s <= 0 or over:
+            return found
+        await service.news(seen, left_s)
+
+
+@router.get(
+    "/queries/{name}/events",
+    dependencies=[READ],
+    summary="Solutions as they come, as Server-Sent Events",
+    responses=described(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.GONE,
+        success={200: {"description": "Events whose id is the solution's", "content": {_EVENT_STREAM: {"schema": {"type": "string"}}}}},
+    ),
+    response_class=Response,
+)
+async def get_events(
+    name: Name,
+    service: Shared,
+    after: Annotated[str | None, Query(description="As Last-Event-ID, for the first connection")] = None,
+    last_event_id: Annotated[str | None, Header(description="The id of the last event seen")] = None,
+) -> Response:
+    registration = service.query(name)
+    last = last_event_id or after
+    try:
+        await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
+    except ValueError as error:
+        raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=name) from None
+    service.seats.check(registration.registered)
+    return StreamingResponse(
+        _events(service, registration, last), media_type=_EVENT_STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+async def _events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
+    yield _RETRY
+    with service.seats.follower(EVENT_STREAM, registration.registered):
+        async for word in follow(service, registration, after, service.settings.comment_s):
+            match word:
+                case Idle():
+                    yield ": \n\n"
+                case Progress():
+                    pass  # an event without an id would be taken for a solution
+                case End():
+                    yield f": {word.value}\n\n"
+                    return
+                case page:
+                    service.seats.sent[EVENT_STREAM] += len(page)
+                    yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)

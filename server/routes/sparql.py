@@ -1,0 +1,135 @@
+"""SPARQL 1.1 Protocol: queries answered once, over the background."""
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request, Response
+
+import epsparql
+from epsparql.algebra import Ask, Select
+from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
+from pipeline.formats.body_parser import RDF_XML
+from server.background.query_process import GRAPHS, TABLES, Question
+from server.dependencies import ADMIN, Shared
+from server.http.body_parsing import media_type, read_body, text_of
+from server.http.content_negotiation import choose
+from server.http.problem_details import Fault, Problem, bad_request, described, unsupported
+from server.http.query_parameters import check_names
+from server.service import Service
+
+router = APIRouter(tags=["ontologies"])
+_FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
+_PLACE = re.compile(r"^error at (\d+):(\d+): ")
+_ANSWERS = described(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.NOT_ACCEPTABLE,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    success={200: {"description": "The answer", "content": {media: {"schema": {"type": "string"}} for media in (*TABLES, *GRAPHS)}}},
+)
+_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in (_QUERY, _FORM)}}}
+
+
+@router.get(
+    "/sparql",
+    dependencies=[ADMIN],
+    summary="A SPARQL query over the background as it stands, with what it entails",
+    responses=_ANSWERS,
+    response_class=Response,
+)
+async def get_sparql(
+    request: Request,
+    service: Shared,
+    query: Annotated[str | None, Query(description="SPARQL 1.1; without a dataset of its own it looks through all graphs")] = None,
+    default_graph: Annotated[list[str] | None, Query(alias="default-graph-uri")] = None,
+    named_graph: Annotated[list[str] | None, Query(alias="named-graph-uri")] = None,
+    update: Annotated[str | None, Query(include_in_schema=False)] = None,
+) -> Response:
+    if update is not None:
+        raise _no_update()
+    if query is None or len(request.query_params.getlist("query")) > 1:
+        raise bad_request("no-query", "the request needs the parameter 'query', once", expected="query")
+    if len(query.encode()) > service.settings.max_query:
+        raise _too_long(service)
+    return await _answered(service, request, query, default_graph, named_graph)
+
+
+@router.post(
+    "/sparql",
+    dependencies=[ADMIN],
+    summary="As GET, with the query as the body, or all parameters as a form",
+    responses=_ANSWERS,
+    openapi_extra=_BODY,
+    response_class=Response,
+)
+async def post_sparql(
+    request: Request,
+    service: Shared,
+    default_graph: Annotated[list[str] | None, Query(alias="default-graph-uri")] = None,
+    named_graph: Annotated[list[str] | None, Query(alias="named-graph-uri")] = None,
+) -> Response:
+    kind = media_type(request)
+    if kind == _UPDATE:
+        raise _no_update()
+    if kind not in (_QUERY, _FORM):
+        detail = f"a query is not {kind or 'without a Content-Type'}"
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail, expected=f"{_QUERY} or {_FORM}"))
+    text = text_of(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form has three bytes for one
+    if kind == _QUERY:
+        return await _answered(service, request, text, default_graph, named_graph)
+    try:
+        form = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=1000)
+    except ValueError as fault:
+        raise bad_request("bad-form", f"the form cannot be read: {fault}", expected="UTF-8, percent-encoded") from None
+    if "update" in form:
+        raise _no_update()
+    check_names(form, ("query", "default-graph-uri", "named-graph-uri"), "field")
+    if len(form.get("query", ())) != 1:
+        raise bad_request("no-query", "the form needs the field 'query', once", expected="query")
+    return await _answered(service, request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
+
+
+async def _answered(service: Service, request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
+    parsed = epsparql.parse(text).query  # whose faults have places, and which refuses SERVICE and updates
+    offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
+    chosen = choose(request.headers.get("accept"), tuple(offered))
+    given = default is not None or named is not None
+    question = Question(
+        query=text,
+        union=not given and parsed.sources.dataset is None,
+        default=[checked_name(name) for name in default or ()] if given else None,
+        named=[checked_name(name) for name in named or ()] if given else None,
+        media_type=chosen,
+    )
+    try:
+        answer = await service.endpoint.ask(question)
+    except Fault as fault:
+        raise _placed(fault) from None
+    if chosen == RDF_XML and UNNAMED_ELEMENT in answer:
+        detail = "RDF/XML has no name for a predicate that does not end in an XML name"
+        raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=", ".join(GRAPHS)))
+    return Response(answer, media_type=chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8")
+
+
+def _placed(fault: Fault) -> Fault:
+    """What the query engine refuses although our grammar has it."""
+    problem = fault.problem
+    if problem.code != "query":
+        return fault
+    found = _PLACE.match(problem.detail)
+    detail = f"this is no SPARQL 1.1 query, and only those are answered at once: {problem.detail[found.end() if found else 0 :]}"
+    expected = "SPARQL 1.1; what is asked of streams is registered at /queries"
+    return Fault(Problem(problem.status, "syntax", detail, int(found[1]) if found else None, int(found[2]) if found else None, expected))
+
+
+def _no_update() -> Fault:
+    return unsupported("updates are refused here; the background is changed by PUT, POST and DELETE of /ontologies/{name}")
+
+
+def _too_long(service: Service) -> Fault:
+    return Fault(Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the query is larger than {service.settings.max_query} bytes"))

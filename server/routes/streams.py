@@ -1,0 +1,268 @@
+"""Streams: their settings, their events, what came late."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import pyarrow as pa
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel
+
+from engine.messages import DropStream, Finish, Micros, SetStream
+from pipeline.formats.batches.timestamps import iso
+from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of, parse_body
+from pipeline.formats.ndjson import LONGEST_KEY
+from pipeline.formats.time_hints import time_hint
+from pipeline.log import LateRow
+from pipeline.log.catalog import Stream
+from server.dependencies import ADMIN, INGEST, Feeder, Shared
+from server.http.auth import ingest
+from server.http.body_parsing import duration_member, duration_text, json_object, media_type, read_body, text_member
+from server.http.path_names import Name
+from server.http.problem_details import Fault, Problem, described
+from server.registrations.query_cache import shape
+
+router = APIRouter(tags=["streams"])
+_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
+_SHOWN = 200  # characters of a name, in a message
+_NAMED = 5  # of the queries that use a stream, in a message
+_NO_STREAM = described(HTTPStatus.NOT_FOUND)
+
+
+class StreamDocument(BaseModel):
+    """Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event."""
+
+    name: str
+    description: str
+    max_delay: str
+    idle_timeout: str | None
+    max_ahead: str | None
+    latest: str | None
+    watermark: str | None
+    finished: bool
+    accepted: int
+    late: int
+
+
+class StreamList(BaseModel):
+    streams: list[StreamDocument]
+
+
+class StreamSettings(BaseModel):
+    """Durations: xsd:duration text or a number of seconds."""
+
+    max_delay: str | float = 0
+    idle_timeout: str | float | None = None
+    max_ahead: str | float | None = None
+    description: str = ""
+
+
+class Accepted(BaseModel):
+    """`offset` is the log position after the body; of the `accepted` occurrences `late` ones are in the late feed alone.
+
+    `warning` is there where all of them were given the time of arrival although the body seems to say another.
+    """
+
+    accepted: int
+    offset: int
+    late: int
+    warning: str | None = None
+
+
+def _document(stream: Stream) -> StreamDocument:
+    return StreamDocument(
+        name=stream.name,
+        description=stream.description,
+        max_delay=duration_text(stream.max_delay) or "PT0S",
+        idle_timeout=duration_text(stream.idle_timeout),
+        max_ahead=duration_text(stream.max_ahead),
+        latest=None if stream.latest is None else iso(stream.latest),
+        watermark=None if stream.watermark is None or stream.finished else iso(stream.watermark),
+        finished=stream.finished,
+        accepted=stream.accepted,
+        late=stream.late,
+    )
+
+
+_SETTINGS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/StreamSettings"},
+                "example": {"max_delay": "PT10S", "idle_timeout": "PT1M", "description": "readings of all stations"},
+            }
+        }
+    }
+}
+_EXAMPLES = {
+    NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',
+    TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
+    RDF_XML: """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://example.org/" xmlns:prov="http://www.w3.org/ns/prov#">
+  <e:Reading rdf:about="http://example.org/r"><e:value>21.5</e:value>
+    <prov:generatedAtTime rdf:datatype="http://www.w3.org/2001/XMLSchema#dateTime">2026-01-01T00:00:00Z</prov:generatedAtTime></e:Reading>
+</rdf:RDF>
+""",
+    TRIG: """PREFIX : <http://example.org/> PREFIX prov: <http://www.w3.org/ns/prov#>
+:g prov:generatedAtTime "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+:g { :a :value 21.5 }
+""",
+}
+_EVENTS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {media: {"schema": {"type": "string"}} | ({"example": _EXAMPLES[media]} if media in _EXAMPLES else {}) for media in MEDIA_TYPES},
+    }
+}
+
+
+# ---------------------------------------------------------------- the streams
+@router.put(
+    "/streams/{name}",
+    dependencies=[ADMIN],
+    summary="Create a stream, or change its settings",
+    responses=described(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
+    openapi_extra=_SETTINGS_BODY,
+)
+async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
+    found = json_object(await read_body(request, service.settings.max_query), _SETTINGS)
+    wanted = (
+        duration_member(found, "max_delay") or 0,
+        duration_member(found, "idle_timeout"),
+        duration_member(found, "max_ahead"),
+        text_member(found, "description", ""),
+    )
+    async with service.control:
+        known = service.log.catalogue.streams.get(name)
+        if known is None or wanted != (known.max_delay, known.idle_timeout, known.max_ahead, known.description):
+            await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
+    response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
+    return _document(service.stream(name))
+
+
+@router.get("/streams", summary="All streams that the token may feed")
+async def list_streams(service: Shared, caller: Feeder) -> StreamList:
+    return StreamList(streams=[_document(stream) for name, stream in service.streams().items() if caller.may(ingest(name))])
+
+
+@router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)
+async def get_stream(name: Name, service: Shared) -> StreamDocument:
+    return _document(service.stream(name))
+
+
+@router.delete(
+    "/streams/{name}",
+    dependencies=[ADMIN],
+    status_code=204,
+    summary="Forget a stream that no running query reads or writes; what it gave stays",
+    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+)
+async def delete_stream(name: Name, service: Shared) -> None:
+    async with service.control:
+        service.stream(name)
+        users = [query.name for query in service.queries() if query.state in ("running", "paused") and name in shape(query.text).touched]
+        if users:
+            raise _in_use(name, users)
+        await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))
+
+
+def _in_use(name: str, users: Sequence[str]) -> Fault:
+    shown = ", ".join(map(repr, users[:_NAMED])) + (f" and {len(users) - _NAMED} more" if len(users) > _NAMED else "")
+    detail = f"the stream {name!r} is read or written by running queries: {shown}; drop them first, or finish the stream if it has ended"
+    return Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=users[0]))
+
+
+@router.post("/streams/{name}/finish", dependencies=[ADMIN], summary="The stream has ended: nothing is waited for any more", responses=_NO_STREAM)
+async def finish_stream(name: Name, service: Shared) -> StreamDocument:
+    async with service.control:
+        if not service.stream(name).finished:
+            await asyncio.to_thread(service.log.append, lambda offset: Finish(offset, name))
+    service.notify()
+    return _document(service.stream(name))
+
+
+# ---------------------------------------------------------------- their events
+@router.post(
+    "/streams/{name}/events",
+    dependencies=[INGEST],
+    status_code=202,
+    response_model_exclude_none=True,
+    summary="Add events; answered when they are durable",
+    responses=described(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    ),
+    openapi_extra=_EVENTS_BODY,
+)
+async def post_events(
+    name: Name,
+    request: Request,
+    service: Shared,
+    at: Annotated[str | None, Query(description="xsd:dateTime of what the body leaves untimed")] = None,
+    start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
+    end: str | None = None,
+    timing: Annotated[
+        str | None, Query(description="of RDF Messages and RDF/XML: the property that times a message, in place of prov:generatedAtTime")
+    ] = None,
+    idempotency_key: Annotated[str | None, Header(max_length=LONGEST_KEY, description="A body sent again with its key is accepted once")] = None,
+) -> Accepted:
+    if behind := service.overtaxed:
+        raise Fault(_behind(behind))
+    if not media_type(request):
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
+    default = interval_of(at, start, end)
+    body = await read_body(request, service.settings.max_body)
+    arrived = service.clock()
+    parse = partial(_parsed, body, request.headers["content-type"], default, arrived, timing)
+    batch, warning = await asyncio.to_thread(parse)
+    ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key, arrived=arrived))
+    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
+
+
+def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: Micros, timing: str | None) -> tuple[pa.RecordBatch, str | None]:
+    """The occurrences of a body, and what its sender should be warned of. Raises: FormatError."""
+    batch = parse_body(body, content_type, default=default, arrived=arrived, timing=timing)
+    looks = time_hint(body, content_type, batch, arrived) if default is None else None
+    if looks is None:
+        return batch, None
+    return batch, f"all events have the time of arrival: {looks[:_SHOWN]!r} in the body is not read as their time; give ?at=, or time their graph"
+
+
+def _behind(how: str) -> Problem:
+    detail = f"the runner is {how}; send the body again later"
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
+
+
+@router.get(
+    "/streams/{name}/late",
+    dependencies=[INGEST],
+    summary="What came late, and was not applied",
+    responses=described(
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.GONE,
+        success={200: {"description": "One JSON object per line", "content": {NDJSON: {"schema": {"type": "string"}}}}},
+    ),
+    response_class=Response,
+)
+async def get_late(
+    name: Name,
+    service: Shared,
+    after: Annotated[int, Query(ge=0, description="The `offset` of the last line already seen")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100_000, description="Met by whole bodies, so a little more may come")] = 1000,
+) -> Response:
+    service.stream(name)
+    async with service.late_lock:
+        rows = await asyncio.to_thread(service.late_reader.late, name, after, limit)
+    return Response("".join(_late_line(row) + "\n" for row in rows), media_type=NDJSON)
+
+
+def _late_line(row: LateRow) -> str:
+    times = {"start": row.start, "end": row.end, "watermark": row.watermark, "arrived": row.arrived}
+    terms = {"s": row.s, "p": row.p, "o": row.o, "g": row.g}
+    return json.dumps(terms | {name: iso(at) for name, at in times.items()} | {"offset": row.offset, "reason": row.reason}, ensure_ascii=False)

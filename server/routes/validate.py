@@ -1,0 +1,119 @@
+"""A query looked at without being registered: what an editor underlines, and the plan that it would have."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+import epsparql
+from engine.messages import POLICIES, UNRESTRICTED
+from epsparql.errors import Span, Warning_
+from pipeline.log.catalog import Registration
+from server.dependencies import ADMIN, Shared
+from server.http.body_parsing import json_object, read_body, text_member
+from server.http.problem_details import bad_request, described
+from server.registrations.query_cache import check, explained, shape, shape_of
+from server.registrations.stream_dependencies import silence_warnings, written_by
+from server.routes.explain import PlanDocument
+from server.routes.queries import DEFAULT_GRAPHS
+from server.service import Service
+
+router = APIRouter(tags=["queries"])
+_MEMBERS = ("query", "policy", "default_graph", "name")
+
+
+class CheckWish(BaseModel):
+    """A query to look at; `name` is the one that it would be registered under, which its rules may not read in a circle through a negative part."""
+
+    query: str
+    policy: str = UNRESTRICTED
+    default_graph: Literal["all", "unnamed"] = "all"
+    name: str | None = None
+
+
+class Mark(BaseModel):
+    """A fault or a doubt; lines and columns (of code points) count from 1, the end is exclusive, and all four are null where it concerns no one place."""
+
+    code: str
+    message: str
+    line: int | None
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    expected: str | None = None
+
+
+class CheckDocument(BaseModel):
+    """`errors` are what would refuse the query; without any, `plan` is how it would be evaluated."""
+
+    errors: list[Mark]
+    warnings: list[Mark]
+    plan: PlanDocument | None
+
+
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/CheckWish"},
+                "example": {"query": "SELECT * WHERE { ?s ?p ?o }"},
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/check",
+    dependencies=[ADMIN],
+    summary="Faults, warnings and the plan of a query that is not registered",
+    responses=described(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    openapi_extra=_BODY,
+)
+async def check_query(request: Request, service: Shared) -> CheckDocument:
+    found = json_object(await read_body(request, service.settings.max_query), _MEMBERS)
+    if "query" not in found:
+        raise bad_request("no-query", "the body has no member 'query'", expected="query")
+    policy = _one_of("policy", text_member(found, "policy", UNRESTRICTED), POLICIES)
+    default_graph = _one_of("default_graph", text_member(found, "default_graph", DEFAULT_GRAPHS[0]), DEFAULT_GRAPHS)
+    name = text_member(found, "name", "") or "this query"
+    return await asyncio.to_thread(_looked_at, service, text_member(found, "query", ""), policy, default_graph, name)
+
+
+def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices))
+    return value
+
+
+def _looked_at(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
+    others = [query for query in service.queries() if query.stands and query.name != name]
+    policies = {query.name: query.policy for query in others} | {name: policy}
+    try:
+        warnings = [*check(text, {query.name: query.text for query in others}, name, policies), *_silent(service, text, others)]
+        plan = PlanDocument.model_validate(json.loads(explained(text, "json", default_graph, policy)))
+    except epsparql.QueryError as error:
+        fault = _mark(error.code, error.message, error.span, error.text)
+        return CheckDocument(errors=[fault.model_copy(update={"expected": error.expected or None})], warnings=[], plan=None)
+    return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)
+
+
+def _silent(service: Service, text: str, others: Sequence[Registration]) -> list[Warning_]:
+    rules = written_by(shape(query.text) for query in others)
+    return silence_warnings(shape_of(epsparql.parse(text)), rules, service.log.catalogue.streams)
+
+
+def _doubt(warning: Warning_, text: str) -> Mark:
+    return _mark(warning.code, warning.message, warning.span, text)
+
+
+def _mark(code: str, message: str, span: Span | None, text: str) -> Mark:
+    if span is None:
+        return Mark(code=code, message=message, line=None, column=None, end_line=None, end_column=None)
+    (line, column), (end_line, end_column) = span.place(text), Span(span.end, span.end).place(text)
+    return Mark(code=code, message=message, line=line, column=column, end_line=end_line, end_column=end_column)

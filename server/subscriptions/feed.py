@@ -1,0 +1,73 @@
+"""Following a query's solutions, for WebSockets and Server-Sent Events alike."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from enum import Enum
+
+from pipeline.log.catalog import Registration
+from server.push.page_cache import Page
+from server.push.watermark_progress import Progress
+from server.service import Service
+
+
+class End(Enum):
+    """Why a subscription ends."""
+
+    STOPPING = "the server stops"
+    DROPPED = "the query was dropped"
+    COMPLETED = "the query is completed"
+    FAILED = "the query failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing new: at once when all that there was has been told, then each time it has been so for a while."""
+
+
+Word = Page | Progress | Idle | End
+_ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
+
+
+async def follow(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
+    """What a subscriber is to be told, in order: pages of solutions after the id `after`, progress, a sign of idleness, and an end.
+
+    Raises: ValueError for an `after` that is no id.
+    """
+    with service.following(registration):
+        async for word in _words(service, registration, after, idle_s):
+            yield word
+
+
+async def _words(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
+    pages, loop, every_s = service.pages(registration), asyncio.get_running_loop(), service.settings.progress_s
+    last, said, caught_up = after, None, False
+    told_s = loop.time()
+    said_s = told_s - every_s
+    while True:
+        rung = service.rung(registration)  # this and what follows come before the page is read: they hold if it turns out empty
+        end = _end(service, registration)
+        progress = service.progress(registration) if end is None and loop.time() >= said_s + every_s else said
+        page = await pages.after(last, rung)
+        if page:
+            last, told_s = page[-1].id, loop.time()
+            yield page
+            continue
+        if end is not None:
+            yield end
+            return
+        if not caught_up or loop.time() >= told_s + idle_s:
+            caught_up, told_s = True, loop.time()
+            yield Idle()
+        if progress is not None and progress != said:
+            said, said_s = progress, loop.time()
+            yield progress
+        await service.news_of(registration, rung, min(every_s, idle_s))
+
+
+def _end(service: Service, registration: Registration) -> End | None:
+    if service.stopping.is_set():
+        return End.STOPPING
+    if not service.registered(registration):
+        return End.DROPPED
+    return _ENDS.get(service.with_state(registration).state)

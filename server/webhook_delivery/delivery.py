@@ -1,0 +1,278 @@
+"""Delivers solutions to observers: each in order, one at a time, at least once, again with growing pauses where the receiver does not take it."""
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import httpx
+
+from pipeline.errors import PipelineError, StoreFailed
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log.catalog import Registration
+from server.http.problem_details import Fault, Problem
+from server.push.page_cache import Line
+from server.push.watermark_progress import Progress
+from server.service import Service
+from server.subscriptions.feed import End, Idle, follow
+from server.webhook_delivery.registrations import Observer, ObserverFiles
+from server.webhook_delivery.signing import signature
+from server.webhook_delivery.target_policy import Refused, Targets, target_of
+
+EVENT = "epsparql.solution"
+_ANSWER_BYTES = 1 << 16  # of an answer, read so that the connection can be used again
+_ANSWERS_LOOK_S = 60.0
+_AFTER_FAULT_S = 2.0
+_HERE = "it is so here, and in the store once that answers"
+_NOWHERE = "the webhook is not set up, for the store does not take it"
+_log = logging.getLogger("epsparql.webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a delivery was not taken. `after_s` is when the receiver asks for another try; `gone` says that it wants none."""
+
+    reason: str
+    after_s: float = 0.0
+    gone: bool = False
+
+
+class Deliveries:
+    """All observers and their tasks; on the event loop only."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._files = service, ObserverFiles(service.settings.data)
+        self.targets = Targets(service.settings.allow_hosts)
+        self._observers: dict[tuple[str, str], Observer] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._tls = httpx.create_ssl_context(trust_env=False)
+
+    # ------------------------------------------------------------ what there is
+    def __iter__(self) -> Iterator[Observer]:
+        return iter(list(self._observers.values()))
+
+    def __len__(self) -> int:
+        return len(self._observers)
+
+    def of(self, query: str) -> list[Observer]:
+        return [observer for observer in self if observer.query == query]
+
+    def find(self, query: str, id_: str) -> Observer | None:
+        return self._observers.get((query, id_))
+
+    async def put(self, observer: Observer) -> None:
+        """Begin, or go on as is now wished. Durable when this returns. A new one that a store does not take is none. Raises: StoreFailed, StoreTaken."""
+        known = self.find(observer.query, observer.id) is not None
+        await self._halt(observer.query, observer.id)
+        await asyncio.to_thread(self._files.save, observer, durable=True)
+        try:
+            await self._kept(observer.query, [observer.id], _HERE if known else _NOWHERE)
+        except PipelineError:
+            if known:
+                self._begin(observer)
+            else:  # its secret is told with the answer that it is there, and only then
+                await asyncio.to_thread(self._files.delete, observer.query, observer.id)
+            raise
+        self._begin(observer)
+
+    async def delete(self, query: str, ids: Sequence[str]) -> None:
+        """Also such as are not known: a store may not have taken their end before. Raises: StoreFailed, StoreTaken; they have ended here nevertheless."""
+        for id_ in ids:
+            await self._halt(query, id_)
+            self._observers.pop((query, id_), None)
+            await asyncio.to_thread(self._files.delete, query, id_)
+        await self._kept(query, ids, _HERE)
+
+    async def _kept(self, query: str, ids: Sequence[str], otherwise: str) -> None:
+        """The store knows, if the data directory is in one."""
+        keeper = self._service.keeper
+        if keeper is not None and ids:
+            try:
+                await asyncio.to_thread(keeper.keep_states, [self._files.path(query, id_) for id_ in ids])
+            except StoreFailed as fault:
+                raise StoreFailed(f"{otherwise}: {fault}") from None
+
+    def needed(self) -> int:
+        """The position from which on solutions are yet to be delivered. From any thread."""
+        solutions = self._service.solutions
+        return min((solutions.needed(each.registered, each.last) for each in self if each.state == "active"), default=solutions.position)
+
+    # ------------------------------------------------------------ life
+    def start(self) -> None:
+        for observer in self._files.load():
+            if observer.query in self._service.log.catalogue.queries:
+                self._begin(observer)
+            else:  # the server fell when it was dropped
+                self._files.delete(observer.query, observer.id)
+
+    async def stop(self) -> None:
+        for query, id_ in list(self._tasks):
+            await self._halt(query, id_)
+
+    def _begin(self, observer: Observer) -> None:
+        key = observer.query, observer.id
+        self._observers[key] = observer
+        if observer.state == "active":
+            self._tasks[key] = asyncio.create_task(self._run(observer), name=f"webhook {key}")
+
+    async def _halt(self, query: str, id_: str) -> None:
+        task = self._tasks.pop((query, id_), None)
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self, observer: Observer) -> None:
+        """Until it is deleted, disabled or the server stops. After a fault of ours, a full disk say, it begins anew from what was told last."""
+        while observer.state == "active" and not self._service.stopping.is_set() and (observer.query, observer.id) in self._observers:
+            try:
+                await self._tell(observer)
+            except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
+                _log.exception("webhook %s of query %s goes on in %g s", observer.id, observer.query, _AFTER_FAULT_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_AFTER_FAULT_S):
+                        await self._service.stopping.wait()
+
+    async def _tell(self, observer: Observer) -> None:
+        client = httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
+        async with client:
+            while observer.state == "active" and not self._service.stopping.is_set():
+                registration = self._service.log.catalogue.queries.get(observer.query)
+                if registration is None:
+                    await self._forget(observer)
+                    return
+                if registration.registered != observer.registered:  # replaced: another solution log
+                    observer.registered, observer.last, observer.attempts = registration.registered, None, 0
+                await self._follow(client, observer, registration)
+
+    async def _forget(self, observer: Observer) -> None:
+        """Of a query that was dropped."""
+        del self._observers[observer.query, observer.id], self._tasks[observer.query, observer.id]
+        await asyncio.to_thread(self._files.delete, observer.query, observer.id)
+
+    async def _follow(self, client: httpx.AsyncClient, observer: Observer, registration: Registration) -> None:
+        async with aclosing(follow(self._service, registration, observer.last, self._service.settings.comment_s)) as words:
+            async for word in words:
+                match word:
+                    case Progress() | Idle():
+                        pass
+                    case End.COMPLETED | End.FAILED:
+                        await self._until_replaced(registration)
+                        return
+                    case End():
+                        return
+                    case page:
+                        for line in page:
+                            if not await self._deliver(client, observer, line):
+                                return
+
+    async def _until_replaced(self, registration: Registration) -> None:
+        service = self._service
+        while service.registered(registration) and not service.stopping.is_set():
+            await service.news(service.generation, _ANSWERS_LOOK_S)
+
+    # ------------------------------------------------------------ one solution
+    async def _deliver(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> bool:
+        """Until it is taken or given up. False where there is nothing more to be done: the server stops, or the observer is disabled."""
+        settings = self._service.settings
+        while True:
+            failure = await self._attempt(client, observer, line)
+            if failure is None:
+                observer.done(line.id)
+                self._files.save(observer)  # not in a thread, which would not end with this task
+                return True
+            if failure.gone:
+                observer.failed(failure.reason, None)
+                observer.state = "disabled"
+                self._files.save(observer)
+                return False
+            pause_s = self._pause_s(observer.attempts, failure)
+            observer.failed(failure.reason, iso(self._service.clock() + round(pause_s * 1e6)))
+            if observer.attempts >= settings.webhook_attempts:
+                _log.warning("webhook %s of query %s: solution %s given up: %s", observer.id, observer.query, line.id, failure.reason)
+                observer.give_up(line.id, iso(self._service.clock()))
+                self._files.save(observer)
+                return True
+            self._files.save(observer)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._service.stopping.wait()
+            if self._service.stopping.is_set():
+                return False
+
+    def _pause_s(self, attempts: int, failure: Failure) -> float:
+        """Twice as long with each failure, shortened by chance so that receivers that come back are not met by all at once."""
+        settings = self._service.settings
+        growing = min(settings.webhook_first_s * 2.0 ** min(attempts, 40), settings.webhook_longest_s) * random.uniform(0.5, 1.0)
+        return max(growing, min(failure.after_s, settings.webhook_longest_s))
+
+    async def _attempt(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> Failure | None:
+        try:
+            async with asyncio.timeout(self._service.settings.webhook_timeout_s):
+                return await self._post(client, observer, line)
+        except TimeoutError:
+            return Failure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
+        except (Refused, httpx.HTTPError, OSError) as error:
+            return Failure(str(error) or type(error).__name__)
+
+    async def _post(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> Failure | None:
+        target = target_of(observer.url)
+        addresses = await self.targets.addresses(target)
+        body = f'{{"type":"{EVENT}","timestamp":"{json.loads(line.text)["end"]}","data":{line.text}}}'.encode()
+        message_id, now_s = f"{observer.registered}-{line.id}", self._service.clock() // 1_000_000
+        headers = {
+            "Host": target.authority,
+            "Content-Type": "application/json",
+            "User-Agent": "epsparql",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(now_s),
+            "webhook-signature": signature(observer.secret, message_id, now_s, body),
+        }
+        for address in addresses:
+            request = client.build_request("POST", target.at(address), content=body, headers=headers, extensions={"sni_hostname": target.host})
+            try:
+                return await _answer(client, request)
+            except httpx.ConnectError:
+                if address == addresses[-1]:
+                    raise
+        raise Refused(f"the host {target.host!r} has no address")
+
+
+async def _answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure | None:
+    response = await client.send(request, stream=True)
+    try:
+        size = 0
+        async for part in response.aiter_raw():
+            size += len(part)
+            if size > _ANSWER_BYTES:
+                break
+    finally:
+        await response.aclose()
+    if response.is_success:
+        return None
+    after = response.headers.get("retry-after", "")
+    status = response.status_code
+    redirect = "; redirects are not followed" if 300 <= status < 400 else ""
+    return Failure(f"answered {status}{redirect}", float(after) if after.isascii() and after.isdigit() else 0.0, status == HTTPStatus.GONE)
+
+
+@asynccontextmanager
+async def delivering(service: Service) -> AsyncIterator[Deliveries]:
+    """Deliveries to all observers until the block is left."""
+    deliveries = Deliveries(service)
+    service.retention.solution_holds.append(deliveries.needed)
+    deliveries.start()
+    try:
+        yield deliveries
+    finally:
+        await deliveries.stop()
+
+
+def too_many(limit: int) -> Fault:
+    return Fault(
+        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_observers")
+    )
