@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from epsparql import ParsedQuery, QueryError, parse, render
-from epsparql.check import MAX_LENGTH, word_beyond
+from epsparql.literals import MAX_LENGTH, word_beyond
 
 PATIENCE_S = 1.0
 """Processor time of one text."""

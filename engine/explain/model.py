@@ -19,7 +19,7 @@ from engine.planner.operators.join_order import NO_RATES, Rates
 from engine.rewrite import rewritten
 from engine.triples.quads import Quad
 from epsparql import algebra as a
-from epsparql.render import render
+from epsparql.render.queries import render
 
 
 @dataclass(frozen=True, slots=True)

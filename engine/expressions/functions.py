@@ -15,7 +15,7 @@ from engine.expressions import casts, numeric, regex, temporal
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, parse_term, term_of, value_of
 from engine.expressions.values import MAX_TEXT, Duration, ExpressionError, Instant, Kind, Number, Text
-from epsparql.names import resolve
+from epsparql.iris import resolve
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term
 
 

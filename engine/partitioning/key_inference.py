@@ -17,7 +17,7 @@ from engine.messages import UNRESTRICTED
 from engine.partitioning.hash_partitioner import Part
 from engine.scope import nodes_of, parts, scope
 from epsparql import algebra as a
-from epsparql.stack import deep_stack
+from epsparql.recursion import deep_stack
 from epsparql.terms import TermOrVariable, Variable
 
 NOTHING_KNOWN = FactIndex()

@@ -10,7 +10,7 @@ from engine.physical_plan.plan import Fragment
 from engine.rewrite.rename_hidden import with_names
 from engine.scope import asks
 from epsparql import algebra as a
-from epsparql.stack import deep_stack
+from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
 
 MOST_JOINS = 16

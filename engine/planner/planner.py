@@ -27,7 +27,7 @@ from engine.planner.operators.path_reachability import Sleep
 from engine.rewrite.rename_hidden import variables_below
 from engine.scope import ANY_TRIPLE, Matches, Scope, Variables, parts, scope
 from epsparql import algebra as a
-from epsparql.stack import deep_stack
+from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
 
 Target = tuple[int, int]

@@ -14,7 +14,7 @@ from engine.provenance.aggregates import reports
 from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, Span, World
 from engine.provenance.path_proofs import Way, Ways
 from epsparql import algebra as a
-from epsparql.check import nodes
+from epsparql.literals import nodes
 from epsparql.terms import Term, TermOrVariable, Variable
 
 NOTHING: Bindings = {}

@@ -9,7 +9,7 @@ from engine.messages import Micros
 from engine.provenance.derivation import NOTHING, Derivation
 from engine.provenance.model import Bindings, Proof, Span, World
 from epsparql import algebra as a
-from epsparql.check import nodes
+from epsparql.literals import nodes
 from epsparql.terms import BlankNode, Iri, Literal, Term, TermOrVariable, Variable
 
 

@@ -11,7 +11,7 @@ from engine.rewrite.resolve_datasets import placed
 from engine.rewrite.unify_variables import keyed
 from engine.scope import IDENTIFYING, nodes_of
 from epsparql import algebra as a
-from epsparql.stack import deep_stack
+from epsparql.recursion import deep_stack
 
 __all__ = ["SIMPLIFICATIONS", "rewritten"]
 

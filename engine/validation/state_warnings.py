@@ -12,8 +12,8 @@ from engine.planner.operators import filter_bind_exists, join_order, joins, nega
 from engine.scope import Matches, Scope, Variables, conjuncts, parts, scope
 from epsparql import algebra as a
 from epsparql.errors import Span, Warning_
-from epsparql.places import beginning
-from epsparql.translate import ParsedQuery
+from epsparql.translate.source_map import beginning
+from epsparql.translate.translator import ParsedQuery
 
 MOST = 10
 """Warnings of one code that are spelled out."""

@@ -23,10 +23,10 @@ from engine.triples.quads import Quad, quads_of
 from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.check import nodes
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
+from epsparql.literals import nodes
 from epsparql.terms import XSD
-from epsparql.translate import ParsedQuery
+from epsparql.translate.translator import ParsedQuery
 
 _INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
 """What is accepted, by the word of a Refusal."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.messages import UNRESTRICTED
 from engine.partitioning import NoKey, Part, keys_of
 from epsparql import algebra as a
-from epsparql.check import nodes
+from epsparql.literals import nodes
 
 _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
 """What rests on when the streams begin, or on their time: that is its own in each engine of a frame. Its queries are not dealt out."""

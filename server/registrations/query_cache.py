@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, assert_never
 import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
-from epsparql.check import nodes
 from epsparql.errors import Span, Warning_
-from epsparql.translate import ParsedQuery
+from epsparql.literals import nodes
+from epsparql.translate.translator import ParsedQuery
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 
 if TYPE_CHECKING:

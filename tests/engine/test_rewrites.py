@@ -13,7 +13,7 @@ from engine.messages import Events, Register
 from engine.planner import CHOICES
 from engine.rewrite import SIMPLIFICATIONS, rewritten
 from epsparql import algebra as a
-from epsparql.render import render
+from epsparql.render.queries import render
 from server.cli.commands import _OPTIONAL_STEPS
 from tests.feeds import PREFIXES, SECOND, parse_feed
 from tests.running import block

@@ -2,7 +2,7 @@
 
 import pytest
 
-from epsparql.check import MAX_MICROS, duration_micros, duration_text, likely_duration, literal_fault
+from epsparql.literals import MAX_MICROS, duration_micros, duration_text, likely_duration, literal_fault
 from epsparql.terms import XSD, Literal
 
 DURATIONS = [

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from epsparql import algebra as a
 from epsparql import render
-from epsparql import syntax as s
-from epsparql.grammar import parse_document
-from epsparql.kinds import Kinds
-from epsparql.names import Names
-from epsparql.reasons import why_error, why_never_true
+from epsparql.iris import Names
+from epsparql.lint.diagnostics import why_error, why_never_true
+from epsparql.lint.type_inference import Kinds
+from epsparql.parser import ast as s
+from epsparql.parser.grammar import parse_document
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
 
 _LITERALS = [

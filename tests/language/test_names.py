@@ -4,7 +4,7 @@ import pytest
 
 from epsparql import QueryError, parse
 from epsparql.algebra import Bgp
-from epsparql.names import resolve
+from epsparql.iris import resolve
 
 RFC_3986 = [
     ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"), ("//g", "http://g"),

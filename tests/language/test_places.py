@@ -6,8 +6,8 @@ import pytest
 
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.check import nodes
-from epsparql.places import Places
+from epsparql.literals import nodes
+from epsparql.translate.source_map import Places
 
 PLACES = [
     pytest.param("{?s :p ?o} |SEQ| {?s :q ?r} SEQ {?s :r ?t}", a.SeqJoin, id="the inner of two SEQ"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from bench import fuzz
 from epsparql import algebra as a
 from epsparql import parse, render
-from epsparql.check import MAX_LENGTH, tree_depth
+from epsparql.literals import MAX_LENGTH, tree_depth
 from tests.language.builders import PROLOGUE, SHARED
 from tests.language.strategies import canonical, queries
 

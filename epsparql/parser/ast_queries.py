@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from epsparql.errors import Span
-from epsparql.syntax import DurationText, Expression, Group, IriName, IriRef, NumericLiteral, Triples, ValuesElement, VariableName
+from epsparql.parser.ast import DurationText, Expression, Group, IriName, IriRef, NumericLiteral, Triples, ValuesElement, VariableName
 
 
 # ---------------------------------------------------------------- SELECT and what follows a pattern

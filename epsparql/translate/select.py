@@ -4,16 +4,16 @@ from functools import reduce
 from typing import NoReturn
 
 from epsparql import algebra as a
-from epsparql import forms as f
-from epsparql import syntax as s
-from epsparql.aggregates import Aggregates, Sampling, check_grouped
-from epsparql.check import MAX_TREE_DEPTH, visible_variables
-from epsparql.durations import count_of, micros_of
 from epsparql.errors import InvalidLiteral, ScopeFault, Span, SyntaxFault, Unsupported
-from epsparql.expressions import Scope, expression
-from epsparql.scopes import parts
+from epsparql.lint.scopes import parts
+from epsparql.literals import MAX_TREE_DEPTH, visible_variables
+from epsparql.parser import ast as s
+from epsparql.parser import ast_queries as f
 from epsparql.terms import Variable
-from epsparql.triples import joined
+from epsparql.translate.aggregates import Aggregates, Sampling, check_grouped
+from epsparql.translate.durations import count_of, micros_of
+from epsparql.translate.expressions import Scope, expression
+from epsparql.translate.triple_patterns import joined
 
 Items = tuple[tuple[f.SelectItem, a.Expression | None], ...]
 

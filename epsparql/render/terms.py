@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from epsparql import algebra as a
-from epsparql.check import nodes
-from epsparql.names import resolve
+from epsparql.iris import resolve
+from epsparql.literals import nodes
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, Variable
 
 _SHORT = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from epsparql.check import nodes
 from epsparql.errors import Span
+from epsparql.literals import nodes
 
 
 def beginning(span: Span, keyword: str) -> Span:

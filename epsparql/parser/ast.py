@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from epsparql.errors import Span
 
 if TYPE_CHECKING:
-    from epsparql.forms import Select  # which has groups in its turn
+    from epsparql.parser.ast_queries import Select  # which has groups in its turn
 
 
 # ---------------------------------------------------------------- terms

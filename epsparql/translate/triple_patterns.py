@@ -6,11 +6,11 @@ from functools import reduce
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql import syntax as s
-from epsparql.context import Context
 from epsparql.errors import QueryError, ScopeFault, Span, SyntaxFault
-from epsparql.grammar import decoded
+from epsparql.parser import ast as s
+from epsparql.parser.grammar import decoded
 from epsparql.terms import RDF, BlankNode, Iri, TermOrVariable, Variable
+from epsparql.translate.context import Context
 
 EMPTY = a.Bgp(())
 _TAKEN = re.compile("b[0-9]+")

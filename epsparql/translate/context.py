@@ -3,12 +3,12 @@
 from typing import NoReturn
 
 from epsparql import algebra as a
-from epsparql import syntax as s
-from epsparql.check import MAX_TREE_DEPTH, literal_fault
 from epsparql.errors import InvalidLiteral, QueryError, Span, Warning_
-from epsparql.names import Names
-from epsparql.places import Places
+from epsparql.iris import Names
+from epsparql.literals import MAX_TREE_DEPTH, literal_fault
+from epsparql.parser import ast as s
 from epsparql.terms import RDF_LANG_STRING, XSD, Iri, Literal, Variable
+from epsparql.translate.source_map import Places
 
 
 class Context:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from epsparql import forms as f
-from epsparql import syntax as s
+from epsparql.parser import ast as s
+from epsparql.parser import ast_queries as f
 
 
 class Scopes:

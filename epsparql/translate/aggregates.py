@@ -3,12 +3,12 @@
 from collections.abc import Container, Iterator
 
 from epsparql import algebra as a
-from epsparql import syntax as s
-from epsparql.check import MAX_TREE_DEPTH, tree_depth
-from epsparql.context import Context
 from epsparql.errors import ScopeFault
-from epsparql.expressions import Scope, expression
+from epsparql.literals import MAX_TREE_DEPTH, tree_depth
+from epsparql.parser import ast as s
 from epsparql.terms import XSD, Literal, Variable
+from epsparql.translate.context import Context
+from epsparql.translate.expressions import Scope, expression
 
 _NONE = a.Constant(Literal("0", XSD + "integer"))
 _FUNCTIONS = {function.value: function for function in a.AggregateFunction}

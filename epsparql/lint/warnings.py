@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Set
 
-from epsparql import forms as f
-from epsparql import syntax as s
 from epsparql.errors import Span, Warning_
-from epsparql.kinds import Kind, Kinds
-from epsparql.names import Names
-from epsparql.reasons import why_error, why_never_true
-from epsparql.scopes import Scopes, needed, parts
+from epsparql.iris import Names
+from epsparql.lint.diagnostics import why_error, why_never_true
+from epsparql.lint.scopes import Scopes, needed, parts
+from epsparql.lint.type_inference import Kind, Kinds
+from epsparql.parser import ast as s
+from epsparql.parser import ast_queries as f
 
 _NONE: frozenset[str] = frozenset()
 

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql import forms as f
-from epsparql import syntax as s
-from epsparql.check import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, tree_depth, visible_variables, word_beyond
-from epsparql.context import Context
-from epsparql.doubts import doubts
+from epsparql.algebra.normalize import renumbered
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
-from epsparql.grammar import parse_document
-from epsparql.groups import Groups
-from epsparql.numbering import renumbered
-from epsparql.places import Places
-from epsparql.selects import shown
-from epsparql.sources import sources_of, stream_name, streams_of
-from epsparql.stack import deep_stack
+from epsparql.lint.warnings import doubts
+from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, tree_depth, visible_variables, word_beyond
+from epsparql.parser import ast as s
+from epsparql.parser import ast_queries as f
+from epsparql.parser.grammar import parse_document
+from epsparql.recursion import deep_stack
 from epsparql.terms import Iri, Variable
+from epsparql.translate.context import Context
+from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_of
+from epsparql.translate.group_patterns import Groups
+from epsparql.translate.select import shown
+from epsparql.translate.source_map import Places
 
 
 @dataclass(frozen=True, slots=True)

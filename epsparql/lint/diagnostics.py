@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from epsparql import syntax as s
-from epsparql.check import DURATION_FORM, INSTANT_FORM, duration_text, likely_datetime, likely_duration
 from epsparql.errors import Span
-from epsparql.kinds import ANY, ERROR, FLAG, Kind, Kinds, truth
-from epsparql.scopes import operands
+from epsparql.lint.scopes import operands
+from epsparql.lint.type_inference import ANY, ERROR, FLAG, Kind, Kinds, truth
+from epsparql.literals import DURATION_FORM, INSTANT_FORM, duration_text, likely_datetime, likely_duration
+from epsparql.parser import ast as s
 
 _NAMES = {
     Kind.IRI: "an IRI",

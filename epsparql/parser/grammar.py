@@ -13,9 +13,9 @@ from typing import Any, NoReturn, cast
 from pyparsing import And, Forward, MatchFirst, Opt, ParseElementEnhance, ParseException, ParseFatalException, ParserElement, ZeroOrMore
 from pyparsing import Token as PyparsingToken
 
-from epsparql import forms, syntax
 from epsparql.errors import QueryError, Span, SyntaxFault, Unsupported
-from epsparql.slips import Stop, likely_slip
+from epsparql.parser import ast, ast_queries
+from epsparql.parser.suggestions import Stop, likely_slip
 
 MAX_DEPTH = 100
 """Brackets of any kind open at one place."""
@@ -321,70 +321,70 @@ def extent(found: Sequence[Any]) -> Span:
 
 
 # ---------------------------------------------------------------- terms
-def _iri_ref(source: Source, value: str, span: Span) -> syntax.IriRef:
-    return syntax.IriRef(value[1:-1], span)
+def _iri_ref(source: Source, value: str, span: Span) -> ast.IriRef:
+    return ast.IriRef(value[1:-1], span)
 
 
-def _prefixed_name(source: Source, value: str, span: Span) -> syntax.PrefixedName:
+def _prefixed_name(source: Source, value: str, span: Span) -> ast.PrefixedName:
     prefix, _, local = value.partition(":")
-    return syntax.PrefixedName(prefix, _ESCAPED.sub(r"\1", local) if "\\" in local else local, span)
+    return ast.PrefixedName(prefix, _ESCAPED.sub(r"\1", local) if "\\" in local else local, span)
 
 
-def _iri_name(source: Source, value: str, span: Span) -> syntax.IriName:
+def _iri_name(source: Source, value: str, span: Span) -> ast.IriName:
     return _iri_ref(source, value, span) if value[0] == "<" else _prefixed_name(source, value, span)
 
 
-def _string(source: Source, value: str, span: Span) -> syntax.StringLiteral:
+def _string(source: Source, value: str, span: Span) -> ast.StringLiteral:
     quotes = 3 if value[:3] in ('"""', "'''") else 1
     lexical = value[quotes:-quotes]
     if "\\" in lexical:
         lexical = _ESCAPED.sub(lambda found: _UNESCAPED[found[1]], lexical)
-    return syntax.StringLiteral(lexical, None, None, span)
+    return ast.StringLiteral(lexical, None, None, span)
 
 
-def _literal(source: Source, found: list[Any]) -> syntax.StringLiteral:
+def _literal(source: Source, found: list[Any]) -> ast.StringLiteral:
     """[129] RDFLiteral"""
-    string: syntax.StringLiteral = found[0]
+    string: ast.StringLiteral = found[0]
     if len(found) == 1:
         return string
     if isinstance(found[1], Mark):
         if len(found) == 3:
-            return syntax.StringLiteral(string.lexical, None, found[2], extent(found))
-        return syntax.StringLiteral(string.lexical, found[1].value.lower()[1:], None, extent(found))
+            return ast.StringLiteral(string.lexical, None, found[2], extent(found))
+        return ast.StringLiteral(string.lexical, found[1].value.lower()[1:], None, extent(found))
     raise AssertionError(found)
 
 
 iri_ref = Token(_IRIREF, _iri_ref, "an IRI in '<' and '>'")
 iri = Token(f"{_IRIREF}|{_PNAME}", _iri_name, "an IRI")  # [136]
-variable = Token(f"[?$]{_VARNAME}", lambda source, value, span: syntax.VariableName(value[1:], span), "a variable")  # [108]
+variable = Token(f"[?$]{_VARNAME}", lambda source, value, span: ast.VariableName(value[1:], span), "a variable")  # [108]
 string = Token(_STRING, _string, "a string")  # [135]
-number = Token(_NUMBER, lambda source, value, span: syntax.NumericLiteral(value, span), "a number")  # [130]
-boolean = Token(f"(?i:true|false){_WORD_END}", lambda source, value, span: syntax.BooleanLiteral(value.lower(), span), "true or false")  # [134]
+number = Token(_NUMBER, lambda source, value, span: ast.NumericLiteral(value, span), "a number")  # [130]
+boolean = Token(f"(?i:true|false){_WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false")  # [134]
 language = Token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*", _mark, None)  # [145]
 literal = Rule(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
 blank_label = Token(  # [142], [138]
-    f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: syntax.BlankLabel(value[2:], span), "a blank node"
+    f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node"
 )
-anonymous = Token(r"\[[ \t\r\n]*\]", lambda source, value, span: syntax.Anonymous(span), None)  # [163]
-integer = Token("[0-9]+", lambda source, value, span: syntax.NumericLiteral(value, span), "an integer without a sign")  # [146]
-nil = Token(r"\([ \t\r\n]*\)", lambda source, value, span: syntax.Collection((), span), None)  # [161]
+anonymous = Token(r"\[[ \t\r\n]*\]", lambda source, value, span: ast.Anonymous(span), None)  # [163]
+integer = Token("[0-9]+", lambda source, value, span: ast.NumericLiteral(value, span), "an integer without a sign")  # [146]
+nil = Token(r"\([ \t\r\n]*\)", lambda source, value, span: ast.Collection((), span), None)  # [161]
 quoted_triple = refused("<<", lambda value: "quoted triples (RDF-star) are not supported")
 
 # ---------------------------------------------------------------- expressions
 group = Forward()
 expression = Forward()
 
-_OPERATORS = {operator.symbol: operator for operator in syntax.BinaryOperator}
-_COMPARING = syntax.BinaryOperator.EQUAL.strength
+_OPERATORS = {operator.symbol: operator for operator in ast.BinaryOperator}
+_COMPARING = ast.BinaryOperator.EQUAL.strength
 
 
 def _operator(source: Source, value: str, span: Span) -> Mark:
     return Mark("NOT IN" if len(value) > 3 else value.upper(), span)
 
 
-def _fold(source: Source, found: list[Any]) -> syntax.Expression:
+def _fold(source: Source, found: list[Any]) -> ast.Expression:
     """Operands and operators in turn, folded by strength: [111]-[117], where all but comparisons associate to the left."""
-    operands: list[syntax.Expression] = [found[0]]
+    operands: list[ast.Expression] = [found[0]]
     operators: list[Mark] = []
     for mark, operand in zip(found[1::2], found[2::2], strict=True):
         strength = _OPERATORS[mark.value].strength
@@ -398,9 +398,9 @@ def _fold(source: Source, found: list[Any]) -> syntax.Expression:
     return operands[0]
 
 
-def _reduce(operands: list[syntax.Expression], operators: list[Mark]) -> None:
+def _reduce(operands: list[ast.Expression], operators: list[Mark]) -> None:
     right, left = operands.pop(), operands.pop()
-    operands.append(syntax.Binary(_OPERATORS[operators.pop().value], left, right, extent((left, right))))
+    operands.append(ast.Binary(_OPERATORS[operators.pop().value], left, right, extent((left, right))))
 
 
 def _refuse_comparison_chain(source: Source, left: Mark, right: Mark) -> None:
@@ -409,43 +409,43 @@ def _refuse_comparison_chain(source: Source, left: Mark, right: Mark) -> None:
         raise Halt(source, SyntaxFault(message, right.span, source.text, "'&&', '||', or brackets around one comparison"))
 
 
-def _signed(source: Source, found: list[Any]) -> syntax.Expression:
+def _signed(source: Source, found: list[Any]) -> ast.Expression:
     """[118] UnaryExpression: at most one sign"""
     if len(found) == 1:
-        only: syntax.Expression = found[0]
+        only: ast.Expression = found[0]
         return only
     if len(found) > 2:
         message = f"{found[1].value!r} follows {found[0].value!r}: an expression has one sign"
         raise Halt(source, SyntaxFault(message, found[1].span, source.text, "brackets around the expression with its own sign"))
-    return syntax.Unary(syntax.UnaryOperator(found[0].value), found[1], extent(found))
+    return ast.Unary(ast.UnaryOperator(found[0].value), found[1], extent(found))
 
 
-def _exists(source: Source, found: list[Any]) -> syntax.ExistsCall:
+def _exists(source: Source, found: list[Any]) -> ast.ExistsCall:
     """[125] ExistsFunc, [126] NotExistsFunc"""
-    return syntax.ExistsCall(found[0].value == "NOT", found[-1], extent(found))
+    return ast.ExistsCall(found[0].value == "NOT", found[-1], extent(found))
 
 
-def _built_in(source: Source, found: list[Any]) -> syntax.BuiltInCall:
+def _built_in(source: Source, found: list[Any]) -> ast.BuiltInCall:
     """[121] BuiltInCall"""
-    return syntax.BuiltInCall(found[0].value, found[1].members, extent(found))
+    return ast.BuiltInCall(found[0].value, found[1].members, extent(found))
 
 
-def _bound(source: Source, found: list[Any]) -> syntax.BuiltInCall:
+def _bound(source: Source, found: list[Any]) -> ast.BuiltInCall:
     """[121] BOUND takes a variable, not an expression"""
-    return syntax.BuiltInCall("BOUND", (found[2],), extent(found))
+    return ast.BuiltInCall("BOUND", (found[2],), extent(found))
 
 
-def _iri_or_function(source: Source, found: list[Any]) -> syntax.Expression:
+def _iri_or_function(source: Source, found: list[Any]) -> ast.Expression:
     """[128] iriOrFunction, [70] FunctionCall"""
-    return found[0] if len(found) == 1 else syntax.FunctionCall(found[0], found[1].members, extent(found))
+    return found[0] if len(found) == 1 else ast.FunctionCall(found[0], found[1].members, extent(found))
 
 
-def _aggregate(source: Source, found: list[Any]) -> syntax.AggregateCall:
+def _aggregate(source: Source, found: list[Any]) -> ast.AggregateCall:
     """[127] Aggregate"""
     distinct = isinstance(found[2], Mark) and found[2].value == "DISTINCT"
     argument = found[3] if distinct else found[2]
     separator = found[-2].lexical if isinstance(found[-3], Mark) and found[-3].value == "=" else None
-    return syntax.AggregateCall(found[0].value, distinct, None if isinstance(argument, Mark) else argument, separator, extent(found))
+    return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Mark) else argument, separator, extent(found))
 
 
 def _unknown_function(source: Source, value: str, span: Span) -> NoReturn:
@@ -459,8 +459,8 @@ def _as_written(name: str) -> str:
     return times.get(name, name)
 
 
-def _members(source: Source, found: list[Any]) -> syntax.ExpressionList:
-    return syntax.ExpressionList(tuple(nodes(found)), extent(found))
+def _members(source: Source, found: list[Any]) -> ast.ExpressionList:
+    return ast.ExpressionList(tuple(nodes(found)), extent(found))
 
 
 open_paren, close_paren, comma = sign("("), sign(")"), sign(",")
@@ -522,59 +522,59 @@ constraint = one_of(bracketed, built_in, Rule(all_of(iri, expression_list), _iri
 
 
 # ---------------------------------------------------------------- triples
-def _property(source: Source, found: list[Any]) -> syntax.Property:
-    return syntax.Property(found[0], tuple(nodes(found[1:])))
+def _property(source: Source, found: list[Any]) -> ast.Property:
+    return ast.Property(found[0], tuple(nodes(found[1:])))
 
 
-def _triples(source: Source, found: list[Any]) -> syntax.Triples:
+def _triples(source: Source, found: list[Any]) -> ast.Triples:
     span = Span(found[0].span.start, _last_end(found))
-    return syntax.Triples(found[0], tuple(nodes(found[1:])), span)
+    return ast.Triples(found[0], tuple(nodes(found[1:])), span)
 
 
 def _last_end(found: list[Any]) -> int:
     last = found[-1]
-    end: int = last.objects[-1].span.end if isinstance(last, syntax.Property) else last.span.end
+    end: int = last.objects[-1].span.end if isinstance(last, ast.Property) else last.span.end
     return end
 
 
-def _blank_properties(source: Source, found: list[Any]) -> syntax.BlankProperties:
-    return syntax.BlankProperties(tuple(nodes(found)), extent(found))
+def _blank_properties(source: Source, found: list[Any]) -> ast.BlankProperties:
+    return ast.BlankProperties(tuple(nodes(found)), extent(found))
 
 
-def _collection(source: Source, found: list[Any]) -> syntax.Collection:
-    return syntax.Collection(tuple(nodes(found)), extent(found))
+def _collection(source: Source, found: list[Any]) -> ast.Collection:
+    return ast.Collection(tuple(nodes(found)), extent(found))
 
 
-def _alternative(source: Source, found: list[Any]) -> syntax.Path:
+def _alternative(source: Source, found: list[Any]) -> ast.Path:
     """[89] PathAlternative"""
-    return found[0] if len(found) == 1 else syntax.AlternativePath(tuple(nodes(found)), extent(found))
+    return found[0] if len(found) == 1 else ast.AlternativePath(tuple(nodes(found)), extent(found))
 
 
-def _sequence(source: Source, found: list[Any]) -> syntax.Path:
+def _sequence(source: Source, found: list[Any]) -> ast.Path:
     """[90] PathSequence"""
-    return found[0] if len(found) == 1 else syntax.SequencePath(tuple(nodes(found)), extent(found))
+    return found[0] if len(found) == 1 else ast.SequencePath(tuple(nodes(found)), extent(found))
 
 
-def _inverse(source: Source, found: list[Any]) -> syntax.Path:
+def _inverse(source: Source, found: list[Any]) -> ast.Path:
     """[92] PathEltOrInverse, [96] PathOneInPropertySet"""
-    return found[0] if len(found) == 1 else syntax.InversePath(found[1], extent(found))
+    return found[0] if len(found) == 1 else ast.InversePath(found[1], extent(found))
 
 
-def _repeated(source: Source, found: list[Any]) -> syntax.Path:
+def _repeated(source: Source, found: list[Any]) -> ast.Path:
     """[91] PathElt"""
-    return found[0] if len(found) == 1 else syntax.RepeatedPath(found[0], found[1].value, extent(found))
+    return found[0] if len(found) == 1 else ast.RepeatedPath(found[0], found[1].value, extent(found))
 
 
-def _negated(source: Source, found: list[Any]) -> syntax.NegatedPath:
+def _negated(source: Source, found: list[Any]) -> ast.NegatedPath:
     """[95] PathNegatedPropertySet"""
-    return syntax.NegatedPath(tuple(nodes(found)), extent(found))
+    return ast.NegatedPath(tuple(nodes(found)), extent(found))
 
 
 semicolon = Token(f";(?:{_SKIP.pattern};)*+", _mark, "';'")
 dot = sign(".")
 node = Forward()
 path = Forward()
-type_verb = Token(f"a{_WORD_END}", lambda source, value, span: syntax.TypeVerb(span), None)
+type_verb = Token(f"a{_WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
 bar, hat = sign("|", expected=None), sign("^", expected=None)
 in_property_set = Rule(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
 negated = Rule(  # [95]
@@ -593,7 +593,7 @@ path_sequence = Rule(separated(path_part, sign("/", expected=None)), _sequence) 
 path <<= Rule(separated(path_sequence, bar), _alternative)  # [88], [89]
 _NO_PATH = f"(?!{_SKIP.pattern}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
 lone_iri = Token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
-lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: syntax.TypeVerb(span), None)
+lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: ast.TypeVerb(span), None)
 verb = Labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
 objects = separated(Labelled(node, "an object"), comma)  # [79], [86]
 property_ = Rule(all_of(verb, objects), _property)
@@ -610,110 +610,110 @@ triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [
 
 
 # ---------------------------------------------------------------- patterns
-def _duration(source: Source, found: list[Any]) -> syntax.DurationText:
+def _duration(source: Source, found: list[Any]) -> ast.DurationText:
     first = found[0]
     match first:
-        case syntax.NumericLiteral(text, span):
-            return syntax.DurationText(text, True, None, span)
-        case syntax.StringLiteral(lexical, None, None, _):
-            return syntax.DurationText(lexical, False, found[2] if len(found) > 1 else None, extent(found))
+        case ast.NumericLiteral(text, span):
+            return ast.DurationText(text, True, None, span)
+        case ast.StringLiteral(lexical, None, None, _):
+            return ast.DurationText(lexical, False, found[2] if len(found) > 1 else None, extent(found))
         case Mark():
-            return syntax.DurationText(first.value, False, None, first.span)
+            return ast.DurationText(first.value, False, None, first.span)
     raise AssertionError(found)
 
 
-def _filter(source: Source, found: list[Any]) -> syntax.FilterElement:
-    return syntax.FilterElement(found[1], extent(found))
+def _filter(source: Source, found: list[Any]) -> ast.FilterElement:
+    return ast.FilterElement(found[1], extent(found))
 
 
-def _bind(source: Source, found: list[Any]) -> syntax.BindElement:
-    return syntax.BindElement(found[2], found[4], extent(found))
+def _bind(source: Source, found: list[Any]) -> ast.BindElement:
+    return ast.BindElement(found[2], found[4], extent(found))
 
 
-def _optional(source: Source, found: list[Any]) -> syntax.OptionalElement:
-    return syntax.OptionalElement(found[1], extent(found))
+def _optional(source: Source, found: list[Any]) -> ast.OptionalElement:
+    return ast.OptionalElement(found[1], extent(found))
 
 
-def _minus(source: Source, found: list[Any]) -> syntax.MinusElement:
-    return syntax.MinusElement(found[1], extent(found))
+def _minus(source: Source, found: list[Any]) -> ast.MinusElement:
+    return ast.MinusElement(found[1], extent(found))
 
 
-def _combine(source: Source, found: list[Any]) -> syntax.Combine:
+def _combine(source: Source, found: list[Any]) -> ast.Combine:
     name = found[0].value
-    return syntax.Combine(syntax.ChainOperator("EQUALSOPTIONAL" if name == "EQUALOPTIONAL" else name), found[1], found[0].span)
+    return ast.Combine(ast.ChainOperator("EQUALSOPTIONAL" if name == "EQUALOPTIONAL" else name), found[1], found[0].span)
 
 
-def _within(source: Source, found: list[Any]) -> syntax.WithinStep:
-    return syntax.WithinStep(found[1], extent(found))
+def _within(source: Source, found: list[Any]) -> ast.WithinStep:
+    return ast.WithinStep(found[1], extent(found))
 
 
-def _without(source: Source, found: list[Any]) -> syntax.WithoutStep:
-    return syntax.WithoutStep(found[1], found[3] if len(found) > 2 else None, found[0].span)
+def _without(source: Source, found: list[Any]) -> ast.WithoutStep:
+    return ast.WithoutStep(found[1], found[3] if len(found) > 2 else None, found[0].span)
 
 
-def _chain(source: Source, found: list[Any]) -> syntax.Chain:
-    return syntax.Chain(found[0], tuple(found[1:]), extent(found))
+def _chain(source: Source, found: list[Any]) -> ast.Chain:
+    return ast.Chain(found[0], tuple(found[1:]), extent(found))
 
 
-def _group(source: Source, found: list[Any]) -> syntax.Group:
-    return syntax.Group(tuple(nodes(found)), extent(found))
+def _group(source: Source, found: list[Any]) -> ast.Group:
+    return ast.Group(tuple(nodes(found)), extent(found))
 
 
-def _where(source: Source, found: list[Any]) -> syntax.Group:
+def _where(source: Source, found: list[Any]) -> ast.Group:
     """The paper leaves out the braces around a chain after WHERE, with what follows it; its query (5) in a sub-SELECT too."""
     elements = nodes(found)
     if len(elements) == 1 and not elements[0].steps:
-        only: syntax.Group = elements[0].first
+        only: ast.Group = elements[0].first
         return only
-    return syntax.Group(tuple(elements), extent(elements))
+    return ast.Group(tuple(elements), extent(elements))
 
 
-def _graph(source: Source, found: list[Any]) -> syntax.GraphElement:
-    return syntax.GraphElement(found[1], found[2], extent(found))
+def _graph(source: Source, found: list[Any]) -> ast.GraphElement:
+    return ast.GraphElement(found[1], found[2], extent(found))
 
 
-def _window_element(source: Source, found: list[Any]) -> syntax.WindowElement:
-    return syntax.WindowElement(found[1], found[2], extent(found))
+def _window_element(source: Source, found: list[Any]) -> ast.WindowElement:
+    return ast.WindowElement(found[1], found[2], extent(found))
 
 
-def _service(source: Source, found: list[Any]) -> syntax.ServiceElement:
-    return syntax.ServiceElement(isinstance(found[1], Mark), found[-2], found[-1], extent(found))
+def _service(source: Source, found: list[Any]) -> ast.ServiceElement:
+    return ast.ServiceElement(isinstance(found[1], Mark), found[-2], found[-1], extent(found))
 
 
-def _values_row(source: Source, found: list[Any]) -> syntax.ValuesRow:
-    return syntax.ValuesRow(_data(found), extent(found))
+def _values_row(source: Source, found: list[Any]) -> ast.ValuesRow:
+    return ast.ValuesRow(_data(found), extent(found))
 
 
-def _data(found: list[Any]) -> tuple[syntax.DataTerm | None, ...]:
+def _data(found: list[Any]) -> tuple[ast.DataTerm | None, ...]:
     return tuple(None if type(part) is Mark else part for part in found[1:-1])
 
 
-def _values_of_one(source: Source, found: list[Any]) -> syntax.ValuesElement:
+def _values_of_one(source: Source, found: list[Any]) -> ast.ValuesElement:
     """[63] InlineDataOneVar"""
-    rows = (syntax.ValuesRow((None if type(part) is Mark else part,), part.span) for part in found[2:-1])
-    return syntax.ValuesElement((found[0],), tuple(rows), extent(found))
+    rows = (ast.ValuesRow((None if type(part) is Mark else part,), part.span) for part in found[2:-1])
+    return ast.ValuesElement((found[0],), tuple(rows), extent(found))
 
 
-def _values_of_many(source: Source, found: list[Any]) -> syntax.ValuesElement:
+def _values_of_many(source: Source, found: list[Any]) -> ast.ValuesElement:
     """[64] InlineDataFull"""
-    variables = tuple(part for part in found if isinstance(part, syntax.VariableName))
-    return syntax.ValuesElement(variables, tuple(part for part in found if isinstance(part, syntax.ValuesRow)), extent(found))
+    variables = tuple(part for part in found if isinstance(part, ast.VariableName))
+    return ast.ValuesElement(variables, tuple(part for part in found if isinstance(part, ast.ValuesRow)), extent(found))
 
 
-def _values(source: Source, found: list[Any]) -> syntax.ValuesElement:
-    return syntax.ValuesElement(found[1].variables, found[1].rows, extent(found))
+def _values(source: Source, found: list[Any]) -> ast.ValuesElement:
+    return ast.ValuesElement(found[1].variables, found[1].rows, extent(found))
 
 
-def _sub_select(source: Source, found: list[Any]) -> syntax.SubSelect:
+def _sub_select(source: Source, found: list[Any]) -> ast.SubSelect:
     """[8] SubSelect"""
-    return syntax.SubSelect(_selected(found), found[0].span)
+    return ast.SubSelect(_selected(found), found[0].span)
 
 
 _SEQOPTIONAL = (
     "SEQOPTIONAL is refused on purpose: a solution given for want of a right operand would be invalid as soon as one came; "
     "use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
 )
-_OPERATOR_NAMES = [*(operator.value for operator in syntax.ChainOperator), "EQUALOPTIONAL"]
+_OPERATOR_NAMES = [*(operator.value for operator in ast.ChainOperator), "EQUALOPTIONAL"]
 
 braces = Labelled(group, "a group in braces")
 bare_duration = Token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Mark(value, span), None)
@@ -754,17 +754,17 @@ group <<= Rule(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", 
 
 
 # ---------------------------------------------------------------- queries
-def _base(source: Source, found: list[Any]) -> forms.BaseDeclaration:
-    return forms.BaseDeclaration(found[1], extent(found))
+def _base(source: Source, found: list[Any]) -> ast_queries.BaseDeclaration:
+    return ast_queries.BaseDeclaration(found[1], extent(found))
 
 
-def _prefix(source: Source, found: list[Any]) -> forms.PrefixDeclaration:
-    return forms.PrefixDeclaration(found[1].prefix, found[2], extent(found))
+def _prefix(source: Source, found: list[Any]) -> ast_queries.PrefixDeclaration:
+    return ast_queries.PrefixDeclaration(found[1].prefix, found[2], extent(found))
 
 
-def _stream(source: Source, found: list[Any]) -> forms.StreamName:
+def _stream(source: Source, found: list[Any]) -> ast_queries.StreamName:
     (name,) = found
-    return forms.StreamName(None if isinstance(name, Mark) else name, name.span)
+    return ast_queries.StreamName(None if isinstance(name, Mark) else name, name.span)
 
 
 class Clause:
@@ -782,100 +782,100 @@ def _clause(source: Source, found: list[Any]) -> Clause:
     return Clause(found[0].value, tuple(nodes(found)), extent(found))
 
 
-def _from_stream(source: Source, found: list[Any]) -> forms.FromStream:
-    return forms.FromStream(found[1], extent(found))
+def _from_stream(source: Source, found: list[Any]) -> ast_queries.FromStream:
+    return ast_queries.FromStream(found[1], extent(found))
 
 
-def _from_graph(source: Source, found: list[Any]) -> forms.FromGraph:
-    return forms.FromGraph(found[-1], len(found) == 3, extent(found))
+def _from_graph(source: Source, found: list[Any]) -> ast_queries.FromGraph:
+    return ast_queries.FromGraph(found[-1], len(found) == 3, extent(found))
 
 
-def _from_window(source: Source, found: list[Any]) -> forms.FromWindow:
+def _from_window(source: Source, found: list[Any]) -> ast_queries.FromWindow:
     name, stream, length, width = nodes(found)
-    return forms.FromWindow(name, stream, length, width, extent(found))
+    return ast_queries.FromWindow(name, stream, length, width, extent(found))
 
 
-def _registration(source: Source, found: list[Any]) -> forms.Registration:
-    return forms.Registration(found[1].value, found[2], extent(found))
+def _registration(source: Source, found: list[Any]) -> ast_queries.Registration:
+    return ast_queries.Registration(found[1].value, found[2], extent(found))
 
 
-def _item(source: Source, found: list[Any]) -> forms.SelectItem:
+def _item(source: Source, found: list[Any]) -> ast_queries.SelectItem:
     if len(found) == 1:
-        return forms.SelectItem(None, found[0], found[0].span)
-    return forms.SelectItem(found[1], found[3], extent(found))
+        return ast_queries.SelectItem(None, found[0], found[0].span)
+    return ast_queries.SelectItem(found[1], found[3], extent(found))
 
 
-def _group_key(source: Source, found: list[Any]) -> forms.GroupKey:
+def _group_key(source: Source, found: list[Any]) -> ast_queries.GroupKey:
     """[20] GroupCondition"""
     expression, *variable = nodes(found)
-    return forms.GroupKey(expression, variable[0] if variable else None, extent(found))
+    return ast_queries.GroupKey(expression, variable[0] if variable else None, extent(found))
 
 
-def _window_clause(source: Source, found: list[Any]) -> forms.WindowClause:
+def _window_clause(source: Source, found: list[Any]) -> ast_queries.WindowClause:
     if found[2].value == "ROWS":
-        return forms.WindowClause(None, None, found[3], extent(found))
+        return ast_queries.WindowClause(None, None, found[3], extent(found))
     length, *width = nodes(found)
-    return forms.WindowClause(length, width[0] if width else None, None, extent(found))
+    return ast_queries.WindowClause(length, width[0] if width else None, None, extent(found))
 
 
-def _order_condition(source: Source, found: list[Any]) -> forms.OrderCondition:
+def _order_condition(source: Source, found: list[Any]) -> ast_queries.OrderCondition:
     """[24] OrderCondition"""
-    return forms.OrderCondition(found[-1], isinstance(found[0], Mark) and found[0].value == "DESC", extent(found))
+    return ast_queries.OrderCondition(found[-1], isinstance(found[0], Mark) and found[0].value == "DESC", extent(found))
 
 
-def _modifier(source: Source, found: list[Any]) -> forms.SolutionModifier:
+def _modifier(source: Source, found: list[Any]) -> ast_queries.SolutionModifier:
     """[18] SolutionModifier"""
     parts = {clause.name: clause.parts for clause in found}
     one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
     span = extent(found) if found else None
-    return forms.SolutionModifier(
+    return ast_queries.SolutionModifier(
         parts.get("GROUP", ()), parts.get("HAVING", ()), one["WINDOW"], parts.get("ORDER", ()), one["LIMIT"], one["OFFSET"], span
     )
 
 
-def _body(source: Source, found: list[Any]) -> forms.Body:
+def _body(source: Source, found: list[Any]) -> ast_queries.Body:
     where, modifier, *trailing = nodes(found)
-    return forms.Body(where, modifier, trailing[0] if trailing else None)
+    return ast_queries.Body(where, modifier, trailing[0] if trailing else None)
 
 
-def _sources(found: list[Any]) -> tuple[forms.Source, ...]:
-    return tuple(part for part in found if isinstance(part, forms.Source))
+def _sources(found: list[Any]) -> tuple[ast_queries.Source, ...]:
+    return tuple(part for part in found if isinstance(part, ast_queries.Source))
 
 
-def _selected(found: list[Any]) -> forms.Select:
+def _selected(found: list[Any]) -> ast_queries.Select:
     distinct = any(isinstance(part, Mark) and part.value == "DISTINCT" for part in found)
-    return forms.Select(distinct, tuple(part for part in found if isinstance(part, forms.SelectItem)), found[-1], found[0].span)
+    return ast_queries.Select(distinct, tuple(part for part in found if isinstance(part, ast_queries.SelectItem)), found[-1], found[0].span)
 
 
-def _select(source: Source, found: list[Any]) -> forms.SelectQuery:
-    return forms.SelectQuery(_selected(found), _sources(found))
+def _select(source: Source, found: list[Any]) -> ast_queries.SelectQuery:
+    return ast_queries.SelectQuery(_selected(found), _sources(found))
 
 
-def _template(source: Source, found: list[Any]) -> syntax.Group:
-    return syntax.Group(tuple(nodes(found)), extent(found))
+def _template(source: Source, found: list[Any]) -> ast.Group:
+    return ast.Group(tuple(nodes(found)), extent(found))
 
 
-def _construct(source: Source, found: list[Any]) -> forms.ConstructQuery:
-    body: forms.Body = found[-1]
-    template = next((part for part in found if isinstance(part, syntax.Group)), body.where)
-    triples = tuple(part for part in template.elements if isinstance(part, syntax.Triples))
-    into = next((part for part in found if isinstance(part, forms.StreamName)), None)
-    return forms.ConstructQuery(triples, into, _sources(found), body, found[0].span)
+def _construct(source: Source, found: list[Any]) -> ast_queries.ConstructQuery:
+    body: ast_queries.Body = found[-1]
+    template = next((part for part in found if isinstance(part, ast.Group)), body.where)
+    triples = tuple(part for part in template.elements if isinstance(part, ast.Triples))
+    into = next((part for part in found if isinstance(part, ast_queries.StreamName)), None)
+    return ast_queries.ConstructQuery(triples, into, _sources(found), body, found[0].span)
 
 
-def _ask(source: Source, found: list[Any]) -> forms.AskQuery:
-    return forms.AskQuery(_sources(found), found[-1])
+def _ask(source: Source, found: list[Any]) -> ast_queries.AskQuery:
+    return ast_queries.AskQuery(_sources(found), found[-1])
 
 
-def _describe(source: Source, found: list[Any]) -> forms.DescribeQuery:
-    targets = tuple(part for part in found if isinstance(part, syntax.IriName | syntax.VariableName))
-    return forms.DescribeQuery(targets, _sources(found), found[-1])
+def _describe(source: Source, found: list[Any]) -> ast_queries.DescribeQuery:
+    targets = tuple(part for part in found if isinstance(part, ast.IriName | ast.VariableName))
+    return ast_queries.DescribeQuery(targets, _sources(found), found[-1])
 
 
-def _document(source: Source, found: list[Any]) -> forms.Document:
-    declarations = tuple(part for part in found if isinstance(part, forms.Declaration))
-    registration = next((part for part in found if isinstance(part, forms.Registration)), None)
-    return forms.Document(declarations, registration, found[-2])
+def _document(source: Source, found: list[Any]) -> ast_queries.Document:
+    declarations = tuple(part for part in found if isinstance(part, ast_queries.Declaration))
+    registration = next((part for part in found if isinstance(part, ast_queries.Registration)), None)
+    return ast_queries.Document(declarations, registration, found[-2])
 
 
 _UPDATE = {
@@ -954,7 +954,7 @@ modifier = Rule(  # [18]
 )
 trailing = all_of(modifier, Opt(values))  # [18], [28]
 body = Rule(all_of(where, trailing), _body)
-no_pattern = Token("", lambda source, value, span: syntax.Group((), span), None)
+no_pattern = Token("", lambda source, value, span: ast.Group((), span), None)
 select_clause = all_of(word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
 sub_select <<= Rule(all_of(select_clause, body), _sub_select)  # [8]
 select = Rule(all_of(select_clause, ZeroOrMore(from_), body), _select)  # [7]
@@ -985,11 +985,11 @@ document.streamline()
 
 
 # ---------------------------------------------------------------- faults
-def parse_document(text: str) -> forms.Document:
+def parse_document(text: str) -> ast_queries.Document:
     """Raises `QueryError`."""
     source = Source.of(text)
     try:
-        parsed: forms.Document = document.parse_string(source)[0]
+        parsed: ast_queries.Document = document.parse_string(source)[0]
     except Halt as halt:
         raise halt.fault from None
     except ParseException:

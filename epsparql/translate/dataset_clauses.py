@@ -1,10 +1,10 @@
 """What a query reads and where it writes: FROM, FROM NAMED, FROM STREAM, FROM NAMED WINDOW, REGISTER."""
 
 from epsparql import algebra as a
-from epsparql import forms as f
-from epsparql.context import Context
-from epsparql.durations import micros_of
 from epsparql.errors import ScopeFault, SyntaxFault
+from epsparql.parser import ast_queries as f
+from epsparql.translate.context import Context
+from epsparql.translate.durations import micros_of
 
 
 def streams_of(context: Context, sources: tuple[f.Source, ...]) -> tuple[str, ...]:

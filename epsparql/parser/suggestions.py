@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from epsparql.check import DURATION_FORM, likely_duration, shown
+from epsparql.literals import DURATION_FORM, likely_duration, shown
 
 _OPERATORS = {"<>": "!=", "==": "=", "===": "=", "!==": "!=", "=>": ">=", "=<": "<=", "AND": "&&", "OR": "||"}
 _SIGNS = re.compile("[=<>!]+")

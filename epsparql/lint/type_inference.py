@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import assert_never
 
-from epsparql import syntax as s
-from epsparql.check import literal_fault
-from epsparql.names import Names
+from epsparql.iris import Names
+from epsparql.literals import literal_fault
+from epsparql.parser import ast as s
 from epsparql.terms import XSD, XSD_STRING, Literal
 
 

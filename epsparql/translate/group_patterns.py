@@ -3,16 +3,16 @@
 from typing import NoReturn, TypeVar, assert_never
 
 from epsparql import algebra as a
-from epsparql import syntax as s
-from epsparql.check import MAX_TREE_DEPTH, visible_variables
-from epsparql.context import Context
-from epsparql.durations import micros_of
 from epsparql.errors import ScopeFault, Span, SyntaxFault, Unsupported
-from epsparql.expressions import expression
-from epsparql.places import beginning
-from epsparql.selects import Selects
+from epsparql.literals import MAX_TREE_DEPTH, visible_variables
+from epsparql.parser import ast as s
 from epsparql.terms import Iri, Variable
-from epsparql.triples import EMPTY, Link, Triples, joined
+from epsparql.translate.context import Context
+from epsparql.translate.durations import micros_of
+from epsparql.translate.expressions import expression
+from epsparql.translate.select import Selects
+from epsparql.translate.source_map import beginning
+from epsparql.translate.triple_patterns import EMPTY, Link, Triples, joined
 
 Placed = TypeVar("Placed", bound=a.Pattern)
 _RELATIONS = {relation.value: relation for relation in a.Relation}

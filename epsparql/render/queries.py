@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.check import MAX_LENGTH, duration_text, visible_variables
-from epsparql.render_expressions import Expressions
-from epsparql.render_terms import Terms, stream
+from epsparql.literals import MAX_LENGTH, duration_text, visible_variables
+from epsparql.render.expressions import Expressions
+from epsparql.render.terms import Terms, stream
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 

@@ -3,11 +3,11 @@
 from typing import Protocol, assert_never
 
 from epsparql import algebra as a
-from epsparql import syntax as s
-from epsparql.context import Context
 from epsparql.errors import SyntaxFault
-from epsparql.places import beginning
+from epsparql.parser import ast as s
 from epsparql.terms import Iri
+from epsparql.translate.context import Context
+from epsparql.translate.source_map import beginning
 
 _COMPARISONS = {comparison.value: comparison for comparison in a.Comparison}
 _ARITHMETIC = {operator.value: operator for operator in a.Operator}

@@ -5,11 +5,11 @@ from fractions import Fraction
 from typing import NoReturn
 
 from epsparql import algebra as a
-from epsparql import syntax as s
-from epsparql.check import MAX_MICROS, duration_micros, likely_duration, literal_fault, shown
-from epsparql.context import Context
 from epsparql.errors import InvalidLiteral
+from epsparql.literals import MAX_MICROS, duration_micros, likely_duration, literal_fault, shown
+from epsparql.parser import ast as s
 from epsparql.terms import XSD, XSD_STRING, Literal
+from epsparql.translate.context import Context
 
 MAX_COUNT = 2**62
 """The greatest number in LIMIT, OFFSET and ROWS."""

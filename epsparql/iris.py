@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from epsparql import forms, syntax
-from epsparql.check import shown
 from epsparql.errors import QueryError, Span, UnknownPrefix
+from epsparql.literals import shown
+from epsparql.parser import ast, ast_queries
 from epsparql.terms import RDF, XSD
 
 _REFERENCE = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.S)  # RFC 3986, appendix B
@@ -102,9 +102,9 @@ class Names:
         self._written: dict[str, str] = {}
         self._left = MAX_WRITTEN_OUT
 
-    def declare(self, declaration: forms.Declaration) -> None:
+    def declare(self, declaration: ast_queries.Declaration) -> None:
         iri = self._absolute(declaration.iri)
-        if isinstance(declaration, forms.BaseDeclaration):
+        if isinstance(declaration, ast_queries.BaseDeclaration):
             self._base = iri
         else:
             self._resolved[declaration.prefix] = iri
@@ -115,30 +115,30 @@ class Names:
         """The last BASE, which IRI() resolves against."""
         return self._base
 
-    def iri(self, name: syntax.IriName) -> str:
+    def iri(self, name: ast.IriName) -> str:
         """Resolved against BASE. Raises UnknownPrefix."""
-        if isinstance(name, syntax.IriRef):
+        if isinstance(name, ast.IriRef):
             return self._absolute(name)
         return self._expanded(self._resolved, name)
 
-    def stream(self, name: forms.StreamName) -> str:
+    def stream(self, name: ast_queries.StreamName) -> str:
         """As written: prefixes are expanded, nothing is resolved (semantics.md section 1)."""
         match name.iri:
             case None:
                 return "default"
-            case syntax.IriRef(text, _):
+            case ast.IriRef(text, _):
                 return text
-            case syntax.PrefixedName():
+            case ast.PrefixedName():
                 return self._expanded(self._written, name.iri)
 
-    def _expanded(self, prefixes: dict[str, str], name: syntax.PrefixedName) -> str:
+    def _expanded(self, prefixes: dict[str, str], name: ast.PrefixedName) -> str:
         namespace = prefixes.get(name.prefix)
         if namespace is None:
             raise self._unknown(name)
         self._spend(len(namespace) + len(name.local), name.span)
         return namespace + name.local
 
-    def _absolute(self, name: syntax.IriRef) -> str:
+    def _absolute(self, name: ast.IriRef) -> str:
         self._spend(len(name.text) + len(self._base or ""), name.span)
         return resolve(name.text, self._base)
 
@@ -149,7 +149,7 @@ class Names:
             message = f"written out, the names up to here take more than {MAX_WRITTEN_OUT:,} characters"
             raise QueryError(message, span, self._text, "a shorter BASE and shorter prefixes")
 
-    def _unknown(self, name: syntax.PrefixedName) -> UnknownPrefix:
+    def _unknown(self, name: ast.PrefixedName) -> UnknownPrefix:
         span = Span(name.span.start, name.span.start + len(name.prefix) + 1)
         near = self._nearest(name.prefix)
         if name.prefix in _WELL_KNOWN:
