@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
-STORES := $(wildcard tests/*/test_export.py tests/*/test_store.py tests/*/test_keeper.py)
+STORES := $(wildcard tests/pipeline/solutions/test_parquet_export.py tests/server/operations/test_export.py tests/server/operations/test_store.py tests/pipeline/object_store/test_replicator.py)
 
 .PHONY: demo serve test check fast slow kills stores beside bounds bench chaos soak warm lint format clean chromium console pictures
 
@@ -106,7 +106,7 @@ bench: $(TEST_STAMP)
 # Spark's processes killed with -9, as many times in each mode as CHAOS says: about ten seconds each.
 CHAOS ?= 50
 chaos: $(TEST_STAMP)
-	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/test_kill.py -k chaos -n 0
+	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 
 # The adversarial drivers of tests/soak and what else is merely long, for SOAK seconds each.
 SOAK ?= 3600

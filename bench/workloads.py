@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.line import WrongCount
+from bench.measurement import WrongCount
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.messages import INSTANT, OCCURRENCES, UNRESTRICTED, Block, Events, Micros, Register

@@ -34,7 +34,7 @@ def _engine(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 
 def _queries(bench: Any, given: argparse.Namespace) -> Iterable[str]:
-    shared = import_module("bench.shared")
+    shared = import_module("bench.engine.shared")
     return chain(bench.measure(given.queries, given.n), shared.measure(min(given.queries, 100), given.n // 10))
 
 
@@ -79,4 +79,14 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
     """The lines of `arguments.bench`."""
     bench = BENCHES[arguments.bench]
     given = argparse.Namespace(**vars(arguments) | {"n": bench.n if arguments.n is None else arguments.n})
-    return bench.lines(import_module(f"bench.{arguments.bench.replace('-', '_')}"), given)
+    return bench.lines(import_module(_module_of(arguments.bench)), given)
+
+
+_FOLDERS = {"server": ("bodies", "end_to_end", "fuzz", "latency", "server", "start", "subscribers", "websocket_reader"), "spark": ("solve", "spark")}
+"""Benches that do not stand in `bench/engine/`."""
+
+
+def _module_of(bench: str) -> str:
+    name = bench.replace("-", "_")
+    folder = next((folder for folder, names in _FOLDERS.items() if name in names), "engine")
+    return f"bench.{folder}.{name}"

@@ -342,7 +342,7 @@ def _add_bench(commands: Commands) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bench.line import WrongCount
+    from bench.measurement import WrongCount
     from server.cli.bench import measured
 
     try:

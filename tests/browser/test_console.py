@@ -12,7 +12,7 @@ from playwright.sync_api import TimeoutError as NotYet
 from epsparql.client import Client
 from tests.browser import at_work as work
 from tests.server.conftest import serving
-from tests.server.test_security import digest
+from tests.server.operations.test_security import digest
 
 pytestmark = pytest.mark.slow
 WIND = """PREFIX : <http://example.org/weather#>

@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext
 
 from epsparql.client import Client
 from tests.server.conftest import event, serving, values
-from tests.server.test_security import digest
+from tests.server.operations.test_security import digest
 
 pytestmark = pytest.mark.slow
 TOKEN = "screen"

@@ -20,10 +20,10 @@ from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import Solution, SolutionReader, check_solutions, listed
 from server.child_server import Child, ChildFailed
-from tests.pipeline import spark_cases as cases
-from tests.pipeline.made import until
-from tests.pipeline.test_retention import SEGMENT, fill
+from tests.pipeline.log.test_retention import SEGMENT, fill
 from tests.soak import budget_s
+from tests.support import spark_cases as cases
+from tests.support.logs import until
 
 pytestmark = pytest.mark.slow
 OLDER, WHOLE, FURTHER = 60, 150, 190

@@ -38,13 +38,14 @@ from engine.runtime.event_scheduler import reached
 from epsparql import QueryError, algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
-from tests import oracle_changes, strategies
-from tests.engine.test_changes import Change, copied
-from tests.feeds import EXAMPLE, SECOND, show, shown, term
-from tests.oracle import Fact, Occurrence
-from tests.oracle_rdfs import RDFS
-from tests.running import block, results
+from tests.engine.background.test_background_update import Change, copied
+from tests.reference.evaluator import Fact, Occurrence
+from tests.reference.reasoning import background_changes
+from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import budget_s
+from tests.support import strategies
+from tests.support.feeds import EXAMPLE, SECOND, show, shown, term
+from tests.support.run_both import block, results
 
 OTHER, DERIVED, FURTHER = strategies.OTHER, "urn:derived", "urn:further"
 MOST_CUTTING_S = 120
@@ -290,7 +291,7 @@ class Log:
         before = [given for offset, _, given in self.versions if offset < life.registered]
         versions = [(-1, before[-1] if before else frozenset[Fact]())]
         versions += [(after, given) for offset, after, given in self.versions if offset > life.registered]
-        return shown(oracle_changes.solutions(query, list(dict.fromkeys(stream)), versions))
+        return shown(background_changes.solutions(query, list(dict.fromkeys(stream)), versions))
 
 
 def log_of(history: History) -> Log:

@@ -9,7 +9,7 @@ import epsparql
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, Facts, Finish, Register
 from epsparql import algebra as a
-from tests.oracle_terms import parse_statement, parse_term
+from tests.support.ntriples import parse_statement, parse_term
 from tests.w3c.results import csv_cell, expected, statement_table, triples, truth
 from tests.w3c.suite import Case, is_beyond_rdfs
 from tests.w3c.tables import Table, by_value, same

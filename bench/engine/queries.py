@@ -1,0 +1,85 @@
+"""Many queries at once: what they cost beside one alone, and what registering one more takes."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import epsparql
+from bench.measurement import line, median, one_core, peak_rss_mb
+from bench.workloads import PREFIXES, WITHIN, blocks, drawn, registration
+from engine.engine import Engine
+from engine.messages import Block
+
+_IDS_A_PREDICATE = 10_000  # predicates x ids, so that an event meets one goal in each query that it completes, however many there are
+_MORE = 20
+_ROUNDS = 3
+
+
+def measure(queries: int, n: int) -> Iterator[str]:
+    """A line: the rate with `queries` registered, over as many predicates, each of them in two queries; that of one query over two predicates;
+    and what registering further ones takes, all included and beside parsing.
+    """
+    one_core()
+    names = [f"p{k}" for k in range(queries)]
+    many_log = list(blocks(drawn(n, max(_IDS_A_PREDICATE // queries, 1), queries), names=names, first_offset=queries))
+    one_log = list(blocks(drawn(n, _IDS_A_PREDICATE // 2, 2), names=names[:2]))
+    texts = [text_of(k, queries) for k in range(queries)]
+    many, one = [], []
+    for _ in range(_ROUNDS):
+        engine, matches = registered(texts), 0
+        seconds, matches = _fed(engine, many_log)
+        many.append(n / seconds)
+        one_seconds, one_matches = _fed(registered(texts[:1]), one_log)
+        one.append(n / one_seconds)
+    took, parsing = _more(engine, queries)
+    yield line(
+        "queries",
+        queries=queries,
+        n=n,
+        matches=matches,
+        events_per_s=round(median(many)),
+        one_query_matches=one_matches,
+        one_query_events_per_s=round(median(one)),
+        ratio=round(median(many) / median(one), 3),
+        registering_ms=round(median(took), 2),
+        registering_most_ms=round(max(took), 2),
+        parsing_ms=round(median(parsing), 2),
+        without_parsing_ms=round(median([whole - part for whole, part in zip(took, parsing, strict=True)]), 2),
+        peak_rss_mb=peak_rss_mb(),
+    )
+
+
+def text_of(k: int, predicates: int) -> str:
+    """The k-th query: its predicate and then the next one."""
+    return f"SELECT * WHERE {{ {{?s :p{k % predicates} ?x}} SEQ {{?s :p{(k + 1) % predicates} ?y}} {WITHIN} }}"
+
+
+def registered(texts: Sequence[str]) -> Engine:
+    engine = Engine()
+    for k, text in enumerate(texts):
+        changes = engine.feed(registration(text, k, f"q{k}")).changes
+        assert not changes, changes
+    return engine
+
+
+def _fed(engine: Engine, log: Sequence[Block]) -> tuple[float, int]:
+    """Seconds, and solutions."""
+    began, matches = time.perf_counter(), 0
+    for block in log:
+        matches += engine.feed(block).solutions.num_rows
+    return time.perf_counter() - began, matches
+
+
+def _more(engine: Engine, queries: int) -> tuple[list[float], list[float]]:
+    """Milliseconds that each of some further registrations takes, and those that parsing its text takes alone."""
+    took, parsing = [], []
+    for k in range(queries, queries + _MORE):
+        text = f"SELECT * WHERE {{ {{?s :p{k % queries} ?x}} SEQ {{?s :p{(k + 2) % queries} ?y}} {WITHIN} }}"
+        began = time.perf_counter()
+        epsparql.parse(PREFIXES + text)
+        parsing.append((time.perf_counter() - began) * 1000)
+        block = registration(text, engine.position, f"q{k}")
+        began = time.perf_counter()
+        changes = engine.feed(block).changes
+        took.append((time.perf_counter() - began) * 1000)
+        assert not changes, changes
+    return took, parsing

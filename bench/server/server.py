@@ -1,0 +1,259 @@
+"""The server under load, in-process runner, load generator on the same machine: latency and completeness for many subscribers, ingest, memory of idle ones, one that stalls."""
+
+import asyncio
+import io
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from resource import RLIMIT_NOFILE, getpagesize, getrlimit, setrlimit
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from bench.measurement import WrongCount, line, percentile
+from bench.server.websocket_reader import Frames
+from epsparql.client import Client
+from server.child_server import Child
+
+RATE, EACH = 10_000, 100  # events a second; one in so many is a solution
+SUBSCRIBERS, IDLE = 100, 2_000
+_FRAME_S = 0.01
+_SETTLE_S = 30.0
+_CONNECTIONS = 3
+_EX = "http://example.org/"
+_MARKED = f"PREFIX : <{_EX}> SELECT ?n WHERE {{ ?s :marked ?n }}"
+
+
+def measure(n: int) -> Iterator[str]:
+    """Lines: `n` events at 10,000 a second with 100 subscribers, a tenth of it with one that stalls; ingest of 1,000,000 and 5,000,000; 2,000 idle subscribers."""
+    setrlimit(RLIMIT_NOFILE, (getrlimit(RLIMIT_NOFILE)[1],) * 2)
+    with started() as child:
+        yield _load(child, n, stalled=False)
+        yield _load(child, max(n // 10, RATE), stalled=True)
+    for media_type, rows, events in (("application/x-ndjson", 1_000, min(2 * n, 1_000_000)), (ARROW, 10_000, min(10 * n, 5_000_000))):
+        with started() as child:
+            yield _ingest(child, media_type, rows, events)
+    with started() as child:
+        yield asyncio.run(_idle(child, IDLE))
+
+
+@contextmanager
+def started() -> Iterator[Child]:
+    with (
+        tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
+        Child(Path(directory) / "data", "inprocess", Path(directory) / "log") as child,
+    ):
+        Client(child.url).wait_ready(300)
+        yield child
+
+
+def resident_mb(child: Child) -> float:
+    """Of the server; 0 on systems without /proc."""
+    try:
+        return int(Path(f"/proc/{child.pid}/statm").read_text().split()[1]) * getpagesize() / 2**20
+    except FileNotFoundError:
+        return 0.0
+
+
+def cpu_s(child: Child) -> float:
+    try:
+        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+# ---------------------------------------------------------------- many subscribers
+def _event(number: int, base_us: int) -> str:
+    at = base_us + number * 100  # the distance of events at this rate
+    moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at // 1_000_000))}.{at % 1_000_000:06d}Z"
+    predicate = "marked" if number % EACH == 0 else "other"
+    return f'{{"s":"<{_EX}s{number % 1000}>","p":"<{_EX}{predicate}>","o":"\\"{number}\\"","at":"{moment}"}}'
+
+
+async def _subscribe(child: Child, path: str, take: Callable[[bytes], None]) -> Frames:
+    parts = urlsplit(child.url)
+    _, protocol = await asyncio.get_running_loop().create_connection(lambda: Frames(path, take), str(parts.hostname), int(parts.port or 80))
+    await asyncio.wait_for(protocol.ready.wait(), 30)
+    return protocol
+
+
+def _load(child: Child, n: int, *, stalled: bool) -> str:
+    name = f"load-{stalled}"
+    Client(child.url).register(name, _MARKED)
+    return asyncio.run(_loaded(child, n, name, stalled=stalled))
+
+
+async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
+    base_us = time.time_ns() // 1000 + (10_000_000_000 if stalled else 0)
+    frames = ["\n".join(_event(number, base_us) for number in range(first, first + EACH)) for first in range(0, n, EACH)]
+    sent_at: dict[int, float] = {}
+    waits: list[float] = []
+    complete = asyncio.Event()
+    seen: list[list[int]] = [[] for _ in range(SUBSCRIBERS)]
+
+    def taking(mine: list[int]) -> Callable[[bytes], None]:
+        def take(frame: bytes) -> None:
+            value = frame.rpartition(b'"value":"')[2]
+            if frame.startswith(b'{"solution"'):
+                number = int(value[: value.index(b'"')])
+                if number in sent_at:
+                    mine.append(number)
+                    waits.append(time.perf_counter() - sent_at[number])
+                if len(waits) == n // EACH * SUBSCRIBERS:
+                    complete.set()
+
+        return take
+
+    subscribers = [await _subscribe(child, f"/queries/{name}/feed", taking(mine)) for mine in seen]
+    if stalled:
+        subscribers.append(await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None))
+        subscribers[-1].pause()
+    before_mb, before_s = resident_mb(child), cpu_s(child)
+    began = time.perf_counter()
+    lagged_s = await _send(child, frames, sent_at)
+    took_s = time.perf_counter() - began
+    expected = list(range(0, n, EACH))
+    with suppress(TimeoutError):
+        await asyncio.wait_for(complete.wait(), _SETTLE_S)
+    used_s, after_mb = cpu_s(child) - before_s, resident_mb(child)
+    for subscriber in subscribers:
+        await subscriber.end()
+    for mine in seen:
+        if mine != expected:
+            raise WrongCount("a subscriber (nothing lost, nothing twice, in order)", len(mine), len(expected))
+    return line(
+        "server",
+        workload="stalled subscriber" if stalled else "subscribers",
+        n=n,
+        subscribers=SUBSCRIBERS,
+        events_per_s=round(n / took_s),
+        deliveries_per_s=round(len(waits) / took_s),
+        p50_ms=round(percentile(waits, 50) * 1000, 2),
+        p99_ms=round(percentile(waits, 99) * 1000, 2),
+        generator_late_ms=round(lagged_s * 1000, 1),
+        cpu_s=round(used_s, 1),
+        rss_mb=round(after_mb),
+        grown_mb=round(after_mb - before_mb),
+    )
+
+
+async def _send(child: Child, frames: list[str], sent_at: dict[int, float]) -> float:
+    """A frame each hundredth of a second over one WebSocket. Returns by how much the generator itself was late at most."""
+    from websockets.asyncio.client import connect
+
+    lagged_s = 0.0
+    async with connect(child.url.replace("http", "ws") + "/streams/default/feed", compression=None, proxy=None, ping_interval=None) as feed:
+        acks = asyncio.create_task(_acks(feed, len(frames)))
+        began = time.perf_counter()
+        for number, frame in enumerate(frames):
+            due = began + number * _FRAME_S
+            if (early_s := due - time.perf_counter()) > 0:
+                await asyncio.sleep(early_s)
+            lagged_s = max(lagged_s, time.perf_counter() - due)
+            sent_at[number * EACH] = time.perf_counter()
+            await feed.send(frame)
+        await asyncio.wait_for(acks, _SETTLE_S)
+    return lagged_s
+
+
+async def _acks(feed: object, count: int) -> None:
+    for _ in range(count):
+        answer = json.loads(await feed.recv())  # type: ignore[attr-defined]
+        if "error" in answer or answer.get("late"):
+            raise WrongCount(f"a frame ({answer})", 0, EACH)
+
+
+# ---------------------------------------------------------------- ingest
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def _bodies(media_type: str, rows: int, count: int, base_us: int) -> list[bytes]:
+    make = _arrow_body if media_type == ARROW else _ndjson_body
+    return [make(number * rows, rows, base_us) for number in range(count)]
+
+
+def _ndjson_body(first: int, rows: int, base_us: int) -> bytes:
+    return "\n".join(_event(number, base_us) for number in range(first, first + rows)).encode()
+
+
+def _arrow_body(first: int, rows: int, base_us: int) -> bytes:
+    numbers = range(first, first + rows)
+    at = pa.array([base_us + number * 100 for number in numbers], pa.timestamp("us", "UTC"))
+    predicates = [f"<{_EX}{'marked' if number % EACH == 0 else 'other'}>" for number in numbers]
+    table = pa.table(
+        {
+            "s": pa.array([f"<{_EX}s{number % 1000}>" for number in numbers]).dictionary_encode(),
+            "p": pa.array(predicates).dictionary_encode(),
+            "o": pa.array([f'"{number}"' for number in numbers]),
+            "start": at,
+            "end": at,
+        }
+    )
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _ingest(child: Child, media_type: str, rows: int, events: int) -> str:
+    """Bodies over some connections, each to a stream of its own, until the last is durable and its solutions are there."""
+    client, base_us = Client(child.url), time.time_ns() // 1000
+    streams = [f"s{number}" for number in range(_CONNECTIONS)]
+    for stream in streams:
+        client.create_stream(stream)
+        client.register(stream, f"PREFIX : <{_EX}> SELECT ?n FROM STREAM <{stream}> WHERE {{ ?s :marked ?n }}")
+    bodies = _bodies(media_type, rows, events // rows // _CONNECTIONS, base_us)
+    sent = len(bodies) * rows * _CONNECTIONS
+    before_s, began = cpu_s(child), time.perf_counter()
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        list(pool.map(lambda stream: post(child, stream, media_type, bodies), streams))
+    durable_s = time.perf_counter() - began
+    expected = len(bodies) * rows // EACH
+    deadline = time.perf_counter() + _SETTLE_S
+    while (counts := [client.query(stream)["solutions"] for stream in streams]) != [expected] * _CONNECTIONS:
+        if time.perf_counter() > deadline:
+            raise WrongCount("ingest", sum(counts), expected * _CONNECTIONS)
+        time.sleep(0.02)
+    took_s = time.perf_counter() - began
+    name = "ingest Arrow" if media_type == ARROW else "ingest ndjson"
+    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(cpu_s(child) - before_s, 1), "rss_mb": round(resident_mb(child))}
+    return line("server", workload=name, n=sent, body=rows, events_per_s=round(sent / took_s), **figures)
+
+
+def post(child: Child, stream: str, media_type: str, bodies: list[bytes]) -> None:
+    connection = HTTPConnection(urlsplit(child.url).netloc, timeout=60)
+    for body in bodies:
+        while True:
+            connection.request("POST", f"/streams/{stream}/events", body, {"Content-Type": media_type})
+            answer = connection.getresponse()
+            content = answer.read()
+            if answer.status != 429:
+                break
+            time.sleep(0.05)
+        if answer.status != 202 or json.loads(content)["late"]:
+            raise WrongCount(f"a body ({answer.status} {content[:200]!r})", 0, 1)
+    connection.close()
+
+
+# ---------------------------------------------------------------- idle subscribers
+async def _idle(child: Child, count: int) -> str:
+    client = Client(child.url)
+    client.register("idle", _MARKED)
+    client.send("default", _event(0, 0))
+    before_mb = resident_mb(child)
+    subscribers = [await _subscribe(child, "/queries/idle/feed", lambda _frame: None) for _ in range(count)]
+    await asyncio.sleep(3)
+    after_mb, before_s = resident_mb(child), cpu_s(child)
+    await asyncio.sleep(5)
+    busy = (cpu_s(child) - before_s) / 5
+    for subscriber in subscribers:
+        await subscriber.end()
+    return line(
+        "server", workload="idle subscribers", subscribers=count, rss_mb=round(after_mb), grown_mb=round(after_mb - before_mb), cores=round(busy, 3)
+    )

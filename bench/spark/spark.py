@@ -1,0 +1,211 @@
+"""The Spark runner: events a second from a backlog with one bucket and with two, Spark's own joins for the same query, and how soon a solution can be read."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import expr
+
+from bench.measurement import WrongCount, line, percentile
+from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
+from engine.messages import Drop, Register
+from pipeline.log import LogWriter
+from pipeline.runners.spill import Spill
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
+from pipeline.spark.driver import working
+from pipeline.spark.job import start_job
+from pipeline.spark.long_running_task import ResidentJob
+from pipeline.spark.sink import SolutionSink
+from pipeline.spark.spark_session import session
+
+MASTER = "local[2,4]"
+PIECES = 4  # that events come to the log in, at the least
+MOST_ROWS = 250_000
+JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
+EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
+_WARMING, _ROUNDS = 2, 5  # a job in steady state has had its code compiled by the JVM
+_TYPES = "abc"
+
+
+@dataclass(slots=True)
+class Commits:
+    """When each commit of a run came, and the log position it reached."""
+
+    at: list[tuple[float, int]] = field(default_factory=list)
+
+    def __call__(self, position: int) -> None:
+        self.at.append((time.perf_counter(), position))
+
+    def rate(self, rows_between: int) -> float:
+        """Rows a second from the first commit to the last: the first one has the start of engine and job in it."""
+        return rows_between / (self.at[-1][0] - self.at[0][0])
+
+
+def measure(workload: str, n: int, k: int) -> Iterator[str]:
+    """A line for each number of buckets, the median of some rounds after some that warm, which take turns; one for Spark's joins, one for the delay of events one by one in each mode with each number of buckets."""
+    events = drawn(n, k)
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
+        root = Path(place)
+        batch = min(MOST_ROWS, n)
+        query = _write(root / "log", workload, events, k, batch)
+        rounds = [[_solved(spark, root / "log", query, buckets, batch) for buckets in (1, 2)] for _ in range(_WARMING + _ROUNDS)]
+        rates = {}
+        for buckets, solved in enumerate(zip(*rounds[_WARMING:], strict=True), 1):
+            for _, matches in solved:
+                check(workload, n, k, matches)
+            rates[buckets], matches = sorted(solved)[_ROUNDS // 2]
+            figures = {"events_per_s": round(rates[buckets]), "matches": matches, "ratio": round(rates[buckets] / rates[1], 3)}
+            yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, batch=batch, **figures)
+        if workload == "W1":
+            rate, matches = _joined(spark, root / "joins", drawn(JOIN_EVENTS, k))
+            check(workload, JOIN_EVENTS, k, matches)
+            ratio = round(max(rates.values()) / rate, 1)
+            yield line("spark", what="its own joins", n=JOIN_EVENTS, k=k, events_per_s=round(rate), matches=matches, ours_to_it=ratio)
+        for mode, delays_of in (("micro-batches", _delays), ("low latency", _resident_delays)):
+            for buckets in (1, 2):
+                delays = delays_of(spark, root / f"{mode} {buckets}", buckets)
+                figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
+                yield line("spark", what="from durable to readable", mode=mode, n=EVENTS, buckets=buckets, **figures)
+
+
+# ---------------------------------------------------------------- from a backlog
+def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
+    """A query and its events, after so many events for a query of the same text, which stand for the past of a running job. Gives the registration's offset."""
+    piece = min(BATCH, len(events) // PIECES)
+    text = PREFIXES + WORKLOADS[workload]
+    with LogWriter(data, lambda: BEGIN) as log:
+        past = log.append(lambda offset: Register(offset, "past", text))
+        for block in blocks(drawn(ahead, k), piece):
+            log.append_events("default", block.rows)
+        log.append(lambda offset: Drop(offset, past, "past"))
+        query = log.append(lambda offset: Register(offset, "q", text.replace("WHERE", "FROM STREAM <now> WHERE", 1)))
+        for block in blocks(events, piece):
+            log.append_events("now", block.rows)
+    return query
+
+
+def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int) -> tuple[float, int]:
+    """Events a second in steady state, and the solutions found. Registrations count as rows."""
+    commits = Commits()
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
+        data, spill = Path(place) / "data", Path(place) / "spill"
+        shutil.copytree(log / "log", data / "log", copy_function=os.link)  # nothing writes to it
+        spill.mkdir()
+        with closing(SolutionWriter(data)) as writer:
+            sink = SolutionSink(writer, Spill(spill), commits)
+            start_job(spark, data, sink, 0, buckets=buckets, max_rows=batch + 3, to_end=True).awaitTermination()
+            sink.close()
+        with closing(SolutionReader(data)) as reader:
+            matches = reader.tally(query).count
+        rows = _rows_after(data, commits.at[0][1])
+    return commits.rate(rows), matches
+
+
+def _rows_after(data: Path, position: int) -> int:
+    from pipeline.log import LogReader
+
+    with closing(LogReader(data)) as log:
+        return sum(block.rows.num_rows for block in log.blocks(position, MOST_ROWS))
+
+
+# ---------------------------------------------------------------- Spark's own joins
+def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int]:
+    """W1 by chained stream-stream joins. One event-time column may go through them, so the first event's time is carried as a number."""
+    place.mkdir()
+    _write_parquet(place / "events", events)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    stream = spark.readStream.schema("id long, type string, x double, at timestamp, at_us long").option("maxFilesPerTrigger", 1)
+    sides = [
+        stream.parquet(str(place / "events"))
+        .where(f"type = '{kind}'")
+        .selectExpr(f"id {kind}_id", f"x {kind}_x", f"at {kind}_at", f"at_us {kind}_us")
+        for kind in _TYPES
+    ]
+    a, b, c = (side.withWatermark(f"{kind}_at", "0 seconds") for kind, side in zip(_TYPES, sides, strict=True))
+    pairs = a.join(b, _on("a", "b")).drop("a_at")  # whose type is that of an event time for ever
+    chains = pairs.join(c, _on("b", "c")).where("c_us - a_us < 10000000")
+    found, times = [0], list[float]()
+
+    def count(batch: DataFrame, _: int) -> None:
+        found[0] += batch.count()
+        times.append(time.perf_counter())
+
+    query = chains.writeStream.foreachBatch(count).option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return (len(events) - JOIN_BATCH) / (times[len(events) // JOIN_BATCH - 1] - times[0]), found[0]
+
+
+def _on(first: str, second: str) -> Column:
+    return expr(f"{first}_id = {second}_id AND {second}_at > {first}_at AND {second}_at < {first}_at + INTERVAL 10 SECONDS")
+
+
+def _write_parquet(place: Path, events: Drawn) -> None:
+    place.mkdir()
+    for number, first in enumerate(range(0, len(events), JOIN_BATCH)):
+        after = first + JOIN_BATCH
+        us = pa.array([BEGIN + k * EVERY for k in range(first, after)], pa.int64())
+        table = pa.table(
+            {
+                "id": events.ids[first:after],
+                "type": pa.array([_TYPES[kind] for kind in events.types[first:after].tolist()]),
+                "x": events.values[first:after],
+                "at": us.cast(pa.timestamp("us", tz="UTC")),
+                "at_us": us,
+            }
+        )
+        pq.write_table(table, place / f"{number:05d}.parquet")
+
+
+# ---------------------------------------------------------------- small batches
+def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
+    """Of micro-batches."""
+    spill = data / "spill"
+    spill.mkdir(parents=True)
+    with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer:
+        sink = SolutionSink(writer, Spill(spill), Commits())
+        query = start_job(spark, data, sink, 0, buckets=buckets)
+        try:
+            return _from_durable_to_readable(log, data, query.exception)
+        finally:
+            sink.close()
+            query.stop()
+
+
+def _resident_delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
+    """Of a task that stays."""
+    scratch = data / "scratch"
+    scratch.mkdir(parents=True)
+    with LogWriter(data, lambda: BEGIN) as log, working(ResidentJob(data, buckets), spark, scratch) as failure:
+        return _from_durable_to_readable(log, data, failure)
+
+
+def _from_durable_to_readable(log: LogWriter, data: Path, failure: Callable[[], Exception | None]) -> list[float]:
+    """Milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
+    log.append(lambda offset: Register(offset, "q", PREFIXES + "SELECT ?s ?x { ?s :a ?x }"))
+    events, found = drawn(3 * (EVENTS + WARM_EVENTS), 100), list[float]()
+    only = events.types == 0
+    with closing(SolutionReader(data)) as reader:
+        for number, block in enumerate(blocks(Drawn(events.types[only], events.ids[only], events.values[only]), 1)):
+            position = log.append_events("default", block.rows).offset
+            durable = time.perf_counter()
+            while reader.wait(position - 1, 60) < position:
+                if (fault := failure()) is not None:
+                    raise fault
+            if reader.tally(0).count != number + 1:
+                raise WrongCount("small batches", reader.tally(0).count, number + 1)
+            found.append((time.perf_counter() - durable) * 1000)
+            if number == EVENTS + WARM_EVENTS:
+                break
+            time.sleep(PAUSE_S)
+    return found[WARM_EVENTS:]
+
+
+assert MATCHES[JOIN_EVENTS, 1_000]["W1"]

@@ -1,0 +1,189 @@
+"""The benches at a small size: what they count is right, and each line says what it must. How fast things are is not asked here."""
+
+import json
+from collections.abc import Callable, Iterator
+from math import isfinite
+from pathlib import Path
+
+import pytest
+
+from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, shapes, shared, threads
+from bench.measurement import WrongCount, percentile, slope
+from bench.server import bodies, end_to_end, server, start, subscribers
+from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
+from server.cli.commands import BROKEN, main
+
+
+@pytest.fixture(autouse=True)
+def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests that come after share this process."""
+    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, shapes):
+        monkeypatch.setattr(module, "one_core", lambda: None)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_counts_are_those_of_other_engines(workload: str) -> None:
+    (line,) = engine.measure(workload, 200_000, 1_000, rounds=1)
+    assert json.loads(line)["matches"] == MATCHES[200_000, 1_000][workload]
+
+
+def test_a_wrong_count_is_named() -> None:
+    check("W1", 200_000, 1_000, 359_537)
+    with pytest.raises(WrongCount, match="W1 with 200000 events of 1000 ids gave 5 matches and must give 359537"):
+        check("W1", 200_000, 1_000, 5)
+
+
+def test_a_wrong_count_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(MATCHES, (3_000, 300), {"W1": 1})
+    assert main(["bench", "engine", "--n", "3000", "--k", "300"]) == BROKEN
+    assert "must give 1" in capsys.readouterr().err
+
+
+OTHER_KERNEL = """
+class make:
+    def __init__(self, workload, about):
+        self.workload, self.about = workload, about
+
+    def run(self, predicates, subjects, objects, times):
+        assert len(predicates) == len(subjects) == len(objects) == len(times) <= self.about["N"]
+        self.nout = len(times)
+"""
+
+
+def test_another_kernel_takes_its_turn(tmp_path: Path) -> None:
+    (tmp_path / "other_kernel.py").write_text(OTHER_KERNEL)
+    (line,) = engine.measure("W3", 2_000, 100, baseline=tmp_path / "other_kernel.py", rounds=3)
+    found = json.loads(line)
+    assert found["ratio"] == pytest.approx(found["kernel_events_per_s"] / found["baseline_events_per_s"], abs=0.01)
+    assert found["baseline_note"] == "another filter of like selectivity"
+
+
+def matches_of(workload: str, n: int, k: int) -> int:
+    found = engine_with(WORKLOADS[workload])
+    return sum(found.feed(block).solutions.num_rows for block in blocks(drawn(n, k)))
+
+
+LINES = [
+    pytest.param(lambda: calls.measure("W1", 2_000, 200), {"p50_us", "p99_us", "solutions_p99_us"}, id="calls"),
+    pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
+    pytest.param(lambda: shared.measure(5, 4_000), {"ratio", "goals", "unshared_goals"}, id="shared"),
+    pytest.param(lambda: shapes.measure(10_000), {"ratio", "goals", "written_goals", "from_end_goals"}, id="shapes"),
+    pytest.param(lambda: growth.measure("W2", 8_000, 800), {"slope", "kernel_slope", "late_over_early"}, id="growth"),
+    pytest.param(lambda: threads.measure("W3", 4_000, 400), {"ratio", "cores"}, id="threads"),
+    pytest.param(
+        lambda: reasoning.measure(2_000, 300, 400),
+        {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},
+        id="reasoning",
+    ),
+    pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
+]
+
+
+@pytest.mark.parametrize(("measure", "named"), LINES)
+def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
+    (line,) = measure()
+    found = json.loads(line)
+    assert named | {"bench"} <= found.keys()
+    assert all(isfinite(found[name]) for name in named)
+    assert all(found[name] > 0 for name in named if not name.endswith("slope")), "a slope over this little is noise"
+
+
+def test_each_way_of_looking_up_has_a_line() -> None:
+    found = [json.loads(line) for line in lookup.measure(2_000)]
+    assert [line["bench"] for line in found] == [*lookup.WAYS]
+    assert all(line[name] > 0 for line in found for name in ("events_per_s", "register_s", "change_ms", "solutions"))
+
+
+@pytest.mark.slow
+def test_frames_are_measured_as_batch_and_stream() -> None:
+    from bench.spark import solve  # Spark
+
+    found = [json.loads(line) for line in solve.measure("W2", 4_000, 200)]
+    assert [line["kind"] for line in found] == ["batch", "stream"]
+    assert {line["matches"] for line in found} == {matches_of("W2", 4_000, 200)}
+    assert all(line["events_per_s"] > 0 for line in found)
+
+
+@pytest.mark.slow
+def test_starts_and_what_a_server_takes_that_does_nothing() -> None:
+    found = [json.loads(line) for line in start.measure(1, idle_s=1.0)]
+    assert [line["runner"] for line in found] == ["inprocess", "spark"]
+    assert found[0]["processes"] == 1
+    assert found[1]["processes"] > 3, "the driver, the JVM, its daemon, a task"
+    assert all(line["ready_s"] > 0 for line in found)
+    assert 50 < found[0]["idle_mb"] < found[1]["idle_mb"] < 1_500
+
+
+@pytest.mark.parametrize("measure", [calls.measure, end_to_end.measure])
+def test_what_is_measured_finds_the_same(measure: Callable[[str, int, int], Iterator[str]]) -> None:
+    (line,) = measure("W2", 2_000, 200)
+    assert json.loads(line)["matches"] == matches_of("W2", 2_000, 200) > 0
+
+
+def test_each_event_completes_a_query_about_once_however_many_there_are() -> None:
+    (line,) = queries.measure(20, 40_000)
+    found = json.loads(line)
+    assert 0.8 < found["matches"] / 40_000 < 1.2
+    assert 0.4 < found["one_query_matches"] / 40_000 < 0.6, "half of the events can complete it"
+
+
+@pytest.mark.slow
+def test_goals_are_measured_apart() -> None:
+    live, new, restart, saved, long = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
+    assert live["goals"] == 3_000
+    assert live["bytes_a_goal"] >= 0
+    assert (new["part"], new["goals"]) == ("live, subjects new", 3_000)
+    assert restart["ready_s"] <= restart["answered_s"]
+    assert saved["bytes"] > 2_000 * 8 * 3
+    assert long["matches"] == matches_of("W1", 12_000, 1_000)
+    assert long["rss_end_mb"] >= long["rss_after_10_s_mb"] > 0
+
+
+def test_goals_that_wait_are_there() -> None:
+    waiting, events = goals.with_goals(2_500), drawn(2_500, 1_000)
+    last = Drawn(events.types[:1], events.ids[:1], events.values[:1])
+    found = waiting.feed(moved(next(blocks(last, names=["never"] * 3)), waiting.position, 3_000))
+    assert found.solutions.num_rows == int((events.ids == events.ids[0]).sum())
+
+
+@pytest.mark.parametrize(("power", "found"), [(1, 1.0), (2, 2.0), (0, 0.0)])
+def test_slope(power: int, found: float) -> None:
+    assert slope([1, 2, 4, 8], [3 * size**power for size in (1, 2, 4, 8)]) == pytest.approx(found)
+
+
+def test_percentiles_are_measured_values() -> None:
+    assert [percentile([3.0, 1.0, 2.0], percent) for percent in (1, 50, 99)] == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.slow
+def test_what_subscribers_get() -> None:
+    """Each way brings each solution once, or the bench says so."""
+    found = [json.loads(line) for line in subscribers.measure("W1", 3_000, 100)]
+    assert [(each["part"], each["way"]) for each in found] == [
+        ("live", "none"), ("backlog", "websocket"), ("backlog", "sse"), ("backlog", "pull"), ("live", "websocket"), ("live", "sse"),
+    ]  # fmt: skip
+    assert {each["solutions"] for each in found} == {matches_of("W1", 3_000, 100)}
+    assert all(each["bytes_out"] > 100 * each["solutions"] for each in found[1:])
+
+
+@pytest.mark.slow
+def test_the_server_under_load() -> None:
+    """Each subscriber gets each solution once and in order, or the bench says so; how fast is not asked here."""
+    found = [json.loads(line) for line in server.measure(20_000)]
+    assert [each["workload"] for each in found] == ["subscribers", "stalled subscriber", "ingest ndjson", "ingest Arrow", "idle subscribers"]
+    assert all(each["rss_mb"] > 0 for each in found)
+
+
+def test_mutated_bodies_are_taken_or_refused() -> None:
+    """The bench raises where an answer is neither, or a refused body left something behind."""
+    (line,) = bodies.measure(2_000)
+    found = json.loads(line)
+    assert {status for name in found["found"] for status in (name.rpartition(" ")[2],)} <= {"202", "400", "413", "415", "422"}
+    assert found["accepted"] > 0
+    assert found["grown_mb"] < 64
+
+
+def test_the_bushy_shape_keeps_fewer_goals_than_either_linear_one() -> None:
+    found = json.loads(next(shapes.measure(30_000)))
+    assert found["shape"] == [[0, 1], [2, 3]]
+    assert found["goals"] < min(found["written_goals"], found["from_end_goals"])

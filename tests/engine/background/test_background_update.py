@@ -1,0 +1,543 @@
+"""The background changes while queries run: the engine against the reference evaluator, instant by instant."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import epsparql
+from engine.engine import Engine
+from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
+from engine.network.network import LOST
+from engine.planner.operators import triple_patterns
+from epsparql import algebra
+from epsparql.algebra import DEFAULT_STREAM
+from epsparql.terms import RDF, Iri
+from tests.engine.semantics.test_equivalence import SCALE
+from tests.reference.evaluator import Fact, Occurrence, Settings
+from tests.reference.reasoning import background_changes
+from tests.reference.reasoning.background_changes import Version
+from tests.reference.reasoning.rdfs import RDFS
+from tests.support import strategies
+from tests.support.feeds import EXAMPLE, Body, parse_facts, parse_feed, show, shown
+from tests.support.feeds import term as parse_shorthand
+from tests.support.run_both import blocks, in_order, results, run
+
+RANDOM = settings(
+    max_examples=60 * SCALE, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A graph's triples are added, take the place of its own, or go, before the body of this number."""
+
+    before: int
+    graph: str
+    change: str
+    facts: tuple[Fact, ...]
+
+    def applied(self, known: frozenset[Fact]) -> frozenset[Fact]:
+        graph = Iri(EXAMPLE + self.graph) if self.graph else None
+        kept = known if self.change == ADD else frozenset(fact for fact in known if fact.graph != graph)
+        return kept if self.change == DROP else kept | {Fact(fact.triple, graph) for fact in self.facts}
+
+
+def change(text: str) -> Change:
+    """`2 add K(s,k)`, `3 drop`, `1 replace g/K(x,1) g/K(y,1)`."""
+    before, kind, *facts = text.split()
+    parsed = parse_facts(" ".join(fact for fact in facts if "(" in fact))
+    graph = next((fact.split("/")[0] for fact in facts if "/" in fact), "")
+    return Change(int(before), graph, kind, tuple(parsed))
+
+
+def log_of(query: str, bodies: Sequence[Body], changes: Sequence[Change], policy: str = UNRESTRICTED) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(0, "q", query, policy), ())]
+    for number in range(len(bodies) + 1):
+        for each in (each for each in changes if each.before == number):
+            text = "".join("{} {} {} .\n".format(*fact.triple) for fact in each.facts)
+            log.append((Facts(len(log), EXAMPLE + each.graph if each.graph else "", text, each.change), ()))
+        for body in bodies[number : number + 1]:
+            log.append((Events(len(log), body.stream, len(body.occurrences), body.occurrences[0].end), body.occurrences))
+    log.append((Finish(len(log), DEFAULT_STREAM), ()))
+    return log
+
+
+def versions(bodies: Sequence[Body], changes: Sequence[Change]) -> list[Version]:
+    found: list[Version] = [(-1, frozenset())]
+    for number in range(len(bodies) + 1):
+        for each in (each for each in changes if each.before == number):
+            found.append((bodies[number - 1].occurrences[0].end if number else -1, each.applied(found[-1][1])))
+    return found
+
+
+@contextmanager
+def copied(few: int) -> Iterator[None]:
+    """So many triples of a pattern are copied to its queries; more are looked up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triple_patterns, "FEW", few)
+        yield
+
+
+def agree(
+    query: str, stream: Sequence[Occurrence], changes: Sequence[Change], cuts: frozenset[int] = frozenset(), policy: str = UNRESTRICTED
+) -> None:
+    bodies = in_order({DEFAULT_STREAM: stream})
+    log = log_of(query, bodies, changes, policy)
+    parsed = epsparql.parse(query).query
+    assert isinstance(parsed, algebra.Select)
+    expected = background_changes.solutions(parsed, stream, versions(bodies, changes), Settings(policy))
+    parts = blocks(log, cuts)
+    whole = run(parts)
+    assert not whole.refused
+    found = results({"q": query}, whole.emitted)["q"]
+    assert shown(found) == shown(expected)
+    if cuts:
+        assert run(parts, restore_before=range(1, len(parts))) == whole
+
+
+# ---------------------------------------------------------------- by hand
+K, L, A, B, C = "?s :K ?k", "?s :L ?l", "?s :A ?a", "?s :B ?b", "?s :C ?c"
+CASES = [
+    pytest.param(f"{A} . {K}", "A(1)@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2"], id="added and dropped"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 C@3", "1 add K(k)", ["1-3"], id="added between two that it stands between"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 C@3", "0 add K(k)|1 drop", [], id="dropped before the last one came"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 C@3 C(2)@4", "0 add K(k)|2 drop", ["1-3"], id="dropped after it was joined"),
+    pytest.param(f"{A} . {K} . {C}", "A@1 D@2 C@3", "0 add K(k)|1 drop|2 add K(k)", ["1-3"], id="dropped and back again"),
+    pytest.param(f"{K} . {L} . {C}", "C@1 C(2)@2", "0 add K(k) L(l)|1 replace L(l)", ["1"], id="of two the first goes"),
+    pytest.param(f"{{ {A} . {K} }} SEQ {{ {C} }}", "A@1 C@3", "0 add K(k)|1 drop", ["1-3"], id="a group's solution stands"),
+    pytest.param(f"{{ {A} }} AND {{ {K} }}", "A@1 A(2)@2", "1 add K(k)", ["2"], id="a join does not look back"),
+    pytest.param(f"{{ {K} . {L} }} SEQ {{ {C} }}", "C@1 C@2", "0 add K(k) L(l)|1 drop", ["1"], id="a timeless join goes"),
+    pytest.param(K, "A@1 A@2 A@3", "0 add K(k)|1 drop|2 add K(k)", ["1", "3"], id="brought twice"),
+    pytest.param(K, "A@1 A@2", "0 add g/K(k)|1 add h/K(k)", ["1"], id="in another graph too"),
+    pytest.param(K, "A@1 A@2", "0 add K(k)|1 replace K(k)", ["1"], id="replaced by itself"),
+    pytest.param(f"{{ {K} }} UNION {{ ?s :L ?k }}", "A@1 A@2", "0 add K(k)|1 add L(k)", ["1"], id="found another way too"),
+    pytest.param(f"{{ {A} }} MINUS {{ {K} }}", "A@1 A(2)@2", "0 add K(k)|1 drop", ["2"], id="what was missing"),
+    pytest.param(f"{{ {A} }} OPTIONAL {{ {K} }}", "A@1 A(2)@2", "0 add K(k)|1 drop", ["1", "2"], id="OPTIONAL"),
+    pytest.param(f"{{ {A} }} OPTIONAL {{ {K} }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 add K(l)", ["1", "2", "3", "3"], id="OPTIONAL finds more"),
+    pytest.param(f"{{ {A} }} OPTIONAL {{ {K} FILTER(?a > 1) }}", "A@1 A(2)@2", "0 add K(k)", ["1", "2"], id="OPTIONAL with a filter"),
+    pytest.param(f"{{ {A} }} EQUALSOPTIONAL {{ {K} }}", "A@1 A(2)@2-3", "0 add K(k) K(l)", ["1", "1", "2-3", "2-3"], id="EQUALSOPTIONAL"),
+    pytest.param(f"{{ {K} }} OPTIONALSEQ {{ {A} }}", "A@1 A(2)@2", "1 add K(k)", ["1", "2"], id="OPTIONALSEQ"),
+    pytest.param(f"{{ {{ {K} }} OPTIONALSEQ {{ {L} }} }} SEQ {{ {A} }}", "A@1 A(2)@2", "0 add K(k) L(l)|1 drop", ["1"], id="a timeless OPTIONALSEQ"),
+    pytest.param(
+        f"{{ {{ {L} }} OPTIONAL {{ {K} }} }} SEQ {{ {A} }}", "A@1 A(2)@3", "0 add K(k) L(l)|1 replace L(l)", ["1"], id="what OPTIONAL added goes"
+    ),
+    pytest.param(
+        f"{{ {{ {L} }} OPTIONAL {{ {K} }} }} SEQ {{ {A} }}",
+        "A@1 A(2)@3",
+        "0 add K(k) K(m) L(l)|1 replace L(l) K(m)",
+        ["1", "1", "3"],
+        id="of two that OPTIONAL added, one goes",
+    ),
+    pytest.param(
+        f"{{ {{ {L} }} OPTIONAL {{ {K} }} }} SEQ {{ {A} }}",
+        "X@1 X@2 A@3",
+        "0 add K(k) L(l)|1 replace L(l)|2 add K(k)",
+        [],
+        id="what OPTIONAL added was decided on once",
+    ),
+    pytest.param(
+        f"{{ {{ {L} }} OPTIONAL {{ {K} }} }} SEQ {{ {A} }}",
+        "X@1 X@2 A@3",
+        "0 add L(l)|1 add K(k)|2 replace L(l)",
+        ["3"],
+        id="what came after OPTIONAL had decided",
+    ),
+    pytest.param(
+        f"{{ {{ {L} }} EQUALSOPTIONAL {{ {K} }} }} SEQ {{ {A} }}",
+        "A@1 A(2)@3",
+        "0 add K(k) L(l)|1 replace L(l)",
+        ["1"],
+        id="what EQUALSOPTIONAL added goes",
+    ),
+    pytest.param(
+        f"{{ {{ {K} }} OPTIONALSEQ {{ {L} }} }} SEQ {{ {A} }}",
+        "A@1 A(2)@3",
+        "0 add K(k) L(l)|1 replace L(l)",
+        ["1"],
+        id="what OPTIONALSEQ added goes",
+    ),
+    pytest.param(f"{{ {A} FILTER EXISTS {{ {K} }} }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2"], id="EXISTS"),
+    pytest.param(f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER(?k > ?a) }} }}", "A(1)@1 A(5)@2", "0 add K(2) K(3)", ["2"], id="NOT EXISTS with a filter"),
+    pytest.param(f"{{ {A} FILTER(?a = 3 || EXISTS {{ {K} }}) }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2", "3"], id="EXISTS or"),
+    pytest.param(
+        f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER NOT EXISTS {{ {L} FILTER(?l = ?k && ?l = ?a) }} }} }}",
+        "A@1 A(2)@2",
+        "0 add K(1) L(1) K(2)|1 drop",
+        ["2"],
+        id="EXISTS in EXISTS",
+    ),
+    pytest.param(f"{{ {A} OPTIONAL {{ ?s :L ?k }} OPTIONAL {{ {K} }} }}", "A@1", "0 add K(1) K(2) L(2)", ["1"], id="what is bound already"),
+    pytest.param(
+        f"{{ {A} OPTIONAL {{ {K} . {L} }} }}",
+        "A@1 A(2)@2 A(3)@3",
+        "0 add K(1) K(2) L(3)|2 replace K(1)",
+        ["1", "1", "2", "2", "3"],
+        id="OPTIONAL of a group",
+    ),
+    pytest.param(
+        f"{{ {A} OPTIONAL {{ {K} . {L} }} }}",
+        "A@1 K(2)@2 A(3)@3 A(4)@4",
+        "0 add K(1) L(3)|3 add L(4)",
+        ["1", "2-3", "3", "2-4", "4", "4"],
+        id="OPTIONAL of a group, partly of the stream",
+    ),
+    pytest.param(f"{{ {A} OPTIONAL {{ {L} . {K} }} }}", "A@1 K(2)@2 A(3)@3", "0 add K(1) L(3)", ["1", "3", "2-3"], id="and the other way round"),
+    pytest.param(
+        f"{{ {A} OPTIONAL {{ {K} . {L} FILTER(?k != ?l) }} }}",
+        "A@1 A(2)@2",
+        "0 add K(3) L(3)|1 add L(2)",
+        ["1", "2"],
+        id="OPTIONAL of a group with a filter",
+    ),
+    pytest.param(
+        f"{{ {A} MINUS {{ {K} . {L} . {B} }} }}",
+        "A@1 A(2)@2 B@3 A(4)@4 A(5)@5",
+        "0 add K(1) L(3)|4 drop",
+        ["1", "2"],
+        id="MINUS of a group",
+    ),
+    pytest.param(
+        f"{{ {A} FILTER EXISTS {{ {K} . ?k :L ?l . ?l :B ?b }} }}",
+        "A@1 A(2)@2 A(3)@3",
+        "0 add K(x) K(y) L(y,z) B(x,1)|1 add B(z,1)|2 replace K(y)",
+        ["2"],
+        id="EXISTS of a chain",
+    ),
+    pytest.param(
+        f"{{ {A} FILTER(?a = 1 || EXISTS {{ {K} . {L} FILTER(?l = ?a) }}) }}",
+        "A(1)@1 A(2)@2 A(3)@3",
+        "0 add K(k) L(2) L(4)",
+        ["1", "2"],
+        id="EXISTS of a group or",
+    ),
+    pytest.param(
+        f"{{ {A} FILTER NOT EXISTS {{ {K} . {L} FILTER NOT EXISTS {{ {B} . {C} FILTER(?b = ?k && ?c = ?a) }} }} }}",
+        "A(1)@1 A(2)@2 A(3)@3",
+        "0 add K(1) L(1) B(1) C(2)|2 drop",
+        ["2", "3"],
+        id="a group in a group",
+    ),
+    pytest.param(
+        f"{{ {K} . {L} }} OPTIONALSEQ {{ {A} }}",
+        "A@1 A(2)@2 K(3)@3 A(4)@4",
+        "1 add K(1) L(1)|2 add L(2)",
+        ["1", "2", "4", "4", "3-4", "3-4"],
+        id="OPTIONALSEQ of a group",
+    ),
+    pytest.param(
+        f"{{ {{ {B} }} OPTIONAL {{ {K} . {L} }} }} SEQ {{ {A} }}",
+        "A@1 A(2)@2",
+        "0 add B(1) B(2) K(1) L(1)|1 replace B(1) K(1) L(1)",
+        ["1", "1", "2"],
+        id="a timeless OPTIONAL of a group",
+    ),
+    pytest.param("{ GRAPH ?g { } } SEQ { ?s :A ?a }", "A@1 A(2)@2", "0 add g/K(1)|0 add h/K(1)|1 drop g/K(1)", ["1", "1", "2"], id="a graph goes"),
+    pytest.param(
+        "GRAPH ?g { ?s :p ?v }",
+        "g/A@1 g/A@5 g/A@6 g/A@7 g/A@8 g/A@9",
+        "1 add g/p(b,1)",
+        ["5", "6", "7", "8", "9"],
+        id="what is timeless in a graph that a stream goes on with",
+    ),
+    pytest.param(
+        "GRAPH :g { ?s :p ?v }",
+        "g/A@1 g/A@5 g/A@6 h/A@7 g/A@8 g/A@9",
+        "1 add g/p(b,1)|3 drop g/p(b,1)|5 add g/p(b,1)",
+        ["5", "6", "9"],
+        id="in one graph, until it goes and when it is back",
+    ),
+    pytest.param(
+        "GRAPH :g { ?s :p ?v . ?s :q ?w }",
+        "g/A@1 g/A@5 g/A@6 g/A@7",
+        "1 add g/p(b,1)|2 add g/q(b,1)",
+        ["6", "7"],
+        id="two that come one after the other",
+    ),
+    pytest.param(
+        "{ ?s :A ?a } OPTIONAL { GRAPH ?g { ?x :p ?v } }",
+        "g/A@1 g/A(2)@5 h/A(3)@6 g/A(4)@7",
+        "1 add g/p(b,1)",
+        ["1", "5", "6", "5-6", "7", "5-7"],
+        id="OPTIONAL of a graph",
+    ),
+    pytest.param(
+        "{ ?s :A ?a FILTER NOT EXISTS { GRAPH :g { ?x :p ?v } } }",
+        "g/A@1 g/A(2)@5 h/A(3)@6",
+        "1 add g/p(b,1)",
+        ["1"],
+        id="NOT EXISTS of a graph",
+    ),
+    pytest.param("?s :road+ ?t", "A@1 A@2", "0 add road(a,b) road(b,c) road(c,a)|1 replace road(a,b)", ["1"] * 9, id="a circle breaks"),
+    pytest.param(
+        "?s :road+ ?t . ?t :at ?p FILTER(?s = :a && ?t = :c)",
+        "at(c,1)@1 at(c,2)@2 at(c,3)@3",
+        "0 add road(a,b) road(b,c)|1 replace road(a,b)|2 add road(b,c)",
+        ["1", "3"],
+        id="a road closed and open again",
+    ),
+    pytest.param(
+        "?x :at ?p . ?x :road+ ?y",
+        "at(a,1)@1 at(b,1)@2 at(a,1)@3",
+        "0 add road(a,b) road(b,c)|1 add road(c,d)",
+        ["1", "1", "2", "2", "3", "3", "3"],
+        id="roads from each place",
+    ),
+    pytest.param(
+        "?x :at ?p . ?x :road+ ?y",
+        "at(a,1)@1 road(c,e)@2 at(a,1)@3",
+        "0 add road(a,b) road(b,c)",
+        ["1", "1", "1-2", "2-3", "3", "3"],
+        id="and one of the stream",
+    ),
+    pytest.param("?x :at ?p . ?y :road* ?x", "at(c,1)@1 at(d,1)@4", "0 add road(a,b) road(b,c)", ["1", "1", "1", "4"], id="roads to each place"),
+    pytest.param(
+        "?x :at ?p . ?x (:road/:lane*) :d",
+        "at(b,1)@1 at(c,1)@4",
+        "0 add road(b,c) lane(c,d) road(c,f) lane(f,d)|1 drop",
+        ["1"],
+        id="roads to one place",
+    ),
+    pytest.param("?x :K ?p . ?x :road+ ?y", "A@1 A@2", "0 add K(a,1) road(a,b)|1 add road(b,c)", ["1", "2"], id="a road from what is known"),
+    pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "0 add road(b,c)", ["1-3"], id="a road of both"),
+    pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "0 add road(b,c)|1 drop", [], id="closed meanwhile"),
+    pytest.param(":a :road+ :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="opened meanwhile"),
+    pytest.param(":a (:road/:road/:road) :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="three steps"),
+    pytest.param(":a (:road|(:lane/:lane))+ :d", "road(a,b)@1 lane(c,d)@3", "1 add lane(b,c)", ["1-3"], id="a link beside longer walks"),
+    pytest.param(":a (:road|(:lane/:lane))+ :d", "road(a,b)@1 road(c,d)@3", "1 add road(b,c)", ["1-3"], id="a link that is kept apart"),
+]
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize(("pattern", "feed", "changes", "intervals"), CASES)
+def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
+    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
+    stream, changed = parse_feed(feed), [change(text) for text in changes.split("|")]
+    with copied(few):
+        agree(query, stream, changed, frozenset(range(1, 20)))
+    log = log_of(query, in_order({DEFAULT_STREAM: stream}), changed)
+    found = shown(results({"q": query}, run(blocks(log, ())).emitted)["q"])
+    assert sorted(row.rsplit("@", 1)[-1] for row in found) == sorted(row.rsplit("@", 1)[-1] for row in intervals)
+
+
+WITHOUT_FOR = [
+    pytest.param("?s :K ?k", "A@1 C@20", "1 add K(k)", [], id="a fact that comes before the timer"),
+    pytest.param("?s :K ?k", "A@1 C@20", "0 add K(k)|1 drop", ["1-6"], id="one that goes before it"),
+    pytest.param("?s :K ?k", "A@1 C@20", "1 add K(k)|1 drop", ["1-6"], id="one that comes and goes between two instants"),
+    pytest.param("?s :K ?k", "A@1 C@6 C@20", "2 add K(k)", ["1-6"], id="one that comes with the timer's instant begun"),
+    pytest.param("?s :K ?k . ?s :L ?l", "A@1 C@20", "1 add K(k) L(l)", [], id="a group"),
+    pytest.param("?s :K ?k . ?s :L ?l", "A@1 L(l)@3 C@20", "1 add K(k)", [], id="a group that ends with an occurrence"),
+    pytest.param("?s :K ?k . ?s :L ?l", "A@1 L(l)@3 C@20", "2 add K(k)", ["1-6"], id="a group that would end in the past"),
+    pytest.param("?s :K ?k MINUS { ?s :L ?l }", "A@1 C@20", "1 add K(k)", [], id="less nothing"),
+    pytest.param("?s :K ?k MINUS { ?s :L ?l }", "A@1 C@20", "1 add K(k) L(l)", ["1-6"], id="less what comes too"),
+    pytest.param("?s :road+ ?k", "A@1 C@20", "1 add road(s,x) road(x,y)", [], id="a path"),
+]
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize(("absent", "feed", "changes", "intervals"), WITHOUT_FOR)
+def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
+    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} WITHOUT {{ {absent} }} FOR 5 }}"
+    log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])
+    with copied(few):
+        whole = run(blocks(log, ()))
+        assert [row.rsplit("@", 1)[-1] for row in shown(results({"q": query}, whole.emitted)["q"])] == intervals
+        parts = blocks(log, range(1, len(log)))
+        assert run(parts, restore_before=range(1, len(parts))) == whole
+
+
+@pytest.mark.parametrize(
+    "absent", [C, f"{C} VALUES ?c {{ :o }}", f"{{ {C} }} UNION {{ {L} }}", "{ SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :C ?c } GROUP BY ?s }"]
+)
+@pytest.mark.parametrize(("window", "fails"), [(2, True), (20, False)])
+def test_what_has_left_the_window_of_without_is_never_taken_for_absent(absent: str, window: int, fails: bool) -> None:
+    """A left side that the background makes timeless is blocked by what came at any time: where that has gone, the query says so and ends."""
+    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} SEQ {{ {B} }} WITHIN {window} WITHOUT {{ {absent} }} }}"
+    stream, changes = parse_feed("C@1 Z@8 B@9 Z@10"), [change("2 add A(1)")]
+    if not fails and "COUNT" not in absent:
+        agree(query, stream, changes, frozenset(range(1, 10)))
+    engine = Engine()
+    outcomes = [engine.feed(block) for block in blocks(log_of(query, in_order({DEFAULT_STREAM: stream}), changes), range(1, 10))]
+    assert not any(outcome.solutions.num_rows for outcome in outcomes)
+    assert [told.reason for outcome in outcomes for told in outcome.changes] == [LOST] * fails
+
+
+def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
+    """Of a path with two free ends there are as many pairs as the square of its length, also where they are made anew."""
+    bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3")})
+    log = log_of(f"{strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
+    register = log[0][0]
+    assert isinstance(register, Register)
+    log[0] = replace(register, max_goals=2_000), ()
+    for before, kind, length in ((1, ADD, 5), (3, REPLACE, 300)):
+        text = "".join(f"<{EXAMPLE}{kind}{k}> <{EXAMPLE}road> <{EXAMPLE}{kind}{k + 1}> .\n" for k in range(length))
+        log.insert(before, (Facts(before, "", text, kind), ()))
+    log = [(replace(entry, offset=k), rows) for k, (entry, rows) in enumerate(log)]
+    engine = Engine()
+    outcomes = [engine.feed(block) for block in blocks(log, range(1, len(log)))]
+    assert sum(outcome.solutions.num_rows for outcome in outcomes) == 15
+    (failed,) = (failed for outcome in outcomes for failed in outcome.changes)
+    assert (failed.name, failed.state) == ("q", "failed")
+    assert failed.reason.startswith("with the background as it is now, q keeps ")
+    assert engine.goals == 0
+
+
+def test_rules_and_reports_count_what_the_background_brings_once() -> None:
+    texts = {
+        "rule": "CONSTRUCT { ?s :D ?k } INTO STREAM <derived> WHERE { ?s :K ?k }",
+        "derived": "SELECT ?k FROM STREAM <derived> WHERE { ?s :D ?k }",
+        "many": "SELECT (COUNT(?k) AS ?n) WHERE { ?s :K ?k } GROUP BY ?s",
+        "first": "SELECT ?k WHERE { { SELECT ?k WHERE { ?s :K ?k } ORDER BY ?k LIMIT 1 } ?s :A ?a }",
+    }
+    bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3 A@4")})
+    changes = [change(text) for text in ("0 add K(1)", "1 add g/K(1)", "1 add K(2)", "2 replace K(2)", "3 add K(1)")]
+    texts = {name: strategies.PROLOGUE + text for name, text in texts.items()}
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(k, name, text), ()) for k, (name, text) in enumerate(texts.items())]
+    for entry, occurrences in log_of("", bodies, changes)[1:]:
+        log.append((replace(entry, offset=len(log)), occurrences))
+    ran = run(blocks(log, range(1, len(log))), restore_before=range(len(texts), len(log)))
+    assert ran.emitted
+    found = {name: shown(rows) for name, rows in results(texts, ran.emitted).items()}
+    assert found["derived"] == ["k=1@1", "k=2@2"]
+    assert found["many"] == ["n=1@1", "n=2@1-2"]
+    assert ran == run(blocks(log, ()))
+
+
+def of_shorthand(parts: Sequence[Entry | str]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
+    """A log of entries, with texts for bodies of events (`g/A@1`) and for changes (`add g/K(b)`); offsets follow from the places."""
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = []
+    for offset, part in enumerate(parts):
+        if not isinstance(part, str):
+            log.append((replace(part, offset=offset), ()))
+        elif "@" in part:
+            body = tuple(parse_feed(part))
+            log.append((Events(offset, DEFAULT_STREAM, len(body), max(o.end for o in body)), body))
+        else:
+            changed = change(f"0 {part}")
+            text = "".join("{} {} {} .\n".format(*fact.triple) for fact in changed.facts)
+            log.append((Facts(offset, EXAMPLE + changed.graph if changed.graph else "", text, changed.change), ()))
+    return log
+
+
+def registered(name: str, pattern: str, head: str = "SELECT *", tail: str = "") -> Register:
+    return Register(0, name, f"{strategies.PROLOGUE} {head} WHERE {{ {pattern} }} {tail}")
+
+
+def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
+    """When a query's solutions end, with an engine that is saved and restored between all entries as with one that never is."""
+    log = of_shorthand(parts)
+    engines, emitted = [Engine(), Engine()], [list[str](), list[str]()]
+    for each in blocks(log, range(1, len(log))):
+        engines[1] = Engine.restore(engines[1].snapshot())
+        for engine, found in zip(engines, emitted, strict=True):
+            outcome = engine.feed(each)
+            assert not [told for told in outcome.changes if told.state == "failed"]
+            found += [f"{row['end'].timestamp():g}" for row in outcome.solutions.to_pylist() if row["query"] == name]
+    assert emitted[0] == emitted[1]
+    return emitted[0]
+
+
+GOING = [
+    pytest.param([registered("q", "GRAPH ?g { ?s :p ?v }")], [Drop(0, 1, "q")], id="drop"),
+    pytest.param([registered("q", "GRAPH ?g { ?s :p ?v }")], [Pause(0, 1, "q")], id="pause"),
+    pytest.param([registered("q", "GRAPH ?g { ?s :p ?v }", tail="LIMIT 1")], [], id="completion"),
+]
+
+
+@pytest.mark.parametrize(("coming", "going"), GOING)
+def test_what_reads_graphs_goes_after_a_change_and_leaves_the_others(coming: list[Entry], going: list[Entry]) -> None:
+    other = registered("other", "GRAPH ?h { ?x :p ?y }")
+    parts = [other, *coming, "g/A@1", "add g/p(b,1)", "g/A@5", *going, "g/A@6", "drop g/p(b,1)", "g/A@7", "add g/p(b,1)", "g/A@8 g/p(b,1)@8"]
+    assert ends_of("other", parts) == ["5", "6", "8"]
+
+
+@pytest.mark.parametrize("beside", [[], [registered("other", A)], [registered("rule", A, "CONSTRUCT { ?s :D ?a } INTO STREAM <d>")]])
+@pytest.mark.parametrize("pattern", [f"{A} . {K}", f"{{ {A} }} SEQ {{ {B} }} AND {{ {K} }}", f"{A} FILTER EXISTS {{ {K} }}", "?s a :X"])
+def test_an_instant_that_began_before_a_change_is_decided_without_it(pattern: str, beside: list[Entry]) -> None:
+    """A query that has seen nothing of the instant yet decides as one that has."""
+    schema = Facts(0, "urn:schema", f"<{EXAMPLE}A> <{RDFS}domain> <{EXAMPLE}X> .\n")
+    parts = [*beside, "A(1)@0 Z@1", registered("q", pattern), "add K(k)", schema, "A(2)@1", "B@2 A(3)@2", "Z@3"]
+    assert ends_of("q", parts) == ["2"]
+
+
+def test_who_takes_the_place_of_a_completed_query_completes_too() -> None:
+    ask, engine = registered("first", A, "ASK"), Engine()
+    log = of_shorthand([registered("other", A), ask, "A@1", replace(ask, name="second"), "Z@2", Finish(0, DEFAULT_STREAM)])
+    told = [change for each in blocks(log, range(1, len(log))) for change in engine.feed(each).changes]
+    assert [(change.name, change.state) for change in told] == [("first", "completed"), ("second", "completed")]
+
+
+def test_a_change_at_the_last_instant_says_the_same_however_the_log_is_cut() -> None:
+    """A query that the last entry's occurrences open is not opened once more by the streams' end."""
+    ends: list[Entry | str] = [Finish(0, name) for name in (DEFAULT_STREAM, "urn:other", "urn:further")]
+    log = of_shorthand([registered("q", K), "Z@1", registered("late", f"{K} . ?t :Z ?z"), "add K(k)", "Z(2)@1", *ends])
+    assert run(blocks(log, ())).emitted == run(blocks(log, range(1, len(log)))).emitted == []
+
+
+def test_a_query_that_comes_after_a_change_has_it_from_the_first_beside_others_too() -> None:
+    schema = Facts(0, "urn:schema", f"<{EXAMPLE}A> <{RDFS}domain> <{EXAMPLE}X> .\n")
+    for beside in ([], [registered("other", A)]):
+        assert ends_of("q", [*beside, "Z@1", schema, registered("q", "?s a :X"), "A(2)@1", "A(3)@2"]) == ["1", "2"]
+
+
+# ---------------------------------------------------------------- at random
+SUBJECTS, OBJECTS = st.sampled_from(("?s", "?s", "?s", "?t", ":a")), st.sampled_from(("?v", "?v", "?w", "?t", "?s", "1"))
+PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECTS).map(" ".join)
+GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
+SHAPES = (
+    "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
+    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
+    "G OPTIONAL { P }", "G MINUS { P }", "G FILTER EXISTS { P }", "G FILTER NOT EXISTS { P }", "{ P } OPTIONALSEQ G", "{ { P } OPTIONALSEQ G } SEQ G",
+    "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
+)  # fmt: skip
+
+
+AGGREGATES = ("COUNT(*)", "COUNT(?v)", "SUM(?v)", "MAX(?w)", "COUNT(DISTINCT ?v)")
+WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 2]")
+"""Those that report at the instants of their solutions."""
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
+    if draw(st.integers(0, 3)) == 0:
+        made, keys, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(("?s", "?v", "?s ?v"))), draw(st.sampled_from(WINDOWS))
+        return strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
+    return strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
+
+
+def _schema() -> st.SearchStrategy[tuple[Iri, Iri, Iri]]:
+    names = st.sampled_from([parse_shorthand(name) for name in ("p", "q", "k")])
+    return st.tuples(names, st.sampled_from((Iri(RDFS + "subPropertyOf"), Iri(RDFS + "domain"), Iri(RDF + "type"))), names)
+
+
+KNOWN = st.tuples(
+    st.sampled_from([parse_shorthand(name) for name in ("a", "a", "b")]),
+    st.sampled_from([parse_shorthand(name) for name in ("k", "k", "p", "q")]),
+    st.sampled_from([parse_shorthand(name) for name in ("1", "a", "b", "2")]),
+)
+FACTS = st.lists(st.builds(Fact, st.one_of(KNOWN, KNOWN, KNOWN, _schema())), max_size=3, unique=True).map(tuple)
+CHANGES = st.lists(
+    st.builds(Change, st.integers(0, 8), st.sampled_from(("", "", "g")), st.sampled_from((ADD, ADD, REPLACE, DROP)), FACTS), max_size=5
+)
+
+
+@RANDOM
+@given(
+    query=queries(),
+    stream=strategies.feeds(10),
+    changes=CHANGES,
+    cuts=st.frozensets(st.integers(1, 14), max_size=4),
+    few=st.sampled_from((0, 0, 1, 1000)),
+    policy=st.sampled_from((UNRESTRICTED, UNRESTRICTED, UNRESTRICTED, RECENT, CHRONOLOGICAL)),
+)
+def test_at_random(query: str, stream: list[Occurrence], changes: list[Change], cuts: frozenset[int], few: int, policy: str) -> None:
+    plain = [Occurrence(o.triple, o.start, o.end) for o in stream]
+    note(f"{policy}: {query}")
+    note(show(plain))
+    note("\n".join(f"{each.before} {each.change} {each.graph}: {show(each.facts)}" for each in changes))
+    with copied(few):
+        agree(query, list(dict.fromkeys(plain)), changes, cuts, policy)

@@ -1,0 +1,249 @@
+"""Several engines, each with its share of the events, against one that sees all: the same solutions, in the same order."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+import epsparql
+from engine.engine import Engine
+from engine.messages import Block, Drop, Entry, Facts, Outcome, Register, StateChange
+from engine.partitioning import Moved, NoKey, Share, bucket_of, keys_of
+from engine.partitioning.hash_partitioner import Part
+from epsparql.algebra import DEFAULT_STREAM
+from pipeline.runners.merge import Merger
+from tests.engine.semantics.test_equivalence import RANDOM, SCALE, accepted
+from tests.reference.evaluator import Fact, Occurrence
+from tests.support import strategies
+from tests.support.feeds import parse_facts, parse_feed
+from tests.support.run_both import Emitted, _emitted, _facts, blocks, entries, in_order
+
+Log = list[tuple[Entry, tuple[Occurrence, ...]]]
+
+
+class Bucket:
+    """One bucket's engine, which begins anew where it must, as a runner's host has it do."""
+
+    def __init__(self, share: Share) -> None:
+        self.engine, self.fed, self.moves = Engine(share), list[Block](), 0
+
+    def feed(self, block: Block) -> Outcome:
+        while True:
+            try:
+                outcome = self.engine.feed(block)
+            except Moved as moved:
+                self.moves += 1
+                self.engine = Engine(self.engine.share, moved.sets)
+                for before in self.fed:
+                    self.engine.feed(before)
+            else:
+                self.fed.append(block)
+                return outcome
+
+    def restored(self) -> None:
+        self.engine = Engine.restore(self.engine.snapshot(), share=self.engine.share)
+
+
+def whole(log: Sequence[Block]) -> tuple[list[Emitted], list[StateChange]]:
+    engine, found, changes = Engine(), list[Emitted](), list[StateChange]()
+    for block in log:
+        outcome = engine.feed(block)
+        found += _emitted(outcome.solutions)
+        changes += outcome.changes
+    return found, changes
+
+
+def shared_out(log: Sequence[Block], buckets: int, restores: frozenset[int] = frozenset()) -> tuple[list[Emitted], list[StateChange], int]:
+    """What the buckets find, merged, and how often they began anew."""
+    engines, merger = [Bucket(Share(number, buckets)) for number in range(buckets)], Merger()
+    found, changes = list[Emitted](), list[StateChange]()
+    for number, block in enumerate(log):
+        if number in restores:
+            for engine in engines:
+                engine.restored()
+        outcome = merger.merged(block.first, [engine.feed(block) for engine in engines])
+        found += _emitted(outcome.solutions)
+        changes += outcome.changes
+    assert len({engine.moves for engine in engines}) == 1, "all buckets come to the same sets"
+    return found, changes, engines[0].moves
+
+
+def inserted(log: Log, extra: Sequence[tuple[int, Entry]]) -> Log:
+    """The log with entries put in before the given positions."""
+    parts = sorted([(k + 0.5, item) for k, item in enumerate(log)] + [(float(at), (entry, ())) for at, entry in extra], key=lambda part: part[0])
+    return [(replace(entry, offset=k), rows) for k, (_, (entry, rows)) in enumerate(parts)]
+
+
+def keyed(text: str) -> str:
+    """The query with one subject, and no variable for a predicate, in its triple patterns."""
+    return re.sub(r"(?:\?[st]|:a|_:b\d*) (:[pqrkd]|\?p) (?=[?:_1])", lambda m: f"?s {':q' if m[1] == '?p' else m[1]} ", text)
+
+
+def has_key(text: str) -> bool:
+    try:
+        return bool(keys_of(epsparql.parse(text).query))
+    except NoKey:
+        return False
+
+
+def same(queries: Mapping[str, str], log: Log, cuts: frozenset[int], restores: frozenset[int], buckets: int) -> int:
+    for name, text in queries.items():
+        note(f"{name}: {text}")
+    for entry, rows in log:
+        note(f"{entry} {rows}")
+    cut = blocks(log, cuts)
+    found, changes, moves = shared_out(cut, buckets, restores)
+    assert (found, changes) == whole(cut)
+    return moves
+
+
+FEW = settings(RANDOM, max_examples=60 * SCALE)
+
+
+@FEW
+@given(
+    query=st.one_of(strategies.queries(), strategies.groupings()).map(keyed),
+    fed=strategies.feeds(12),
+    background=strategies.facts(),
+    later=strategies.facts(),
+    at=st.integers(2, 20),
+    buckets=st.sampled_from((2, 2, 3)),
+    data=st.data(),
+)
+def test_a_keyed_query(
+    query: str, fed: list[Occurrence], background: list[Fact], later: list[Fact], at: int, buckets: int, data: st.DataObject
+) -> None:
+    queries = {"q": query}
+    assume(accepted(queries) and has_key(query))
+    arrival = data.draw(strategies.arrivals({DEFAULT_STREAM: fed}))
+    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, strategies.MAX_DELAY)
+    log = inserted(log, [(min(at, len(log) - 1), Facts(0, graph, text)) for graph, text in _facts(later)])
+    same(queries, log, arrival.cuts, arrival.restores, buckets)
+
+
+@FEW
+@given(
+    texts=st.lists(strategies.rules().map(keyed), min_size=1, max_size=2),
+    query=strategies.queries() | strategies.queries().map(keyed),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(3)}),
+    background=strategies.facts(),
+    at=st.integers(0, 12),
+    dropped=st.integers(0, 20),
+    data=st.data(),
+)
+def test_sets_of_queries(
+    texts: list[str], query: str, fed: dict[str, list[Occurrence]], background: list[Fact], at: int, dropped: int, data: st.DataObject
+) -> None:
+    """Rules, and a query that comes while the stream runs; then one goes."""
+    queries = {f"rule{number}": text for number, text in enumerate(texts)}
+    assume(accepted(queries | {"q": query}))
+    arrival = data.draw(strategies.arrivals(fed))
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    first = next(k for k, (entry, _) in enumerate(log) if isinstance(entry, Register))
+    extra: list[tuple[int, Entry]] = [(min(len(queries) + first + at, len(log)), Register(0, "q", query))]
+    if dropped < len(log) and dropped > first + len(queries) + at:
+        extra.append((dropped, Drop(0, first, "rule0")))
+    same(queries | {"q": query}, inserted(log, extra), arrival.cuts, arrival.restores, 2)
+
+
+# ---------------------------------------------------------------- by hand
+PREFIX = "PREFIX : <http://example.org/> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
+RISING = PREFIX + "CONSTRUCT { ?s :up ?w } INTO STREAM <up> { { ?s :p ?v } SEQ { ?s :p ?w } }"
+READ_BY_SUBJECT = PREFIX + "SELECT ?s ?w FROM STREAM <up> { ?s :up ?w }"
+READ_BY_ALL = PREFIX + "SELECT ?s ?t FROM STREAM <up> { { ?s :up ?v } SEQ { ?t :up ?w } }"
+FEED = "P(a,1)@1 P(b,1)@2 P(a,2)@3 P(b,2)@4 P(a,2)@5 P(c,7)@6 P(b,1)@7 P(c,2)@8 P(d,1)@9 P(d,2)@10".replace("P(", "p(")
+
+
+def logged(queries: Mapping[str, str], extra: Sequence[tuple[int, Entry]] = ()) -> list[Block]:
+    fed = {DEFAULT_STREAM: parse_feed(FEED)}
+    return blocks(inserted(entries(queries, fed, in_order(fed), []), extra), ())
+
+
+def test_sets_that_are_joined_move_to_one_bucket() -> None:
+    """A query that has no key comes to read what a rule with a key writes: the rule's state is made anew where that query lives."""
+    log = logged({"rule": RISING, "by subject": READ_BY_SUBJECT}, [(7, Register(0, "by all", READ_BY_ALL))])
+    found, changes, moves = shared_out(log, 2)
+    assert moves == 1
+    assert (found, changes) == whole(log)
+    assert {name for name, *_ in found} == {"rule", "by subject", "by all"}
+
+
+def test_a_set_without_a_key_takes_in_what_joins_it() -> None:
+    log = logged({"by all": READ_BY_ALL, "rule": RISING}, [(7, Register(0, "by subject", READ_BY_SUBJECT))])
+    found, changes, moves = shared_out(log, 2)
+    assert moves == 0
+    assert (found, changes) == whole(log)
+
+
+def test_a_schema_that_turns_triples_round_ends_a_key() -> None:
+    """By rdfs:range what is typed is the object of the event, which another bucket may have."""
+    typed = PREFIX + "SELECT ?s ?v { ?s a :Thing . ?s :p ?v }"
+    schema = "<http://example.org/q> <http://www.w3.org/2000/01/rdf-schema#range> <http://example.org/Thing> .\n"
+    fed = {DEFAULT_STREAM: parse_feed("p(a,1)@1 q(z,a)@2 p(b,1)@3 q(z,b)@4 p(c,1)@5 q(a,c)@6 q(b,d)@7 p(d,4)@8")}
+    log = blocks(inserted(entries({"q": typed}, fed, in_order(fed), []), [(4, Facts(0, "", schema))]), ())
+    found, changes, moves = shared_out(log, 2)
+    assert moves == 1
+    assert (found, changes) == whole(log)
+    assert len(found) >= 2
+
+
+@pytest.mark.parametrize("buckets", [2, 3, 4])
+def test_what_needs_no_events_comes_once(buckets: int) -> None:
+    """Timeless solutions stand at the first instant of the stream, whichever bucket has its occurrence."""
+    query = PREFIX + "SELECT ?s ?v { ?s :k ?v OPTIONAL { ?s :p ?w FILTER(?w > 1) } }"
+    fed = {DEFAULT_STREAM: parse_feed(FEED)}
+    log = blocks(entries({"q": query}, fed, in_order(fed), parse_facts(" ".join(f"k({s},{v})" for s in "abcdefgh" for v in "12"))), ())
+    found, changes, _ = shared_out(log, buckets)
+    assert (found, changes) == whole(log)
+    assert len(found) == 16
+    assert {end for _, _, _, end, _ in found} == {1_000_000}
+
+
+def test_each_bucket_reads_its_own_events_alone() -> None:
+    fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k},o{k})@{k}" for k in range(1, 41)))}
+    log = blocks(entries({"q": PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"}, fed, in_order(fed), []), ())
+    engines = [Bucket(Share(number, 2)) for number in range(2)]
+    for engine in engines:
+        engine.feed(log[0])
+    objects = [{k for k in range(1, 41) if _knows(engine.engine, f"<http://example.org/o{k}>")} for engine in engines]
+    assert objects[0] | objects[1] == set(range(1, 41))
+    assert not objects[0] & objects[1]
+
+
+def _knows(engine: Engine, text: str) -> bool:
+    before = len(engine.terms)
+    engine.terms.intern(text)
+    return len(engine.terms) == before
+
+
+def test_a_query_that_fails_in_one_bucket_fails_in_all() -> None:
+    """It has as many goals as it may in the bucket that has most; what the others find afterwards is nobody's any more."""
+    text = PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"
+    fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k % 7},{k})@{k}" for k in range(1, 60)))}
+    log = entries({"q": text}, fed, in_order(fed), [])
+    limited = [(replace(entry, max_goals=20) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
+    found, changes, _ = shared_out(blocks(limited, range(1, len(limited), 7)), 2)
+    assert [change.state for change in changes] == ["failed"]
+    assert found
+    assert max(entry for _, entry, *_ in found) <= changes[0].entry
+
+
+def test_hashes_stay() -> None:
+    """State lies where they say."""
+    texts = ["<http://example.org/a>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:b0", "<http://example.org/ü>"]
+    assert [bucket_of(text, 1000) for text in texts] == [212, 808, 217, 752]
+    spread = [sum(bucket_of(f"<http://example.org/id/{k}>", 4) == bucket for k in range(1000)) for bucket in range(4)]
+    assert min(spread) > 200
+
+
+@pytest.mark.parametrize(("policy", "part"), [("unrestricted", Part.SUBJECT), ("recent", None), ("chronological", None)])
+def test_a_policy_chooses_among_goals_of_one_key(policy: str, part: Part | None) -> None:
+    query = epsparql.parse(PREFIX + "SELECT * { { VALUES ?v { 1 2 } } SEQ { ?s :p ?w } }").query
+    if part is not None:
+        assert keys_of(query, policy)[0].part is part
+        return
+    with pytest.raises(NoKey, match="a policy chooses among"):
+        keys_of(query, policy)

@@ -1,0 +1,89 @@
+"""The conformance cases, each through the reference evaluator and through `epsparql replay`. This version evaluates the operators of all of them."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import epsparql
+from epsparql.algebra import DEFAULT_STREAM
+from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, Variable
+from server.cli import commands
+from tests.reference import evaluator
+from tests.reference.evaluator import Occurrence, SelectRow
+from tests.support.ntriples import parse_statements, parse_term
+
+CASES = sorted((Path(__file__).resolve().parents[4] / "shared/conformance/random").glob("case*"))
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One directory of the suite, read."""
+
+    text: str
+    stream: tuple[Occurrence, ...]
+    background: tuple[evaluator.Triple, ...]
+    expected: frozenset[SelectRow]
+
+
+def micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
+
+
+def read(directory: Path) -> Case:
+    events = [json.loads(line) for line in (directory / "stream.ndjson").read_text().splitlines()]
+    rows = [json.loads(line) for line in (directory / "expected.ndjson").read_text().splitlines()]
+    return Case(
+        text=(directory / "query.rq").read_text(),
+        stream=tuple(Occurrence((parse_term(e["s"]), parse_term(e["p"]), parse_term(e["o"])), micros(e["start"]), micros(e["end"])) for e in events),
+        background=tuple(parse_statements((directory / "background.nt").read_text())),
+        expected=frozenset(
+            (frozenset((Variable(name), parse_term(value)) for name, value in row["binding"].items()), (micros(row["start"]), micros(row["end"])))
+            for row in rows
+        ),
+    )
+
+
+def test_the_suite_is_there() -> None:
+    assert len(CASES) == 200
+
+
+@pytest.mark.parametrize("directory", CASES, ids=lambda path: path.name)
+def test_oracle(directory: Path) -> None:
+    case = read(directory)
+    query = epsparql.parse(case.text).query
+    found = evaluator.solutions({"query": query}, {DEFAULT_STREAM: case.stream}, case.background)["query"]
+    assert isinstance(found, Counter)
+    assert set(found) == case.expected
+    assert set(found.values()) <= {1}
+
+
+@pytest.mark.parametrize("directory", CASES, ids=lambda path: path.name)
+def test_replay(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = read(directory)
+    files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
+    status = commands.main(["replay", *(part for flag, name in files.items() for part in (flag, str(directory / name))), "--format", "ndjson"])
+    printed = capsys.readouterr()
+    assert status == 0, printed.err
+    assert Counter(map(row, printed.out.splitlines())) == Counter(case.expected)
+
+
+def row(line: str) -> SelectRow:
+    solution = json.loads(line)
+    bindings = frozenset((Variable(name), term(value)) for name, value in solution["binding"].items())
+    return bindings, (micros(solution["start"]), micros(solution["end"]))
+
+
+def term(value: dict[str, str]) -> Term:
+    """A term of SPARQL's JSON results."""
+    match value["type"]:
+        case "uri":
+            return Iri(value["value"])
+        case "bnode":
+            return BlankNode(value["value"])
+        case _:
+            return Literal(value["value"], value.get("datatype", XSD_STRING), value.get("xml:lang"))

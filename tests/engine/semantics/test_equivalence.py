@@ -1,0 +1,222 @@
+"""The engine against the reference evaluator, on random queries, rules, streams, facts and arrivals."""
+
+import os
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+import epsparql
+from engine.validation.validate import check
+from epsparql import algebra
+from epsparql.algebra import DEFAULT_STREAM
+from tests.reference.evaluator import Fact, Occurrence, Settings
+from tests.support import strategies
+from tests.support.feeds import parse_facts, parse_feed, show
+from tests.support.run_both import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
+
+USUAL = Settings()
+SCALE = int(os.environ.get("EQUIVALENCE_SCALE", "1"))
+"""How many times the usual number of examples: 20 for a night's run."""
+RANDOM = settings(max_examples=100 * SCALE, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
+Streams = dict[str, list[Occurrence]]
+
+
+def streams() -> st.SearchStrategy[Streams]:
+    """The default stream alone, or with a second one."""
+    alone = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds()})
+    both = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(4)})
+    return st.one_of(alone, alone, both)
+
+
+def accepted(queries: Mapping[str, str]) -> bool:
+    """Whether the engine evaluates each of them; it may refuse only what it names as unsupported."""
+    try:
+        for text in queries.values():
+            check(epsparql.parse(text))
+    except epsparql.QueryError as fault:
+        if fault.code not in ("unsupported", "cyclic-negation"):
+            raise
+        return False
+    return True
+
+
+def explain(queries: Mapping[str, str], fed: Streams, background: list[Fact]) -> None:
+    for name, text in queries.items():
+        note(f"{name}: {text}")
+    for name, stream in fed.items():
+        note(f"{name}: {show(stream)}")
+    note(f"background: {show(background)}")
+
+
+def agree(query: str, fed: Streams, background: list[Fact], chosen: Settings = USUAL) -> None:
+    queries = {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    note(str(chosen))
+    assert run_engine(queries, fed, background, {"q": chosen}) == run_oracle(queries, fed, background, {"q": chosen})
+
+
+def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], arrival: strategies.Arrival) -> None:
+    """Any order within the delay gives the same solutions; cuts and restores do not even change the order of emission."""
+    queries = {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    whole = run([block(log)])
+    assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
+    assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
+    assert in_emission_order(query, whole.emitted)
+
+
+def in_emission_order(query: str, found: list[Emitted]) -> bool:
+    """By entry and end, so ends never fall; then by start where the query gives no order."""
+    parsed = epsparql.parse(query).query
+    own = isinstance(parsed, algebra.Select) and parsed.modifiers.order
+    keys = [(entry, end, 0 if own else start) for _, entry, start, end, _ in found]
+    return keys == sorted(keys) and [end for _, end, _ in keys] == sorted(end for _, end, _ in keys)
+
+
+@pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
+@settings(RANDOM, max_examples=20 * SCALE)
+@given(fed=strategies.feeds(12), background=strategies.facts(), data=st.data())
+def test_shapes(shape: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
+    """Each operator on groups that often match, shuffled within the delay, cut and restored."""
+    sent = {DEFAULT_STREAM: fed}
+    agree_however_it_arrives(data.draw(strategies.of_shape(shape)), sent, background, data.draw(strategies.arrivals(sent)))
+
+
+@RANDOM
+@given(query=strategies.groupings(), fed=streams(), background=strategies.facts())
+def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(condition=strategies.calculations(), fed=strategies.numeric_feeds())
+def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
+    """The kernel's float64 decides only what the exact arithmetic of the host would."""
+    pairs = "{ { ?s :p ?v } SEQ { ?s :q ?w } "
+    for pattern in (f"FILTER({condition})", f"FILTER(!({condition}))", f"BIND({condition} AS ?x)"):
+        agree(f"{strategies.PROLOGUE}SELECT * WHERE {pairs}{pattern} }}", {DEFAULT_STREAM: fed}, [])
+
+
+@RANDOM
+@given(query=strategies.orderings(), fed=streams(), background=strategies.facts())
+def test_orderings(query: str, fed: Streams, background: list[Fact]) -> None:
+    """With ORDER BY the order of emission is compared too."""
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.forms(), fed=streams(), background=strategies.facts())
+def test_forms(query: str, fed: Streams, background: list[Fact]) -> None:
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.window_queries(), fed=streams(), background=strategies.facts())
+def test_named_windows(query: str, fed: Streams, background: list[Fact]) -> None:
+    agree(query, fed, background)
+
+
+@RANDOM
+@given(query=strategies.selects(), fed=streams(), background=strategies.facts(), chosen=strategies.settings())
+def test_queries(query: str, fed: Streams, background: list[Fact], chosen: Settings) -> None:
+    agree(query, fed, background, chosen)
+
+
+@RANDOM
+@given(
+    texts=st.lists(strategies.rules(), min_size=1, max_size=2),
+    query=strategies.queries(),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(2)}),
+    background=strategies.facts(),
+)
+def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact]) -> None:
+    queries = {f"rule{number}": text for number, text in enumerate(texts)} | {"q": query}
+    assume(accepted(queries))
+    explain(queries, fed, background)
+    ran = run_engine(queries, fed, background)
+    assert ran == run_oracle(without(queries, queries.keys() - ran.keys()), fed, background)
+
+
+@RANDOM
+@given(query=st.one_of(strategies.queries(), strategies.window_queries()), fed=streams(), background=strategies.facts(), data=st.data())
+def test_arrivals(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
+    agree_however_it_arrives(query, fed, background, data.draw(strategies.arrivals(fed)))
+
+
+@RANDOM
+@given(
+    rules=st.lists(strategies.rules(), min_size=2, max_size=4),
+    selects=st.lists(st.one_of(strategies.queries(), strategies.window_queries()), min_size=1, max_size=3),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(4)}),
+    background=strategies.facts(),
+    data=st.data(),
+)
+def test_many_together(rules: list[str], selects: list[str], fed: Streams, background: list[Fact], data: st.DataObject) -> None:
+    """Several rules and queries over two streams, in networks of their own or together, cut and restored."""
+    texts = {f"rule{number}": text for number, text in enumerate(rules)} | {f"q{number}": text for number, text in enumerate(selects)}
+    queries = {name: text for name, text in texts.items() if accepted({name: text})}
+    assume(queries)
+    explain(queries, fed, background)
+    arrival = data.draw(strategies.arrivals(fed))
+    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    whole = run([block(log)])
+    kept = without(queries, whole.refused)
+    assert results(kept, whole.emitted) == run_oracle(kept, fed, background)
+    assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
+
+
+TOGETHER = [
+    pytest.param({"q": "SELECT * WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }"}, "A@1-2 B@3-4 A@4 B@4", "", id="SEQ"),
+    pytest.param({"q": "SELECT * WHERE { { ?s :A ?a } OPTIONAL { ?s :K ?a } }"}, "A(x,1)@1 A(x,2)@2", "K(x,1)", id="background"),
+    pytest.param(
+        {
+            "one": "CONSTRUCT { ?s :N 1 } WHERE { ?s :A ?a }",
+            "more": "CONSTRUCT { ?s :N ?m } WHERE { { ?s :N ?n } SEQ { ?s :A ?a } BIND(?n + 1 AS ?m) }",
+            "q": "SELECT ?n WHERE { ?s :N ?n FILTER(getDURATION() >= 'PT2S'^^xsd:duration) }",
+        },
+        "A@1 A@2 A@3 A@4",
+        "",
+        id="a counter over any subsequence",
+    ),
+    pytest.param(
+        {"q": "SELECT * WHERE { { ?s :A ?a } SEQ { ?s :A ?b } WITHIN 'PT0S'^^xsd:duration WITHOUT { ?s :A ?b } }"},
+        "A(1)@0 A(1)@1",
+        "A(2)",
+        id="what blocks may lie before the interval of a join with a timeless one",
+    ),
+    pytest.param(
+        {"r": "CONSTRUCT { :x :N ?s . ?b :N ?s } WHERE { ?s :B ?b }", "q": "SELECT * WHERE { ?x :N ?s }"},
+        "B(x,1)@1 B(x,2)@1",
+        "",
+        id="triples that are none of RDF do not tell constructed solutions apart",
+    ),
+    pytest.param(
+        {"r": "CONSTRUCT { ?s ?p ?unbound . ?b ?p ?s } WHERE { ?s ?p ?b FILTER(?p = :C) }"},
+        "C(x,y)@1",
+        "",
+        id="variables as predicates of a template",
+    ),
+]
+
+
+@pytest.mark.parametrize(("queries", "feed", "facts"), TOGETHER)
+def test_examples(queries: dict[str, str], feed: str, facts: str) -> None:
+    texts = {name: strategies.PROLOGUE + text for name, text in queries.items()}
+    fed, background = {DEFAULT_STREAM: parse_feed(feed)}, parse_facts(facts)
+    assert run_engine(texts, fed, background) == run_oracle(texts, fed, background)
+    assert run_engine(texts, fed, background)
+
+
+def test_bodies_in_order() -> None:
+    fed = {"a": parse_feed("A@1 B@2-3"), "b": parse_feed("C@2 D@3")}
+    assert [(body.stream, show(body.occurrences)) for body in in_order(fed)] == [
+        ("a", "A(s,o)@1"),
+        ("b", "C(s,o)@2"),
+        ("a", "B(s,o)@2-3"),
+        ("b", "D(s,o)@3"),
+    ]

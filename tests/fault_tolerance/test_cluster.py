@@ -1,0 +1,208 @@
+"""The demo on a standalone Spark cluster of processes on this machine: the same solutions, also when a worker dies in the middle of the stream."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from pipeline.formats.body_parser import parse_frame
+from pipeline.log import LogWriter
+from pipeline.object_store.backends import reached
+from pipeline.replication.replicator import Keeper
+from pipeline.runners.engine_report import read_report
+from pipeline.solutions.solution_log import SolutionReader
+from pipeline.spark.jvm import java_home, spark_environment, spark_home
+from pipeline.spark.supervisor import SparkRunner
+from server.cli.demo_data import QUERIES, Instant, find, instants
+from tests.support import spark_cases as cases
+from tests.support.s3_emulator import CREDENTIALS, served
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    cases.compile_kernel(tmp_path_factory)
+
+
+@contextmanager
+def daemon(directory: Path, *command: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process of the cluster, with whatever it starts; what it says goes to `directory`."""
+    directory.mkdir()
+    with spark_environment(java_home(), spark_home()), (directory / "output").open("wb") as output:
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(directory)}
+        spark_class = str(spark_home() / "bin" / "spark-class")
+        process = subprocess.Popen([spark_class, *command], env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def said(directory: Path, pattern: str) -> bool:
+    return re.search(pattern, (directory / "output").read_text(errors="replace")) is not None
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def cluster(directory: Path, workers: int) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
+    """The master's URL, and the workers."""
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    flags = ("--host", "127.0.0.1", "--webui-port", "0")
+    with ExitStack() as stack:
+        stack.enter_context(daemon(directory / "master", "org.apache.spark.deploy.master.Master", *flags, "--port", str(port)))
+        cases.eventually(lambda: said(directory / "master", "Starting Spark master"), 60, lambda: "no master")
+        found = []
+        for number in range(workers):
+            command = ("org.apache.spark.deploy.worker.Worker", *flags, "--cores", "1", "--memory", "1g", url)
+            found.append(stack.enter_context(daemon(directory / f"worker-{number}", *command)))
+        for number in range(workers):
+            place = directory / f"worker-{number}"
+            cases.eventually(lambda place=place: said(place, "Successfully registered with master"), 60, lambda: "no worker")  # type: ignore[misc]
+        yield url, found
+
+
+@pytest.mark.parametrize("low_latency", [False, True], ids=["micro-batches", "low latency"])
+def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_path: Path) -> None:
+    """The year's first half undisturbed, then a worker dies while the second one comes in. Prints how fast it was and how long it stood still."""
+    data, year = tmp_path / "data", instants(find())
+    half = len(year) // 2
+    with cluster(tmp_path, 2) as (url, workers), LogWriter(data, cases.frozen_clock) as log:
+        for name, text in QUERIES.items():
+            cases.register(log, name, text)
+        commits: list[float] = []
+        runner = SparkRunner(data, url, heartbeat=log.heartbeat, low_latency=low_latency)
+        runner.on_commit(lambda _: commits.append(time.monotonic()))
+        runner.start()
+
+        def state() -> str:
+            return f"{runner.state}\n{(data / 'spark.log').read_text()[-3000:]}"
+
+        try:
+            cases.eventually(lambda: runner.ready, 180, state)
+            assert any((tmp_path / f"worker-{k}").glob("app-*/*/epsparql_code/code/engine/run.py") for k in range(2)), "our code was brought"
+            began = time.monotonic()
+            feed(log, year[:half])
+            cases.reached(data, log.head(), 180, state)
+            rate = sum(instant.readings for instant in year[:half]) / (time.monotonic() - began)
+            feeder = Thread(target=feed, args=(log, year[half:]))
+            feeder.start()
+            cases.reached(data, position(data) + half // 10, 120, state)
+            killed = time.monotonic()
+            os.killpg(workers[busy(workers)].pid, signal.SIGKILL)  # its executor, and the engine in it, too
+            feeder.join()
+            cases.reached(data, cases.finish(log) + 1, 180, state)
+        finally:
+            runner.stop()
+    after = [killed, *(at for at in commits if at > killed)]
+    pause = max(later - earlier for earlier, later in pairwise(after))
+    print(f"\ncluster, low_latency={low_latency}: {rate:.0f} readings/s undisturbed, {pause:.1f} s without a commit after the kill")
+    found = cases.found_in(data)
+    assert found == cases.undisturbed(data, tmp_path / "elsewhere")
+    told = Counter(solution.query for solution in found[0])
+    assert (told["blizzard"], told["heat"], told["wind"]) == (16, 1_391 + 502 + 16, 27_013)
+
+
+def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the demo's year, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
+
+    Spark's processes know each other by a secret, as those of compose.yaml do.
+    """
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
+    data, year = tmp_path / "data", instants(find())
+    half = len(year) // 2
+    (tmp_path / "store").mkdir()
+    with served(tmp_path / "store") as store, cluster(tmp_path, 2) as (url, workers):
+        uri = store.bucket().uri("p")
+        keeper = Keeper(data, reached(uri), away=True)
+        with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+            keeper.start()
+            for name, text in QUERIES.items():
+                cases.register(log, name, text)
+            chosen = ["spark.executor.memory=700m"]
+            runner = SparkRunner(data, url, heartbeat=log.heartbeat, buckets=2, snapshot_weight=20_000, store=uri, conf=chosen)
+            runner.start()
+
+            def state() -> str:
+                return f"{runner.state}\n{(data / 'spark.log').read_text()[-3000:]}"
+
+            try:
+                cases.eventually(lambda: runner.ready, 180, state)
+                feed(log, year[: half // 2])
+                cases.reached(data, log.head(), 180, state)
+                cases.eventually(lambda: any(name.endswith(".snapshot") for name in reached(uri).names("snapshots")), 60, state)
+                assert not list(data.glob("snapshots/*.snapshot")), "the engines are elsewhere"
+                executors = [args for worker in workers for args in cases.below(worker.pid).values() if "CoarseGrainedExecutorBackend" in args]
+                assert executors
+                assert all("-Xmx700M" in args and "-Dspark.authenticate=true" in args for args in executors)
+                assert not any(SECRET in args for _, args in cases.processes().values()), "a command line is seen by all users"
+                os.killpg(workers[busy(workers)].pid, signal.SIGKILL)
+                feed(log, year[half // 2 : half])
+                cases.reached(data, cases.finish(log) + 1, 180, state)
+                cases.eventually(lambda: read_report(data) is not None, 30, state)
+            finally:
+                runner.stop()
+        keeper.stop()
+    assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
+
+
+def test_who_has_another_secret_is_not_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
+    with cluster(tmp_path, 0) as (url, _):
+        other = authenticated(tmp_path / "other", "another")
+        monkeypatch.setenv("SPARK_CONF_DIR", str(other))
+        with daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
+            cases.eventually(lambda: said(tmp_path / "stranger", "(?i)authenticat|SaslException|digest"), 60, lambda: "no refusal")
+            assert not said(tmp_path / "stranger", "Successfully registered")
+
+
+SECRET = "5e4d0b"
+
+
+def authenticated(directory: Path, kind: str) -> Path:
+    """A directory for SPARK_CONF_DIR with the file that compose.yaml asks for."""
+    directory.mkdir()
+    lines = ("spark.authenticate true", "spark.network.crypto.enabled true", f"spark.authenticate.secret {SECRET}{kind}")
+    (directory / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
+    return directory
+
+
+def feed(log: LogWriter, year: Sequence[Instant]) -> None:
+    written = [log.submit("default", parse_frame(instant.frame.encode(), arrived=0)[0], timeout=None) for instant in year]
+    written[-1].result()
+
+
+def busy(workers: Sequence["subprocess.Popen[bytes]"]) -> int:
+    """The worker with the engine on it."""
+    table = cases.processes()
+    return next(
+        number
+        for number, worker in enumerate(workers)
+        if any(
+            table[table[pid][0]][1] == args for pid, args in cases.below(worker.pid, table).items() if args.endswith("pyspark.daemon pyspark.worker")
+        )
+    )
+
+
+def position(data: Path) -> int:
+    with closing(SolutionReader(data)) as reader:
+        return reader.position

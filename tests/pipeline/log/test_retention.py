@@ -1,0 +1,205 @@
+"""What is removed of the logs, what is kept, and what is said to those who ask for what is gone."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pipeline.errors import Corrupt, Gone
+from pipeline.log import LogReader, LogWriter
+from pipeline.log.segments import oldest, segment_path, segments
+from pipeline.partition_count import settle
+from pipeline.retention import Limits, Removed, Retention, secured
+from pipeline.runners.engine_host import EngineHost
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, listed
+from tests.support import spark_cases as cases
+
+SEGMENT = 4096
+SMALL = Limits(bytes=1)
+
+
+def fill(data: Path, numbers: range, *, begin: bool = False) -> None:
+    """Readings, and what the runner finds; both logs in small segments, with snapshots."""
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        if begin:
+            cases.register(log, "pairs", cases.PAIRS)
+            cases.register(log, "broken", cases.BROKEN)
+        cases.readings(log, numbers, Random(numbers.start))
+    with closing(SolutionWriter(data, segment_bytes=SEGMENT)) as writer, closing(LogReader(data)) as log_reader:
+        follow(data, writer, log_reader)
+
+
+def follow(data: Path, writer: SolutionWriter, log: LogReader) -> None:
+    """As a runner does, in steps of ten entries."""
+    with closing(EngineHost(data, snapshot_weight=2_000)) as host:
+        while (at := writer.position) < log.head():
+            for piece in host.run(at, min(at + 10, log.head())):
+                writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
+        host.save()
+        writer.sync()
+        host.sweep(writer.position)
+
+
+@contextmanager
+def retention(data: Path, limits: Limits = SMALL) -> Iterator[tuple[Retention, SolutionReader]]:
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log, closing(SolutionReader(data)) as solutions:
+        yield Retention(data, limits, solutions, lambda: log.saved, lambda: secured(data)), solutions
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    fill(tmp_path / "data", range(150), begin=True)
+    return tmp_path / "data"
+
+
+def test_without_limits_nothing_is_looked_at(data: Path) -> None:
+    (data / "snapshots" / f"0-{0:020d}.snapshot").mkdir()
+    with retention(data, Limits()) as (kept, _):
+        assert kept.sweep(0) == Removed(0, 0)
+    with retention(data) as (kept, _), pytest.raises(IsADirectoryError):
+        kept.sweep(0)
+
+
+def emitted(data: Path) -> list[Solution]:
+    with closing(SolutionReader(data)) as solutions:
+        return [solution for batch in solutions.emitted(oldest(data / "solutions")) for solution in listed(batch)]
+
+
+def test_what_is_left_goes_on_as_if_all_were_there(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data, tmp_path / "whole")
+    with retention(data) as (swept, _):
+        freed = swept.sweep(cases.START)
+    assert freed.log > SEGMENT
+    assert freed.solutions > SEGMENT
+    for place in (data, tmp_path / "whole"):
+        fill(place, range(150, 300))
+    left, whole = emitted(data), emitted(tmp_path / "whole")
+    assert 0 < len(left) < len(whole)
+    assert left == whole[-len(left) :]
+    with closing(SolutionReader(data)) as some, closing(SolutionReader(tmp_path / "whole")) as every:
+        registered = whole[0].registered
+        assert some.tally(registered) == every.tally(registered)
+        assert some.changes == every.changes
+        assert some.changes[0].name == "broken"
+    with retention(data) as (swept, _):
+        assert swept.sweep(cases.START).log > 0
+
+
+def test_the_rest_is_told_to_be_gone(data: Path) -> None:
+    every = emitted(data)
+    with retention(data) as (swept, solutions):
+        swept.sweep(cases.START)
+        first = oldest(data / "log")
+        for reader in (solutions, SolutionReader(data)):
+            registered = every[0].registered
+            kept = listed(reader.read(registered, None, 10_000))
+            assert kept == every[-len(kept) :]
+            before = every[-len(kept) - 1].id
+            assert listed(reader.read(registered, before, 10_000)) == kept
+            with pytest.raises(Gone, match=f"solutions up to {before} are no longer kept"):
+                reader.read(registered, every[0].id, 10)
+        with closing(LogReader(data)) as log:
+            with pytest.raises(Gone, match=f"position 0 of .* is no longer kept: the oldest is {first}"):
+                list(log.blocks(0, 10))
+            assert log.late("default", 0, 10) == []
+            assert next(log.blocks(first, 10)).first == first
+
+
+def test_nothing_goes_that_a_start_would_need(data: Path) -> None:
+    snapshots = list((data / "snapshots").glob("*.snapshot"))
+    assert len(snapshots) == 1
+    with retention(data) as (swept, _):
+        torn = snapshots[0].read_bytes()
+        snapshots[0].write_bytes(torn[:-1])
+        assert swept.sweep(cases.START).log == 0
+        settle(data, 2)  # engines that may have to begin anew
+        assert swept.sweep(cases.START).log == 0
+        settle(data, 1)
+        for snapshot in snapshots:  # those of another number of buckets went
+            snapshot.write_bytes(torn)
+        assert swept.sweep(cases.START).log > 0
+
+
+def test_holds_are_kept(data: Path) -> None:
+    second, third = segments(data / "log")[1:3]
+    of_solutions = segments(data / "solutions")[1]
+    with retention(data) as (swept, _):
+        swept.log_holds.append(lambda: third - 1)
+        swept.solution_holds.append(lambda: of_solutions)
+        swept.sweep(cases.START)
+    assert (oldest(data / "log"), oldest(data / "solutions")) == (second, of_solutions)
+
+
+def test_solutions_yet_to_be_delivered_can_be_held(data: Path) -> None:
+    every = emitted(data)
+    with retention(data) as (swept, solutions):
+        for seen in (None, every[0].id, every[len(every) // 2].id):
+            swept.solution_holds[:] = [lambda seen=seen: solutions.needed(every[0].registered, seen)]  # type: ignore[misc]
+            swept.sweep(cases.START)
+            assert listed(solutions.read(every[0].registered, seen, 1)) == (
+                [every[0]] if seen is None else [every[every.index(next(s for s in every if s.id == seen)) + 1]]
+            )
+        assert oldest(data / "solutions") > 0
+        assert solutions.needed(every[0].registered, every[-1].id) == solutions.position
+
+
+def test_limits(data: Path) -> None:
+    first, second, third, *_ = segments(data / "log")
+    with retention(data, Limits()) as (swept, _):
+        assert (swept.sweep(cases.START).log, swept.sweep(cases.START).solutions) == (0, 0)
+    now = cases.START
+    for segment in segments(data / "log"):
+        os.utime(segment_path(data / "log", segment), (now / 1e6, now / 1e6))
+    for segment in (first, second):
+        os.utime(segment_path(data / "log", segment), (now / 1e6 - 3_600, now / 1e6 - 3_600))
+    with retention(data, Limits(age=60 * cases.SECOND)) as (swept, _):
+        swept.sweep(now)
+    assert oldest(data / "log") == third
+    total = sum(path.stat().st_size for path in (data / "log").glob("*.frames"))
+    with retention(data, Limits(bytes=total - 1)) as (swept, _):
+        swept.sweep(now)
+    assert oldest(data / "log") == segments(data / "log")[0] > third
+
+
+def test_a_sweep_that_was_killed_half_way_is_gone_on_with(data: Path) -> None:
+    """After what is to be removed was noted, before it was removed; and between two removals."""
+    every = emitted(data)
+    known = segments(data / "solutions")
+    with closing(SolutionReader(data)) as solutions:
+        solutions.forget(known[2])
+    segment_path(data / "solutions", known[0]).unlink()
+    with closing(SolutionReader(data)) as solutions:
+        kept = listed(solutions.read(every[0].registered, None, 10_000))
+        assert 0 < len(kept) < len(every)
+        assert kept == every[-len(kept) :]
+        assert solutions.tally(every[0].registered).count == len(every)
+    fill(data, range(150, 160))
+    with retention(data) as (swept, _):
+        swept.sweep(cases.START)
+    assert known[1] not in segments(data / "solutions")
+
+
+def test_a_catalogue_that_cannot_be_made_again_is_told(data: Path) -> None:
+    with retention(data) as (swept, _):
+        swept.sweep(cases.START)
+    (data / "catalogue.json").write_text("{")
+    with pytest.raises(Corrupt, match="the log's beginning, from which it could be made, is no longer kept"):
+        LogWriter(data, cases.frozen_clock)
+
+
+def test_a_runner_without_its_snapshots_says_what_it_lacks(data: Path) -> None:
+    with retention(data) as (swept, _):
+        swept.sweep(cases.START)
+    shutil.rmtree(data / "snapshots")
+    runner = InProcessRunner(data)
+    runner.start()
+    try:
+        cases.eventually(lambda: runner.state.startswith("failed"), 30, lambda: runner.state)
+        assert "position 0 of" in runner.state
+    finally:
+        runner.stop()

@@ -1,0 +1,234 @@
+"""Runners with one, two and four buckets: the same solutions in the same order with the same ids, and each bucket's state its own."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from engine.catch_up import is_history
+from engine.errors import OneBucketOnly
+from engine.messages import Register, SetStream, StateChange
+from pipeline.formats.batches.batch_builder import batch_of
+from pipeline.log import LogReader, LogWriter
+from pipeline.partition_count import recorded, settle
+from pipeline.runners import prefetch
+from pipeline.runners.engine_host import EngineHost
+from pipeline.runners.engine_report import read_report
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.runners.partitions import Host, host_for, host_of
+from tests.support import spark_cases as cases
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases, solved by one engine."""
+    root = tmp_path_factory.mktemp("logs")
+    for case in cases.CASES:
+        cases.write(case, root / case)
+        shutil.copytree(root / case, root / "solved" / case)
+        run(root / "solved" / case, 1)
+    return root
+
+
+def copied(log: Path, data: Path) -> Path:
+    shutil.copytree(log / "log", data / "log")
+    return data
+
+
+def run(data: Path, buckets: int | None, **options: int) -> None:
+    runner = InProcessRunner(data, None, buckets=buckets, **options)
+    runner.start()
+    try:
+        cases.reached(data, cases.head_of(data), 300, lambda: runner.state)
+    finally:
+        runner.stop()
+
+
+@pytest.mark.parametrize("buckets", [2, 4])
+@pytest.mark.parametrize("case", [case for case in cases.CASES if case != "history"])
+def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
+    run(copied(logs / case, tmp_path), buckets, max_rows=60)
+    assert cases.found_in(tmp_path) == cases.found_in(logs / "solved" / case)
+
+
+def test_queries_that_are_behind_need_one_bucket(logs: Path, tmp_path: Path) -> None:
+    runner = InProcessRunner(copied(logs / "history", tmp_path), None, buckets=2)
+    runner.start()
+    cases.eventually(lambda: runner.state.startswith("failed"), 300, lambda: runner.state)
+    runner.stop()
+    assert "--buckets 1" in runner.state
+
+
+def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
+    """What is there is read anew, and nothing is answered twice."""
+    with LogWriter(tmp_path, cases.frozen_clock) as log:
+        cases.sequences(log)
+        for buckets in (2, 3, 1, 2):
+            run(tmp_path, buckets, snapshot_weight=1000)
+            names = {path.name.split("-")[0] for path in (tmp_path / "snapshots").glob("*.snapshot")}
+            assert names == ({"0"} if buckets == 1 else {f"{bucket}of{buckets}" for bucket in range(buckets)})
+            cases.readings(log, range(150 + log.head(), 170 + log.head()), Random(buckets))
+        run(tmp_path, None)
+        assert recorded(tmp_path) == 2
+    assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")
+
+
+def test_the_number_stays_until_another_is_asked_for(tmp_path: Path) -> None:
+    assert settle(tmp_path / "new", None) == 1
+    assert [settle(tmp_path / "asked", wanted) for wanted in (3, None, 2, None)] == [3, 3, 2, 2]
+
+
+def test_a_piece_can_be_asked_for_again(logs: Path, tmp_path: Path) -> None:
+    """A task that is tried again brings the same, changes of state included."""
+    data = copied(logs / "completing", tmp_path)
+    head = cases.head_of(data)
+    with closing(host_for(data, 2)) as host:
+        first = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist(), piece.outcome.changes) for piece in host.run(0, head, 40)]
+        again = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist(), piece.outcome.changes) for piece in host.run(0, head, 40)]
+    assert any(changes for *_, changes in first)
+    assert first == again
+
+
+def test_who_stops_in_the_middle_can_go_on(logs: Path, tmp_path: Path) -> None:
+    """The engines are ahead then, by what they were at when the last piece was taken."""
+    data = copied(logs / "sequences", tmp_path)
+    head = cases.head_of(data)
+    with closing(host_for(data, 2, snapshot_weight=1000)) as host:
+        whole = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece in host.run(0, head, 40)]
+    for taken in (1, 2, len(whole) - 1):
+        with closing(host_for(data, 2, snapshot_weight=1000)) as host:
+            with closing(host.run(0, head, 40)) as pieces:
+                found = [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece, _ in zip(pieces, range(taken), strict=False)]
+            found += [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist()) for piece in host.run(found[-1][1], head, 40)]
+        assert [solution for *_, part in found for solution in part] == [solution for *_, part in whole for solution in part]
+
+
+def pieces_of(host: Host, *asked: int | None) -> list[tuple[int, int, list[dict[str, object]], tuple[StateChange, ...]]]:
+    return [(piece.lo, piece.hi, piece.outcome.solutions.to_pylist(), piece.outcome.changes) for piece in host.run(*asked)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", ["sequences", "completing", "rules"])
+def test_engines_go_on_to_the_next_range_before_it_is_asked_for(case: str, logs: Path, tmp_path: Path) -> None:
+    """Whether it is, or another one, or the same again."""
+    data = copied(logs / case, tmp_path)
+    head = cases.head_of(data)
+    middle, later = head // 3, 2 * head // 3
+    with closing(host_for(data, 2, snapshot_weight=1000)) as host:
+        alone = [pieces_of(host, lo, hi, 20) for lo, hi in ((0, middle), (middle, later), (later, head))]
+    for weight in (1000, 100_000_000):
+        shutil.rmtree(data / "snapshots", ignore_errors=True)
+        with closing(host_for(data, 2, snapshot_weight=weight)) as host:
+            assert pieces_of(host, 0, middle, 20, later) == alone[0]
+            host.sweep(0)
+            assert pieces_of(host, middle, later, 20, head) == alone[1]
+            assert pieces_of(host, middle, later, 20, head) == alone[1]
+            host.sweep(middle)
+            assert pieces_of(host, 0, middle, 20, middle) == alone[0]
+            assert pieces_of(host, later, head, 20) == alone[2]
+
+
+def test_what_an_engine_ahead_stumbles_over_is_told_when_it_is_asked_for(logs: Path, tmp_path: Path) -> None:
+    """A bucket cannot take in queries that are behind; the range before is whole."""
+    data = copied(logs / "history", tmp_path)
+    with closing(LogReader(data)) as log:
+        first = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if is_history(entry))
+    with closing(host_for(data, 2)) as host:
+        assert [(lo, hi) for lo, hi, *_ in pieces_of(host, 0, first, 100_000, cases.head_of(data))] == [(0, first)]
+        for _ in range(2):
+            with pytest.raises(OneBucketOnly):
+                pieces_of(host, first, cases.head_of(data), 100_000)
+
+
+def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = copied(logs / "sequences", tmp_path)
+    with closing(EngineHost(data)) as alone:
+        whole = [(lo, hi) for lo, hi, *_ in pieces_of(alone, 0, cases.head_of(data), 10)]
+    for pieces, size in ((3, 1 << 30), (1000, 1)):
+        monkeypatch.setattr(prefetch, "PIECE_BYTES", size)
+        with closing(EngineHost(data)) as host, closing(prefetch.Course(host, pieces)) as course:
+            course.go(0, cases.head_of(data), 10)
+            for lo, hi in whole:
+                piece = course.take()
+                assert (piece.lo, piece.hi) == (lo, hi)
+                assert len(course._pieces) <= min(pieces, 1 if size == 1 else pieces)
+            course.finish()
+
+
+def run_until_told(data: Path, buckets: int) -> None:
+    def told() -> bool:
+        report = read_report(data)
+        return report is not None and report.position == cases.head_of(data)
+
+    runner = InProcessRunner(data, None, buckets=buckets)
+    runner.start()
+    cases.eventually(told, 300, lambda: runner.state)
+    runner.stop()
+
+
+def test_a_report_tells_of_all_buckets(logs: Path, tmp_path: Path) -> None:
+    for buckets in (1, 3):
+        run_until_told(copied(logs / "rules", tmp_path / str(buckets)), buckets)
+    one, three = read_report(tmp_path / "1"), read_report(tmp_path / "3")
+    assert one is not None
+    assert three is not None
+    assert three.position == one.position
+    assert three.queries.keys() == one.queries.keys()
+
+
+# ---------------------------------------------------------------- a long stream
+EVENTS, BODY, DELAY = 200_000, 500, 5_000_000
+QUERIES = {
+    "chain": "PREFIX : <http://e/> SELECT ?x ?s ?y { { ?s :a ?x } SEQ { ?s :b ?y } WITHIN 3 }",
+    "lone": "PREFIX : <http://e/> SELECT ?s ?x { { ?s :a ?x } WITHOUT { ?s :b ?y } FOR 1 }",
+    "counts": "PREFIX : <http://e/> SELECT ?s (COUNT(*) AS ?n) (SUM(?x) AS ?sum) { ?s :a ?x } GROUP BY ?s WINDOW [RANGE PT4S STEP PT2S]",
+    "rule": "PREFIX : <http://e/> CONSTRUCT { ?s :rise ?y } INTO STREAM <up> { { ?s :a ?x } SEQ { ?s :a ?y } WITHIN 1 FILTER(?y > ?x + 80) }",
+    "rises": "PREFIX : <http://e/> SELECT ?y ?s FROM STREAM <up> { ?s :rise ?y }",
+    "top": "PREFIX : <http://e/> SELECT ?s ?x { ?s :b ?x FILTER(?x > 98) } ORDER BY DESC(?x)",
+    "by value": "PREFIX : <http://e/> SELECT ?s ?t { { ?s :a ?x FILTER(?x < 1) } SEQ { ?t :b ?x } WITHIN 1 }",
+}
+
+
+def long_stream(data: Path, events: int = EVENTS) -> None:
+    """Each occurrence comes within the delay of its end, at random."""
+    chance = Random(5)
+    ends = [cases.START + k * 2_000 - k * 2_000 % 50_000 for k in range(events)]
+    order = sorted(range(events), key=lambda k: ends[k] + chance.randrange(DELAY))
+    subjects = [f"<http://e/s{chance.randrange(300)}>" for _ in range(events)]
+    predicates = [f"<http://e/{chance.choice('ab')}>" for _ in range(events)]
+    values = [f'"{chance.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer>' for _ in range(events)]
+    with LogWriter(data, cases.frozen_clock) as log:
+        log.append(lambda offset: SetStream(offset, "default", max_delay=DELAY))
+        for name, text in QUERIES.items():
+            log.append(lambda offset, name=name, text=text: Register(offset, name, text))  # type: ignore[misc]
+        for first in range(0, events, BODY):
+            part = order[first : first + BODY]
+            s, p, o = ([column[k] for k in part] for column in (subjects, predicates, values))
+            at = [ends[k] for k in part]
+            log.append_events("default", batch_of(s, p, o, None, at, at))
+        cases.finish(log)
+
+
+@pytest.mark.slow
+def test_a_long_stream_out_of_order(tmp_path: Path) -> None:
+    long_stream(tmp_path / "log of")
+    found = {}
+    for buckets in (1, 2, 4):
+        run(copied(tmp_path / "log of", tmp_path / str(buckets)), buckets)
+        found[buckets] = cases.found_in(tmp_path / str(buckets))
+    assert {solution.query for solution in found[1][0]} == set(QUERIES)
+    assert found[2] == found[1]
+    assert found[4] == found[1]
+
+
+def test_a_worker_lets_go_of_engines_whose_data_directory_is_no_more(tmp_path: Path) -> None:
+    directories = [tmp_path / name for name in ("there", "gone", "new")]
+    for data in directories:
+        data.mkdir()
+    there, gone = host_of(directories[0]), host_of(directories[1])
+    shutil.rmtree(directories[1])
+    host_of(directories[2])
+    directories[1].mkdir()
+    assert host_of(directories[0]) is there
+    assert host_of(directories[1]) is not gone

@@ -1,0 +1,89 @@
+"""Solutions as the compiled writers give them: byte for byte what `plain_json` gives one by one."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epsparql.terms import XSD, BlankNode, Iri, Literal
+from pipeline.solutions import formats, json_encoder
+from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_log import Solution, solution_id
+from tests.support import plain_json
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.text('a"\\\n\r\t\b\f\x00\x1f\x7f\x80é\u2028\ufffe\uffff😀', max_size=20)
+IRIS = st.sampled_from(
+    ["http://e/a", "http://e/é", "urn:x", "x:12345678", "http://example.org/averylongname/and/more#part", XSD + "string", XSD + "double"]
+)
+literals = (
+    st.builds(Literal, TEXTS, IRIS)
+    | st.builds(Literal, TEXTS)
+    | st.builds(lambda text, tag: Literal(text, language=tag), TEXTS, st.sampled_from(["en", "EN-at", "zh-hant"]))
+)
+terms = (st.builds(Iri, IRIS) | literals | st.builds(BlankNode, st.sampled_from(["a", "b1", "m0123-4"]))).map(str)
+micros = st.integers(-(1 << 61) + 1, (1 << 61) - 1) | st.integers(0, 4 * 10**15) | st.builds(lambda s: s * 10**6, st.integers(-(10**10), 10**10))
+names = st.sampled_from(["v", "w", "é", 'a"b', "a_long_name_of_a_variable", "\\"])
+statements = st.lists(st.builds("<x:a> <http://e/p> {} .".format, terms), max_size=3)
+
+
+@st.composite
+def pages(draw: st.DrawFn) -> tuple[list[Solution], dict[str, Form]]:
+    """Solutions of up to three queries of all forms."""
+    queries = draw(st.lists(st.text(min_size=1, max_size=8).filter(lambda q: q.isprintable()), min_size=1, max_size=3, unique=True))
+    forms: dict[str, Form] = {
+        query: draw(st.builds(Bindings, st.lists(names, unique=True, max_size=4).map(tuple)) | st.just(Triples()) | st.just(Verdict()))
+        for query in queries
+    }
+    found = []
+    for query in draw(st.lists(st.sampled_from(queries), max_size=8)):
+        start, end = sorted((draw(micros), draw(micros)))
+        found.append(Solution(solution_id(end, draw(st.integers(0, 0xFFFF_FFFF))), query, 0, 0, start, end, draw(_values(forms[query]))))
+    return found, forms
+
+
+def _values(form: Form) -> st.SearchStrategy[tuple[str | None, ...]]:
+    match form:
+        case Bindings(variables):
+            return st.tuples(*[st.none() | terms for _ in variables])
+        case Triples():
+            return statements.map(tuple)
+        case Verdict():
+            return st.sampled_from([(TRUE,), (str(Literal("false", XSD + "boolean")),)])
+
+
+@settings(max_examples=500)
+@given(pages())
+def test_lines_are_what_plain_code_writes(page: tuple[list[Solution], dict[str, Form]]) -> None:
+    solutions, forms = page
+    assert formats.ndjson(plain_json.stored(solutions), forms).each() == [plain_json.json_line(s, forms[s.query]) for s in solutions]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(micros, st.none() | terms, st.none() | terms), max_size=6))
+def test_results_are_what_plain_code_writes(rows: list[tuple[int, str | None, str | None]]) -> None:
+    solutions = [Solution(solution_id(at, 1), "q", 0, 0, at, at, (v, w)) for at, v, w in rows]
+    assert formats.sparql_json(plain_json.stored(solutions), ("v", "w")) == plain_json.sparql_json(solutions, ("v", "w"))
+
+
+def page_of(rows: int, text: str = "a") -> list[Solution]:
+    return [Solution(solution_id(k, 0), "q", 0, 0, k, k, ("<x:a>" if k % 3 else None, f'"{text}{k}"')) for k in range(rows)]
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 20), (7, 9), (19, 1), (20, 0)])
+def test_a_slice_is_written_like_what_it_holds(first: int, count: int) -> None:
+    solutions, form = page_of(20), Bindings(("v", "w"))
+    twice = plain_json.stored(solutions).slice(first, count).slice(0, count)
+    assert formats.ndjson(twice, {"q": form}).each() == [plain_json.json_line(s, form) for s in solutions[first : first + count]]
+
+
+def test_what_is_longer_than_it_looked_gets_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_encoder, "_FEWEST_BYTES", 16)
+    solutions, form = [*page_of(3), *page_of(5, "\\u0001" * 500)], Bindings(("v", "w"))
+    assert formats.ndjson(plain_json.stored(solutions), {"q": form}).each() == [plain_json.json_line(s, form) for s in solutions]
+
+
+def test_columns_without_buffers() -> None:
+    nothing = plain_json.stored([Solution(solution_id(1, 0), "q", 0, 0, 1, 1, ())])
+    assert formats.ndjson(nothing, {"q": Bindings(())}).text.endswith(b'"binding":{}}\n')
+    unbound = plain_json.stored([Solution(solution_id(1, 0), "q", 0, 0, 1, 1, (None,))])
+    assert formats.ndjson(pa.concat_batches([unbound, nothing]), {"q": Bindings(("v",))}).text.count(b'"binding":{}}\n') == 2

@@ -1,0 +1,129 @@
+"""The low-latency mode of the Spark runner, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.errors import Locked
+from pipeline.log import LogWriter
+from pipeline.log.lock import patiently
+from pipeline.runners.log_follower import Following
+from pipeline.solutions.solution_log import SolutionWriter
+from pipeline.spark.batch_stats import read_batch
+from pipeline.spark.driver import working
+from pipeline.spark.long_running_task import ResidentJob
+from pipeline.spark.spark_session import session
+from pipeline.spark.supervisor import SparkRunner
+from pipeline.spark.task_lease import Claim
+from tests.pipeline.runners.test_partitions import long_stream
+from tests.support import spark_cases as cases
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    cases.compile_kernel(tmp_path_factory)
+    with session("local[2,4]") as started:
+        yield started
+
+
+def solve(spark: SparkSession, data: Path, scratch: Path, buckets: int) -> cases.Found:
+    scratch.mkdir()
+    with working(ResidentJob(data, buckets), spark, scratch) as failure:
+        cases.reached(data, cases.head_of(data), 120, lambda: str(failure()))
+    return cases.found_in(data)
+
+
+@pytest.mark.parametrize("case", cases.CASES)
+def test_the_answers_are_those_of_the_in_process_runner(case: str, spark: SparkSession, tmp_path: Path) -> None:
+    data, buckets = tmp_path / "data", 1 + [*cases.CASES].index(case) % 2
+    cases.write(case, data)
+    found = solve(spark, data, tmp_path / "scratch", buckets)
+    assert found[0]
+    assert found == cases.undisturbed(data, tmp_path / "elsewhere")
+    assert len(list((data / "snapshots").glob("*.snapshot"))) == buckets, "the engines are saved at the end"
+
+
+def test_a_long_stream_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
+    long_stream(tmp_path / "log of")
+    expected = cases.undisturbed(tmp_path / "log of", tmp_path / "elsewhere", within=300)
+    for buckets in (1, 2):
+        data = tmp_path / str(buckets)
+        shutil.copytree(tmp_path / "log of" / "log", data / "log")
+        assert solve(spark, data, tmp_path / f"scratch {buckets}", buckets) == expected
+
+
+def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSession, tmp_path: Path) -> None:
+    """The later one is at work here. Spark's further attempts are earlier ones, and have no part any more."""
+    data, scratch = tmp_path / "data", tmp_path / "scratch"
+    with LogWriter(data, cases.frozen_clock) as log:
+        cases.sequences(log)
+        scratch.mkdir()
+        with working(ResidentJob(data), spark, scratch) as failure:
+            cases.reached(data, log.head(), 60, lambda: str(failure()))
+            with pytest.raises(Locked, match="in use by process"):
+                SolutionWriter(data)
+            later = Claim(scratch / "claim", (scratch / "claim").read_text().split()[0], 10**6)
+            assert later.take()
+            following = Following(data, log.reader(), over := Event(), lambda *_: None)
+            assert patiently(following.open, over) is None
+            assert following.position == log.head()
+            thread = Thread(target=following.run)
+            thread.start()
+            cases.readings(log, range(150, 200), Random(9))
+            cases.reached(data, cases.finish(log) + 1, 60, lambda: str(failure()))
+            cases.eventually(lambda: failure() is not None, 60, lambda: "the job goes on")
+            over.set()
+            thread.join()
+    assert "Superseded" in str(failure())
+    assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
+
+
+def test_two_drivers_do_not_share_a_directory(tmp_path: Path) -> None:
+    with closing(ResidentJob(tmp_path).lock()), pytest.raises(Locked, match=str(tmp_path)):
+        ResidentJob(tmp_path).lock()
+
+
+def test_a_task_that_gets_nowhere_ends_the_job_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
+    data, scratch = tmp_path / "data", tmp_path / "scratch"
+    cases.write("sequences", data)
+    cases.undisturbed(data, tmp_path / "elsewhere")
+    shutil.copytree(tmp_path / "elsewhere" / "solutions", data / "solutions")
+    shutil.rmtree(data / "log")
+    scratch.mkdir()
+    with working(ResidentJob(data), spark, scratch) as failure:
+        cases.eventually(lambda: failure() is not None, 60, lambda: "it goes on")
+    assert "not the log they came from" in str(failure())
+
+
+def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path) -> None:
+    commits: list[int] = []
+    with LogWriter(tmp_path, cases.frozen_clock) as log:
+        runner = SparkRunner(tmp_path, "local[1,4]", heartbeat=log.heartbeat, low_latency=True)
+        runner.on_commit(commits.append)
+        runner.start()
+        try:
+            cases.eventually(lambda: runner.ready, 90, lambda: runner.state)
+            assert runner.state == "running"
+            assert runner.pid is not None
+            family = cases.below(runner.pid)
+            cases.sequences(log)
+            cases.reached(tmp_path, cases.finish(log) + 1, 60, lambda: runner.state)
+            cases.eventually(lambda: runner.position == log.head(), 10, lambda: str(runner.position))
+            cases.eventually(lambda: (told := read_batch(tmp_path)) is not None and told.lag == 0, 10, lambda: str(read_batch(tmp_path)))
+            family |= cases.below(runner.pid)
+        finally:
+            runner.stop()
+    assert runner.state == "stopped"
+    assert commits == sorted(set(commits))
+    assert not (tmp_path / "spark").exists()
+    assert list((tmp_path / "snapshots").glob(f"*{log.head()}.snapshot"))
+    cases.gone(family)
+    assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")

@@ -1,0 +1,71 @@
+"""ORDER BY, OFFSET, LIMIT and DISTINCT of the reference evaluator, and the order in which solutions of one instant stand (sections 2 and 7)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from epsparql.algebra import Expression, Modifiers
+from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, Variable
+from tests.reference.expressions import boolean, duration, instant, numeric, text
+from tests.reference.model import Micros, Solution, projected
+
+Value = Callable[[Expression, Solution], Term | None]
+"""An expression's value for a solution, None for an error."""
+Rank = tuple[object, ...]
+
+
+def rank(term: Term | None) -> Rank:
+    """Unbound, blank nodes, IRIs, literals; these by class, then by value."""
+    match term:
+        case None:
+            return (0,)
+        case BlankNode() | Iri():
+            return 1 if isinstance(term, BlankNode) else 2, str(term)
+    if (number := numeric(term)) is not None:
+        return (3, 0, 0) if number != number else (3, 0, 1, number)
+    if term.datatype == XSD_STRING:
+        return 3, 1, text(term)
+    if (truth := boolean(term)) is not None:
+        return 3, 2, truth
+    if (moment := instant(term)) is not None:
+        return 3, 3, moment
+    if (length := duration(term)) is not None and length[0] == 0:
+        return 3, 4, length[1]
+    return 3, 5, str(term)
+
+
+def by_terms(x: Solution, variables: Sequence[Variable]) -> list[str]:
+    """N-Triples text by variable name, unbound first."""
+    return [str(x.lookup(variable) or "") for variable in sorted(variables, key=lambda variable: variable.name)]
+
+
+def modified(
+    found: Iterable[Solution],
+    projection: Sequence[Variable],
+    distinct: bool,
+    modifiers: Modifiers,
+    per_report: bool,
+    first: Micros | None,
+    value: Value,
+) -> list[Solution]:
+    """The solutions that are left, whole, in their order: by end, then by ORDER BY, start, terms. Timeless ones stand at `first`."""
+
+    def end(x: Solution) -> Micros:
+        at = first if x.end is None else x.end
+        assert at is not None, "a timeless solution stands nowhere before the first instant"
+        return at
+
+    def start(x: Solution) -> Micros:
+        return end(x) if x.start is None else x.start
+
+    rows = sorted(found, key=lambda x: (start(x), by_terms(x, projection), not x.timeless))
+    for comparator in reversed(modifiers.order):
+        rows.sort(key=lambda x: rank(value(comparator.expression, x)), reverse=comparator.descending)
+    rows.sort(key=end)
+    if distinct:
+        kept: dict[object, Solution] = {}
+        for x in rows:
+            kept.setdefault((projected(x, projection), x.start, x.end), x)
+        rows = list(kept.values())
+    parts = [list(part) for _, part in groupby(rows, key=end)] if per_report else [rows]
+    last = None if modifiers.limit is None else modifiers.offset + modifiers.limit
+    return [x for part in parts for x in part[modifiers.offset : last]]

@@ -1,0 +1,95 @@
+"""What one query of the reference evaluator finds in what it sees: its solutions as reported, in their order."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from epsparql import algebra
+from epsparql.algebra import PLAIN, Expression, Query
+from epsparql.terms import Term, Variable
+from tests.reference import windows
+from tests.reference.model import Bindings, Fact, Micros, Occurrence, Solution, Solutions, projected
+from tests.reference.ordering import modified
+from tests.reference.patterns import USUAL, Evaluation, Settings, World, windowed
+
+Streams = Mapping[str, frozenset[Occurrence]]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a query is evaluated over. Negative parts look at `settled`, which is another world only while a rule's fixpoint is sought."""
+
+    streams: Streams
+    settled: Streams
+    facts: frozenset[Fact]
+    silent: Micros | None
+    """t0 if nothing ever occurs in the query's streams; None while that is not known."""
+    horizon: Micros
+    settings: Settings = field(default=USUAL)
+
+
+def seen(query: Query, streams: Streams) -> frozenset[Occurrence]:
+    return frozenset().union(*(streams.get(name, frozenset()) for name in query.streams))
+
+
+def found(query: Query, given: Given) -> list[Solution]:
+    """The query's solutions, each with its interval; those that SELECT orders, in that order. An ASK has at most one: the first."""
+    solutions = list(_reports(query, given) if query.sources.windows else _once(query, *_worlds(query, given)))
+    if isinstance(query, algebra.Ask):
+        return sorted(solutions, key=lambda x: (x.end, x.start))[:1]
+    return solutions
+
+
+def reported(query: Query) -> list[Variable]:
+    """The variables whose values a query's solutions show."""
+    match query:
+        case algebra.Select(_, projection):
+            return list(projection)
+        case algebra.Construct(template):
+            return [part for triple in template for part in (triple.subject, triple.predicate, triple.object) if isinstance(part, Variable)]
+        case algebra.Describe(targets):
+            return [target for target in targets if isinstance(target, Variable)]
+        case algebra.Ask():
+            return []
+    assert_never(query)
+
+
+def _worlds(query: Query, given: Given) -> tuple[World, World]:
+    occurrences, settled = seen(query, given.streams), seen(query, given.settled)
+    known = [] if given.silent is None else [given.silent]  # a rule's own triples, derived from then on, do not change it
+    t0 = min([*known, *(o.end for o in occurrences)], default=None)
+    world = World(occurrences, given.facts, t0, given.horizon, given.settings, query.sources.dataset)
+    if settled == occurrences:
+        return world, world
+    return world, World(settled, given.facts, t0, given.horizon, given.settings, query.sources.dataset)
+
+
+def _once(query: Query, world: World, settled: World) -> list[Solution]:
+    evaluation = Evaluation(world, settled)
+    standing = _standing(evaluation.evaluate(query.pattern), world.t0)
+    distinct, modifiers = (query.distinct, query.modifiers) if isinstance(query, algebra.Select) else (False, PLAIN)
+
+    def value(expression: Expression, x: Solution) -> Term | None:
+        return evaluation.decided.value(expression, standing[x])
+
+    return modified(standing, reported(query), distinct, modifiers, windowed(query.pattern), world.t0, value)
+
+
+def _standing(solutions: Solutions, t0: Micros | None) -> dict[Solution, Solution]:
+    """Solutions as they stand, each with itself: timeless ones at t0, where an equal timed one is the same."""
+    timeless = {x.at(t0, t0): x for x in solutions if x.timeless and t0 is not None}
+    return timeless | {x: x for x in solutions if not x.timeless}
+
+
+def _reports(query: Query, given: Given) -> Iterator[Solution]:
+    """Over named windows everything is a negative part."""
+
+    def evaluated(moment: windows.Moment) -> list[Solution]:
+        now, dataset = moment.instant, query.sources.dataset
+        world = World(frozenset(), given.facts, now, now, given.settings, dataset, moment.contents)
+        return _once(query, world, world)
+
+    def shown(x: Solution) -> Bindings:
+        return projected(x, reported(query))
+
+    return windows.reported(query.sources, given.settled, given.horizon, evaluated, shown)

@@ -1,0 +1,106 @@
+"""Settings by flag, variable and file, and the one table of them."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from server.cli.commands import parser
+from server.cli.settings_doc import table
+from server.settings import Settings, SettingsError, settings_from
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
+
+
+def test_the_documented_table_is_that_of_the_settings() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8").endswith("\n\n" + table()), "replace it with what python -m server.cli.settings_doc prints"
+    assert table().count("\n") == len(fields(Settings)) + 2
+
+
+def test_flags_before_variables_before_the_file_before_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text('port = 1\nmax_queries = 2\ndata = "/d"\nstall_s = 3\norigins = ["https://a", "https://b"]\n')
+    found = settings_from({"config": file, "port": 7}, {"EPSPARQL_MAX_QUERIES": "8"})
+    assert (found.port, found.max_queries, found.data, found.stall_s) == (7, 8, Path("/d"), 3.0)
+    assert (found.origins, found.host) == (("https://a", "https://b"), Settings().host)
+    assert settings_from({}, {"EPSPARQL_CONFIG": str(file)}).port == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("max_querie = 1", "nearest one is 'max_quer"),
+        ("port = true", "port must be"),
+        ("low_latency = 1", "low_latency='1': must be true or false"),
+        ("low_latency = [1]", "low_latency must be true or false"),
+        ("origins = [1]", "origins must be"),
+        ("port = -1", "port='-1': must not be negative"),
+        ("stall_s = nan", "stall_s='nan'"),
+        ("[limits]\nport = 1", "no setting 'limits'"),
+        ("port = x", "line 1"),
+    ],
+)
+def test_files_that_cannot_be(tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=reason) as refused:
+        settings_from({"config": file}, {})
+    assert str(file) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        pytest.param(["--port", "eight"], "--port='eight': must be a whole number", id="no number"),
+        pytest.param(["--port", "-1"], "--port='-1': must not be negative", id="negative"),
+        pytest.param(["--max-body", "10MB"], "--max-body='10MB': '10MB' is no size such as 500k, 20M or 50G", id="no size"),
+        pytest.param(["--retain-age", "3weeks"], "--retain-age='3weeks': '3weeks' is no time such as 90s", id="no time"),
+        pytest.param(["--runner", "sparc"], "--runner='sparc': must be one of spark, inprocess", id="no runner"),
+        pytest.param(["--body-s", "soon"], "--body-s='soon': must be a number of seconds", id="no seconds"),
+        pytest.param(["--buckets", "two"], "--buckets='two': must be a whole number", id="no buckets"),
+    ],
+)
+def test_faults_of_flags_are_told_as_those_of_variables_are(flags: list[str], told: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        settings_from(vars(parser().parse_args(["serve", *flags])), {})
+
+
+def test_sizes_have_units() -> None:
+    found = settings_from(vars(parser().parse_args(["serve", "--max-body", "10M", "--max-query", "300000"])), {"EPSPARQL_MAX_STATE_BYTES": "1G"})
+    assert (found.max_body, found.max_query, found.max_state_bytes) == (10_000_000, 300_000, 1_000_000_000)
+
+
+def test_spark_s_settings_come_by_flag_variable_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text('spark_conf = ["spark.executor.memory=2g", "spark.executor.extraJavaOptions=-Da=1 -Db=2"]\n')
+    both = ("spark.executor.memory=2g", "spark.executor.extraJavaOptions=-Da=1 -Db=2")
+    assert settings_from({"config": file}, {}).spark_conf == both
+    assert settings_from({}, {"EPSPARQL_SPARK_CONF": "spark.executor.memory=2g 'spark.executor.extraJavaOptions=-Da=1 -Db=2'"}).spark_conf == both
+    flags = parser().parse_args(["serve", "--spark-conf", both[0], "--spark-conf", both[1]])
+    assert settings_from(vars(flags), {"EPSPARQL_SPARK_CONF": "spark.ui.enabled=true"}).spark_conf == both
+    with pytest.raises(SettingsError, match=re.escape("spark.master cannot be chosen: it is given by --master")):
+        settings_from(vars(parser().parse_args(["serve", "--spark-conf", "spark.master=yarn"])), {})
+    assert "2g" not in repr(settings_from({"config": file}, {})), "it may hold secrets"
+
+
+def test_low_latency_is_of_spark() -> None:
+    with pytest.raises(SettingsError, match="mode of the runner spark"):
+        settings_from({"low_latency": True, "runner": "inprocess"}, {})
+
+
+def test_a_switch() -> None:
+    assert not Settings().low_latency
+    assert settings_from({"low_latency": True}, {}).low_latency
+    assert settings_from({"low_latency": None}, {"EPSPARQL_LOW_LATENCY": "true"}).low_latency
+    assert parser().parse_args(["serve", "--low-latency"]).low_latency is True
+    assert parser().parse_args(["serve"]).low_latency is None
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="missing"):
+        settings_from({"config": tmp_path / "missing"}, {})
+
+
+def test_a_uri_with_credentials_is_not_shown() -> None:
+    assert "secret" not in repr(settings_from({"export": "s3://key:secret@bucket"}, {}))

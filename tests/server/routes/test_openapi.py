@@ -1,0 +1,60 @@
+"""openapi.yaml is the app's own document."""
+
+import json
+from pathlib import Path
+
+import httpx
+
+from server.cli.openapi_doc import yaml
+
+COPY = Path(__file__).parents[3] / "openapi.yaml"
+
+
+def test_the_copy_is_the_document() -> None:
+    assert COPY.read_text(encoding="utf-8") == yaml(), "python -m server.cli.openapi_doc > openapi.yaml"
+
+
+def test_it_is_served(http: httpx.Client) -> None:
+    document = http.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert set(document["paths"]) >= {"/streams/{name}/events", "/queries/{name}/solutions", "/livez", "/readyz"}
+    assert "ProblemDocument" in document["components"]["schemas"]
+
+
+def test_every_reference_leads_somewhere(http: httpx.Client) -> None:
+    document = http.get("/openapi.json").json()
+    schemas = document["components"]["schemas"]
+
+    def walk(node: object) -> None:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                assert node["$ref"].removeprefix("#/components/schemas/") in schemas
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(document)
+
+
+def test_what_the_examples_show_is_taken(http: httpx.Client) -> None:
+    document, taken = http.get("/openapi.json").json(), 0
+    assert (
+        http.put("/queries/observed", content="SELECT * WHERE { ?s ?p ?o }", headers={"Content-Type": "application/sparql-query"}).status_code == 201
+    )
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for media, content in operation.get("requestBody", {}).get("content", {}).items():
+                if "example" in content:
+                    shown = content["example"]
+                    body = shown if isinstance(shown, str) else json.dumps(shown)
+                    name = "observed" if "observers" in path else f"example {taken}"
+                    made = path.replace("{name}", name).replace("{id}", "1")
+                    answer = http.request(
+                        method, made, content=body, headers={"Content-Type": media}, params={"name": name} if path == "/queries" else {}
+                    )
+                    # where there is no network, the webhook's host is not found
+                    assert answer.is_success or answer.json()["code"] == "target-refused", (path, media, answer.text)
+                    taken += 1
+    assert taken >= 10

@@ -1,0 +1,174 @@
+"""Solutions pulled in every format, waited for, and followed as Server-Sent Events."""
+
+import csv
+import io
+import json
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import httpx
+import pyoxigraph as ox
+import pytest
+
+from epsparql.client import Client, segment
+from tests.server.conftest import EX, event, moment, until, values
+from tests.server.routes.test_streams import assert_problem
+
+
+@pytest.fixture
+def path(client: Client, name: str, stream: str) -> str:
+    """Of a query with three solutions."""
+    client.register(name, values(stream))
+    client.send(stream, "\n".join(event(number) for number in (1, 2, 3)))
+    until(lambda: client.query(name)["solutions"] == 3, "three solutions")
+    return f"/queries/{segment(name)}"
+
+
+@pytest.fixture
+def rule(client: Client, name: str, stream: str) -> str:
+    """Of a CONSTRUCT with two solutions."""
+    client.register(name, f"PREFIX : <{EX}> CONSTRUCT {{ ?s :seen ?v }} INTO STREAM <{stream}out> FROM STREAM <{stream}> WHERE {{ ?s :value ?v }}")
+    client.send(stream, "\n".join(event(number) for number in (1, 2)))
+    until(lambda: client.query(name)["solutions"] == 2, "two solutions")
+    return f"/queries/{segment(name)}"
+
+
+def lines(answer: httpx.Response) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_ndjson(http: httpx.Client, path: str, name: str) -> None:
+    answer = http.get(f"{path}/solutions", headers={"Accept": "application/x-ndjson"})
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    found = lines(answer)
+    assert [(each["query"], each["start"], each["end"]) for each in found] == [(name, moment(n), moment(n)) for n in (1, 2, 3)]
+    assert found[0]["binding"] == {"s": {"type": "uri", "value": f"{EX}s"}, "v": {"type": "literal", "value": "1"}}
+    ids = [each["id"] for each in found]
+    assert ids == sorted(set(ids))
+
+
+def test_sparql_json_is_the_default(http: httpx.Client, path: str) -> None:
+    for accept in ("*/*", "application/sparql-results+json", "application/*;q=0.5, image/png"):
+        answer = http.get(f"{path}/solutions", headers={"Accept": accept})
+        assert answer.headers["content-type"] == "application/sparql-results+json"
+        document = answer.json()
+        assert document["head"]["vars"] == ["s", "v"]
+        assert [row["v"]["value"] for row in document["results"]["bindings"]] == ["1", "2", "3"]
+
+
+def test_csv(http: httpx.Client, path: str) -> None:
+    answer = http.get(f"{path}/solutions", headers={"Accept": "text/csv;q=0.9, image/png, application/sparql-results+json;q=0.1"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [(row["end"], row["v"]) for row in rows] == [(moment(n), str(n)) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "fmt"),
+    [("text/turtle", ox.RdfFormat.TURTLE), ("application/trig", ox.RdfFormat.TRIG), ("application/n-quads", ox.RdfFormat.N_QUADS)],
+)
+def test_constructed_triples(http: httpx.Client, rule: str, media_type: str, fmt: ox.RdfFormat) -> None:
+    answer = http.get(f"{rule}/solutions", headers={"Accept": media_type})
+    assert answer.headers["content-type"].startswith(media_type)
+    seen = [quad for quad in ox.parse(answer.content, fmt) if quad.predicate.value == f"{EX}seen"]
+    assert sorted(str(quad.object) for quad in seen) == ['"1"', '"2"']
+    timed = [isinstance(quad.graph_name, ox.NamedNode) for quad in seen]
+    assert timed == [media_type != "text/turtle"] * 2
+
+
+def test_constructed_as_ndjson(http: httpx.Client, rule: str) -> None:
+    found = lines(http.get(f"{rule}/solutions", headers={"Accept": "application/x-ndjson"}))
+    assert found[0]["triples"].strip() == f'<{EX}s> <{EX}seen> "1" .'
+
+
+def test_no_table_is_turtle(http: httpx.Client, path: str) -> None:
+    assert "text/csv" in str(assert_problem(http.get(f"{path}/solutions", headers={"Accept": "text/turtle"}), 406)["expected"])
+
+
+def test_no_graph_is_a_table(http: httpx.Client, rule: str) -> None:
+    assert "text/turtle" in str(assert_problem(http.get(f"{rule}/solutions", headers={"Accept": "text/csv"}), 406)["expected"])
+
+
+def test_pages_by_link(http: httpx.Client, path: str) -> None:
+    seen = []
+    following = f"{path}/solutions?limit=2"
+    for expected in (2, 1, 0):
+        answer = http.get(following, headers={"Accept": "application/x-ndjson"})
+        page = [each["id"] for each in lines(answer)]
+        assert len(page) == expected
+        seen += page
+        following = answer.headers["link"].partition(">")[0][1:]
+    assert seen == sorted(set(seen))
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("query", ["after=x", "limit=0", "limit=x", "wait=-1"])
+def test_bad_parameters(http: httpx.Client, path: str, query: str) -> None:
+    assert_problem(http.get(f"{path}/solutions?{query}"), 400)
+
+
+def test_waiting(client: Client, name: str, stream: str) -> None:
+    client.register(name, values(stream))
+    assert client.solutions(name, wait_s=0.05) == []
+    later = threading.Timer(0.2, client.send, (stream, event(1)))
+    later.start()
+    assert len(client.solutions(name, wait_s=30)) == 1
+    later.join()
+
+
+def events_of(response: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Ids and data of an event stream."""
+    last = ""
+    for line in response.iter_lines():
+        field, _, value = line.partition(": ")
+        if field == "id":
+            last = value
+        elif field == "data":
+            yield last, json.loads(value)
+
+
+def test_server_sent_events_resume_without_gap_or_repeat(http: httpx.Client, client: Client, path: str, stream: str) -> None:
+    with http.stream("GET", f"{path}/events") as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        first = list(islice(events_of(response), 2))
+    assert [data["id"] for _, data in first] == [last for last, _ in first]
+    client.send(stream, event(4))
+    with http.stream("GET", f"{path}/events", headers={"Last-Event-ID": first[-1][0]}) as response:
+        found = events_of(response)
+        rest = list(islice(found, 2))
+        client.send(stream, event(5))  # live, on the open connection
+        rest += list(islice(found, 1))
+    assert [data["binding"]["v"]["value"] for _, data in first + rest] == ["1", "2", "3", "4", "5"]
+    with http.stream("GET", f"{path}/events", params={"after": rest[1][0]}) as response:
+        assert [data["binding"]["v"]["value"] for _, data in islice(events_of(response), 1)] == ["5"]
+
+
+def test_an_event_id_that_is_none(http: httpx.Client, path: str) -> None:
+    assert_problem(http.get(f"{path}/events", headers={"Last-Event-ID": "x"}), 400, "bad-id")
+
+
+def test_events_end_when_the_query_is_dropped(http: httpx.Client, client: Client, path: str, name: str) -> None:
+    with http.stream("GET", f"{path}/events") as response:
+        text = response.iter_text()
+        next(text)
+        client.drop(name)
+        assert "dropped" in "".join(text)
+
+
+def test_many_followers_see_the_same(client: Client, name: str, stream: str) -> None:
+    client.register(name, values(stream))
+    subscriptions = [client.follow(name) for _ in range(8)]
+    try:
+        for subscription in subscriptions:
+            subscription.open()
+        with client.feed(stream) as feed:
+            for number in range(700):
+                feed.send(event(number))
+            feed.flush()
+        for subscription in subscriptions:
+            assert [each.id for each in islice(iter(subscription), 700)] == [each.id for each in client.solutions(name)]
+    finally:
+        for subscription in subscriptions:
+            subscription.close()

@@ -1,0 +1,79 @@
+"""Queries that are looked at and not registered."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from epsparql.client import Client
+from tests.server.conftest import EX
+from tests.server.routes.test_streams import assert_problem
+
+FINE = f"PREFIX : <{EX}>\nSELECT ?a ?b WHERE {{ {{ ?s :v ?a }} SEQ {{ ?s :v ?b }} }}"
+
+
+def looked_at(http: httpx.Client, query: str, **more: str) -> Any:
+    answer = http.post("/check", json={"query": query} | more)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "place"),
+    [
+        pytest.param("SELECT ?a WHERE { ?s :v ?a }", "unknown-prefix", (1, 22, 1, 23), id="a prefix"),
+        pytest.param("SELECT *\nWHERE {\n  ?s ?p ?o\n", "syntax", (4, 1, 4, 1), id="what is missing at the end"),
+        pytest.param(
+            'SELECT * WHERE { { ?s ?p ?o } WITHIN "P1H"^^<http://www.w3.org/2001/XMLSchema#duration> }', "invalid-literal", None, id="a literal"
+        ),
+        pytest.param(f"PREFIX : <{EX}> SELECT ?ü WHERE {{ ?ü :é ?x . ?x 𝄞:v ?y }}", "unknown-prefix", (1, 64, 1, 66), id="columns are code points"),
+    ],
+)
+def test_faults(http: httpx.Client, query: str, code: str, place: tuple[int, int, int, int] | None) -> None:
+    found = looked_at(http, query)
+    (fault,) = found["errors"]
+    assert fault["code"] == code
+    assert found["plan"] is None
+    if place is not None:
+        assert (fault["line"], fault["column"], fault["end_line"], fault["end_column"]) == place
+
+
+def test_the_plan_of_what_has_no_fault(http: httpx.Client) -> None:
+    found = looked_at(http, FINE)
+    assert found["errors"] == []
+    assert "SEQ" in [step["operator"] for step in found["plan"]["plan"]]
+    assert found["plan"]["unbounded"]
+    assert [warning["code"] for warning in found["warnings"]]
+
+
+def test_nothing_is_registered(http: httpx.Client) -> None:
+    before = http.get("/queries").json()
+    looked_at(http, FINE, name="looked at")
+    assert http.get("/queries").json()["queries"] == before["queries"]
+
+
+def test_rules_that_would_go_round_through_a_negative_part(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    rule = f"PREFIX : <{EX}> CONSTRUCT {{ ?s :{{}} 1 }} INTO STREAM <{stream}> FROM STREAM <{stream}> WHERE {{ ?s :v ?v MINUS {{ ?s :{{}} 1 }} }}"
+    first, second = (rule.replace("{}", each, 1).replace("{}", other) for each, other in (("a", "b"), ("b", "a")))
+    client.register(name, first)
+    assert [fault["code"] for fault in looked_at(http, second)["errors"]] == ["cyclic-negation"]
+    assert looked_at(http, second, name=name)["errors"] == []  # in place of the first one it would do
+    client.drop(name)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "no-query"),
+        ({"query": "ASK {}", "policy": "none"}, "invalid-member"),
+        ({"query": "ASK {}", "default_graph": "none"}, "invalid-member"),
+        ({"query": "ASK {}", "from": "now"}, "unknown-member"),
+        ({"query": 1}, "invalid-member"),
+    ],
+)
+def test_refused(http: httpx.Client, body: object, code: str) -> None:
+    assert_problem(http.post("/check", json=body), 400, code)
+
+
+def test_too_large(http: httpx.Client) -> None:
+    assert_problem(http.post("/check", json={"query": " " * 20_000}), 413)

@@ -1,0 +1,99 @@
+"""The client for asyncio: what it sends and follows is there once, across a restart of the server."""
+
+import asyncio
+import inspect
+from pathlib import Path
+
+import pytest
+
+from epsparql.async_client import AsyncClient
+from epsparql.client import ApiError, Client, Closed, Solution
+from server.child_server import Child
+from tests.server.conftest import COMPILING_S, event, values
+from tests.server.operations.test_restart import port
+
+__all__ = ["port"]
+_N = 600
+
+
+def test_all_that_a_client_does(url: str, name: str, stream: str) -> None:
+    async def use() -> list[Solution]:
+        client = AsyncClient(url)
+        await client.wait_ready()
+        await client.create_stream(stream, max_delay="PT1S")
+        assert (await client.register(name, values(stream)))["state"] == "running"
+        assert (await client.send(stream, event(1), key="k")).accepted == 1
+        async with client.feed(stream, window=4) as feed:
+            for number in range(2, 30):
+                await feed.send(event(number))
+            assert await feed.flush() > 0
+            await feed.send("{")
+            with pytest.raises(ApiError, match="400"):
+                await feed.flush()
+        await client.finish(stream)
+        assert (await client.stream(stream))["accepted"] == 29
+        async with client.follow(name) as subscription:
+            found = [solution async for solution in subscription]
+        assert found == await client.solutions(name, wait_s=1)
+        async with client.follow(name, after=found[9].id) as subscription:
+            assert [solution async for solution in subscription] == found[10:]
+        assert (await client.query(name))["solutions"] == 29
+        await client.drop(name)
+        async with client.follow(name) as subscription:
+            with pytest.raises(Closed, match="4004"):
+                await subscription.next()
+        return found
+
+    assert len(asyncio.run(use())) == 29
+
+
+def test_what_the_other_client_can_this_one_can() -> None:
+    """By the same names and parameters; how it asks is the other's own."""
+    inner = {"request", "retry", "socket", "socket_url", "socket_options"}
+    public = {name: found for name, found in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_") and name not in inner}
+    for name, found in public.items():
+        assert list(inspect.signature(getattr(AsyncClient, name)).parameters.items()) == list(inspect.signature(found).parameters.items()), name
+
+
+def test_a_query_is_held(url: str, name: str, stream: str) -> None:
+    async def use() -> int:
+        client = AsyncClient(url)
+        await client.send(stream, event(1))
+        await client.register(name, values(stream), start=0)
+        assert (await client.pause(name))["state"] == "paused"
+        assert name in {query["name"] for query in await client.queries() if query["state"] == "paused"}
+        assert (await client.resume(name))["state"] == "running"
+        return len(await client.solutions(name, wait_s=30))
+
+    assert asyncio.run(use()) == 1
+
+
+def test_a_restart_in_between(tmp_path: Path, port: int) -> None:
+    async def use() -> list[str]:
+        client = AsyncClient(f"http://127.0.0.1:{port}", patience_s=COMPILING_S)
+        half = asyncio.Event()
+
+        async def feed() -> None:
+            async with client.feed("default", window=16) as connection:
+                for number in range(_N):
+                    await connection.send(event(number))
+                    if number == _N // 2:
+                        half.set()
+                await connection.flush()
+            await client.finish("default")
+
+        with Child(tmp_path / "data", "inprocess", tmp_path / "log", port) as child:
+            await client.wait_ready(COMPILING_S)
+            await client.register("q", values("default"))
+            feeding = asyncio.create_task(feed())
+            subscription = client.follow("q")
+            seen = [await subscription.next()]
+            await half.wait()
+            await asyncio.to_thread(child.kill)
+        with Child(tmp_path / "data", "inprocess", tmp_path / "log", port):
+            seen += [solution async for solution in subscription]
+            await feeding
+            await subscription.close()
+        return [each.binding["v"]["value"] for each in seen if isinstance(each, Solution) and each.binding]
+
+    assert asyncio.run(use()) == [str(number) for number in range(_N)]
