@@ -1,4 +1,4 @@
-"""What the operator chooses: by flag, by EPSPARQL_* variable, or in a TOML file. docs/configuration.md is made from this (server/configuration.py)."""
+"""What the operator chooses: by flag, by EPSPARQL_* variable, or in a TOML file. docs/configuration.md is made from this (server/cli/settings_doc.py)."""
 
 import ipaddress
 import shlex

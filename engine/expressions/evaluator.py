@@ -29,7 +29,7 @@ def supported(function: str) -> bool:
 def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None = None) -> Term:
     """The expression's value for the solution `lookup` on [start, end], both None if it is timeless. Raises: ExpressionError.
 
-    `identity` tells solution and expression from all others, which only the functions of identity.py ask for.
+    `identity` tells solution and expression from all others, which only the functions of nondeterministic.py ask for.
     """
     match expression:
         case algebra.Constant(term):

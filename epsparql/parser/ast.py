@@ -1,4 +1,4 @@
-"""What was written inside of patterns: terms, paths, expressions, groups, every node with its `Span`. What stands around them is in forms.py."""
+"""What was written inside of patterns: terms, paths, expressions, groups, every node with its `Span`. What stands around them is in ast_queries.py."""
 
 from dataclasses import dataclass
 from enum import Enum

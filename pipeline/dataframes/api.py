@@ -1,7 +1,7 @@
 """EP-SPARQL queries over any DataFrame of occurrences, batch or streaming: for Spark users, without a server or a log (docs/spark.md).
 
 Events go to their buckets in the JVM, which sorts a batch frame's by end; an engine per bucket takes them in as Arrow batches. Of a stream the engines'
-states are kept by transformWithState (`pipeline/stateful.py`).
+states are kept by transformWithState (`pipeline/dataframes/streaming.py`).
 """
 
 import importlib.util

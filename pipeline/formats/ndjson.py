@@ -1,6 +1,6 @@
 """application/x-ndjson: one event, or one message of several triples, per line.
 
-Two ways to one result: compiled, for bodies of the usual shape (columns.py); and line by line for all others, which also finds the place of a fault.
+Two ways to one result: compiled, for bodies of the usual shape (pipeline/formats/batches/fast_path.py); and line by line for all others, which also finds the place of a fault.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The input log: every event and control entry, in one order. `data_dir` is always the server's --data directory; the log lives in its `log/`.
 
-Writing is in `pipeline/writer.py`, reading in `pipeline/reader.py`; import both from here.
+Writing is in `pipeline/log/writer.py`, reading in `pipeline/log/reader.py`; import both from here.
 """
 
 from pipeline.log.idempotency_keys import Ack

@@ -1,6 +1,6 @@
 """Stretches of a log's segments as objects of a store, which cannot append: what they are called, and which of them make up the log.
 
-A server writes under an epoch of its own (`pipeline/fence.py`) and says from where on. What an earlier one, who has not noticed yet, still writes beyond that
+A server writes under an epoch of its own (`pipeline/replication/fencing.py`) and says from where on. What an earlier one, who has not noticed yet, still writes beyond that
 does not count.
 """
 

@@ -1,4 +1,4 @@
-"""Our code for executors that may not have it, or have another version: an archive that Spark unpacks beside them (`shipped/sitecustomize.py`)."""
+"""Our code for executors that may not have it, or have another version: an archive that Spark unpacks beside them (`pipeline/spark/shipped/sitecustomize.py`)."""
 
 import os
 import zipfile

@@ -1,4 +1,4 @@
-"""One-shot queries over the background, answered by processes apart (`answering.py`): a query that takes long holds up nobody, and ends."""
+"""One-shot queries over the background, answered by processes apart (`query_process.py`): a query that takes long holds up nobody, and ends."""
 
 import asyncio
 import json

@@ -97,7 +97,7 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_
 
         try:
             cases.eventually(lambda: runner.ready, 180, state)
-            assert any((tmp_path / f"worker-{k}").glob("app-*/*/epsparql_code/code/engine/run.py") for k in range(2)), "our code was brought"
+            assert any((tmp_path / f"worker-{k}").glob("app-*/*/epsparql_code/code/engine/engine.py") for k in range(2)), "our code was brought"
             began = time.monotonic()
             feed(log, year[:half])
             cases.reached(data, log.head(), 180, state)

@@ -1,6 +1,6 @@
 """What triples of streams entail by the background's schema, with placeholders for the terms that a stream brings (semantics.md section 10).
 
-The rules are schema.py's own, applied to a triple of each predicate that the schema speaks of, and to one that types its subject with a class that
+The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of, and to one that types its subject with a class that
 stands for all superclasses of the stream's own. What needs a certain subject or object is found by applying them to that.
 """
 

@@ -1,4 +1,4 @@
-"""Numeric literals to a double and an error bound, as engine/approximation.py defines them.
+"""Numeric literals to a double and an error bound, as engine/dictionary/float_bounds.py defines them.
 
 The nearest double is found by Clinger's exact cases and the algorithm of Eisel and Lemire (D. Lemire, Number Parsing at a Gigabyte per
 Second, Software: Practice and Experience 51(8), 2021). The few that these leave open are the host's.

@@ -149,7 +149,7 @@ def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
 
 
 def odd_terms(terms: pa.Array, kinds: str) -> Ints:
-    """Which of them the parser has to judge; what begins with none of `kinds` (pipeline/ntriples.py, `Terms`) is among them, and blank nodes are."""
+    """Which of them the parser has to judge; what begins with none of `kinds` (pipeline/formats/batches/ntriples.py, `Terms`) is among them, and blank nodes are."""
     text, offsets = _texts_of(terms)
     flags = interning.flags_of(text, offsets)
     firsts = text[np.minimum(offsets[:-1], len(text) - 1)] if len(text) else flags

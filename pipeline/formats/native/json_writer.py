@@ -7,7 +7,7 @@ from pipeline.formats.native.terms import BACKSLASH, LESS, QUOTE, UNDERSCORE
 from pipeline.formats.native.timestamps import put_instant
 
 BINDINGS, TRIPLES, VERDICT = range(3)
-"""Forms: what a solution's values are (pipeline/forms.py, `Form`)."""
+"""Forms: what a solution's values are (pipeline/solutions/result_kinds.py, `Form`)."""
 
 LINES, OBJECTS, HEADS = range(3)
 """Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise."""

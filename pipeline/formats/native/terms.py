@@ -1,4 +1,4 @@
-"""Terms in bytes: where one ends, and whether it is surely what a parser would give back unchanged (pipeline/ntriples.py, `_PLAIN`)."""
+"""Terms in bytes: where one ends, and whether it is surely what a parser would give back unchanged (pipeline/formats/batches/ntriples.py, `_PLAIN`)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""xsd:dateTime as it is nearly always written, to microseconds since 1970 and back (pipeline/times.py has all of it)."""
+"""xsd:dateTime as it is nearly always written, to microseconds since 1970 and back (pipeline/formats/batches/timestamps.py has all of it)."""
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def put_number(out, at, value, digits):
 
 @native.jit
 def put_instant(out, at, micros):
-    """Writes an instant as pipeline/times.py `iso` does; the place after it."""
+    """Writes an instant as pipeline/formats/batches/timestamps.py `iso` does; the place after it."""
     days = micros // _DAY
     rest = micros - days * _DAY
     year, month, day = civil_from_days(days)

@@ -1,4 +1,4 @@
-"""The conformance cases on Spark: every one in one session, and three through `replay --runner spark`. In-process, tests/engine/test_conformance.py runs them."""
+"""The conformance cases on Spark: every one in one session, and three through `replay --runner spark`. In-process, tests/engine/semantics/test_conformance.py runs them."""
 
 from collections import Counter
 from collections.abc import Iterator
