@@ -1,7 +1,10 @@
-"""The direction of dependency between the packages, and what each may import from outside (docs/ARCHITECTURE.md)."""
+"""Arrows between packages and between their folders, circles, and what each package may import from outside (docs/ARCHITECTURE.md)."""
 
 import ast
 import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,12 +34,218 @@ OUTSIDE = {
 }
 """Beside the standard library."""
 CLIENTS = {"client.py", "async_client.py"}
+COMPILED = ("engine/kernel", "engine/dictionary/native", "engine/aggregation/native", "engine/runtime/event_heap.py", "pipeline/formats/native")
+"""What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
+
+ARROWS = {
+    "bench/engine": "bench/measurement.py bench/server bench/workloads.py",
+    "bench/server": "bench/measurement.py bench/workloads.py",
+    "bench/spark": "bench/measurement.py bench/workloads.py",
+    "bench/workloads.py": "bench/measurement.py",
+    "engine/aggregation": "engine/aggregation/native engine/dictionary engine/expressions engine/kernel/state engine/rewrite engine/scope.py engine/state_size.py",
+    "engine/aggregation/native": "engine/aggregation/native/__init__.py engine/dictionary engine/expressions",
+    "engine/aggregation/native/__init__.py": "engine/jit.py",
+    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/operators engine/kernel/state",
+    "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
+    "engine/background/reasoning": "engine/dictionary engine/triples",
+    "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
+    "engine/catch_up.py": "engine/checkpoint engine/dictionary engine/messages.py engine/network engine/physical_plan engine/planner/operators engine/runtime",
+    "engine/checkpoint": "engine/aggregation engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/operators",
+    "engine/deadlines.py": "engine/engine.py engine/kernel/state engine/messages.py engine/runtime",
+    "engine/dictionary": "engine/dictionary/native engine/expressions engine/messages.py",
+    "engine/dictionary/native": "engine/dictionary/native/__init__.py",
+    "engine/dictionary/native/__init__.py": "engine/jit.py",
+    "engine/engine.py": "engine/background engine/catch_up.py engine/checkpoint engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/runtime engine/state_size.py",
+    "engine/engine_state.py": "engine/background engine/catch_up.py engine/checkpoint engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/operators engine/runtime",
+    "engine/explain": "engine/aggregation engine/background engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/operators engine/rewrite engine/scope.py engine/triples",
+    "engine/expressions": "engine/dictionary/native engine/scope.py",
+    "engine/kernel": "engine/kernel/__init__.py engine/kernel/operators engine/kernel/state",
+    "engine/kernel/__init__.py": "engine/jit.py",
+    "engine/kernel/operators": "engine/kernel/__init__.py engine/kernel/state",
+    "engine/kernel/state": "engine/jit.py engine/kernel/__init__.py",
+    "engine/network": "engine/aggregation engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/messages.py engine/physical_plan engine/planner engine/planner/operators engine/state_size.py engine/triples",
+    "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/scope.py engine/triples",
+    "engine/physical_plan": "engine/aggregation engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/rewrite engine/scope.py",
+    "engine/planner": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/planner/operators engine/rewrite engine/scope.py",
+    "engine/planner/operators": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/rewrite engine/scope.py engine/triples",
+    "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
+    "engine/rewrite": "engine/expressions engine/messages.py engine/scope.py",
+    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/operators engine/rewrite engine/state_size.py engine/triples",
+    "engine/triples": "engine/expressions engine/kernel/state",
+    "engine/validation": "engine/background engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/physical_plan engine/planner engine/planner/operators engine/scope.py engine/triples",
+    "engine/warmup.py": "engine/engine.py engine/messages.py",
+    "epsparql/__init__.py": "epsparql/errors.py epsparql/render epsparql/translate",
+    "epsparql/algebra": "epsparql/terms.py",
+    "epsparql/async_client.py": "epsparql/client.py",
+    "epsparql/iris.py": "epsparql/errors.py epsparql/literals.py epsparql/parser epsparql/terms.py",
+    "epsparql/lint": "epsparql/errors.py epsparql/iris.py epsparql/literals.py epsparql/parser epsparql/terms.py",
+    "epsparql/literals.py": "epsparql/algebra epsparql/terms.py",
+    "epsparql/parser": "epsparql/errors.py epsparql/literals.py",
+    "epsparql/render": "epsparql/algebra epsparql/iris.py epsparql/literals.py epsparql/terms.py",
+    "epsparql/translate": "epsparql/algebra epsparql/errors.py epsparql/iris.py epsparql/lint epsparql/literals.py epsparql/parser epsparql/recursion.py epsparql/terms.py",
+    "pipeline/dataframes": "pipeline/errors.py pipeline/formats pipeline/formats/batches pipeline/log pipeline/solutions",
+    "pipeline/formats": "pipeline/errors.py pipeline/formats/batches pipeline/formats/rdf",
+    "pipeline/formats/batches": "pipeline/errors.py pipeline/formats/native",
+    "pipeline/formats/rdf": "pipeline/errors.py pipeline/formats/batches",
+    "pipeline/log": "pipeline/errors.py",
+    "pipeline/object_store": "pipeline/errors.py pipeline/log",
+    "pipeline/parquet_export.py": "pipeline/dataframes pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/object_store pipeline/solutions",
+    "pipeline/replication": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/retention.py pipeline/status_files.py",
+    "pipeline/retention.py": "pipeline/log pipeline/partition_count.py pipeline/solutions",
+    "pipeline/runners": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/replication pipeline/solutions pipeline/status_files.py",
+    "pipeline/scrub.py": "pipeline/errors.py pipeline/log pipeline/replication",
+    "pipeline/solutions": "pipeline/errors.py pipeline/formats/batches pipeline/formats/native pipeline/formats/rdf pipeline/log",
+    "pipeline/spark": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/solutions pipeline/status_files.py",
+    "pipeline/warmup.py": "pipeline/formats/batches pipeline/solutions",
+    "server/app.py": "server/http server/observability server/routes server/service.py server/subscriptions server/webhook_delivery",
+    "server/background": "server/http server/input_files.py server/registrations server/settings.py",
+    "server/catch_up_rules.py": "server/http server/registrations server/service.py",
+    "server/cli": "server/app.py server/background server/child_server.py server/http server/input_files.py server/observability server/process.py server/push server/registrations server/routes server/service.py server/settings.py",
+    "server/dependencies.py": "server/http server/service.py server/webhook_delivery",
+    "server/http": "server/settings.py",
+    "server/input_files.py": "server/http",
+    "server/observability": "server/dependencies.py server/http server/service.py server/webhook_delivery",
+    "server/push": "server/http server/registrations server/settings.py",
+    "server/routes": "server/background server/catch_up_rules.py server/dependencies.py server/http server/push server/registrations server/service.py server/settings.py server/subscriptions server/webhook_delivery",
+    "server/service.py": "server/background server/http server/process.py server/push server/registrations server/settings.py",
+    "server/subscriptions": "server/push server/service.py",
+    "server/webhook_delivery": "server/http server/push server/service.py server/subscriptions",
+}
+"""Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""
+
+HIDDEN = {
+    "engine/catch_up.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
+    "engine/engine_state.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
+    "engine/network/background_update.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
+    "engine/network/background_update.py -> engine/network/query_slots.py": "goes when Network is carved into parts that are composed",
+    "engine/network/chain_replanning.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
+    "engine/network/quotas.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
+    "engine/network/stratification.py -> engine/network/query_slots.py": "goes when Network is carved into parts that are composed",
+    "engine/network/subplan_sharing.py -> engine/network/quotas.py": "goes when Network is carved into parts that are composed",
+    "engine/planner/groups_and_modifiers.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/background_probe.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/filter_bind_exists.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/join_order.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/joins.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/negation.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/path_reachability.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/policies.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/property_paths.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/operators/triple_patterns.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "engine/planner/queries.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
+    "epsparql/algebra/expressions.py -> epsparql/algebra/patterns.py": "an expression holds a pattern (EXISTS), a pattern holds expressions: the grammar is a circle",
+    "epsparql/parser/ast.py -> epsparql/parser/ast_queries.py": "a group holds a sub-SELECT, which holds groups: the grammar is a circle",
+    "pipeline/dataframes/api.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
+    "pipeline/dataframes/api.py -> pipeline/dataframes/query_partitions.py": "no circle: loaded where a task runs, not where it is planned",
+    "pipeline/dataframes/streaming.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
+    "pipeline/runners/spill.py -> pipeline/runners/engine_host.py": "goes when Advance has a file of its own",
+    "pipeline/spark/__init__.py -> pipeline/dataframes/api.py": "public names are loaded when they are asked for; type checkers see them here",
+    "pipeline/spark/__init__.py -> pipeline/spark/job.py": "public names are loaded when they are asked for; type checkers see them here",
+    "pipeline/spark/__init__.py -> pipeline/spark/sink.py": "public names are loaded when they are asked for; type checkers see them here",
+    "pipeline/spark/__init__.py -> pipeline/spark/source.py": "public names are loaded when they are asked for; type checkers see them here",
+    "pipeline/spark/__init__.py -> pipeline/spark/spark_session.py": "public names are loaded when they are asked for; type checkers see them here",
+    "pipeline/spark/source.py -> pipeline/runners/engine_host.py": "goes when Advance has a file of its own",
+    "pipeline/spark/source.py -> pipeline/runners/partitions.py": "no circle: loaded where a task runs, not where it is planned",
+    "server/cli/commands.py -> server/cli/replay.py": "no circle: help must come at once, without what a command loads",
+}
+"""Imports under TYPE_CHECKING inside a package: each hides a circle, and goes with what is given as its reason."""
+
+CIRCLES = {
+    "engine/network/query_slots.py -> engine/network/window_subquery.py": "a window's subquery is a network of its own; goes with the carve of Network",
+    "engine/planner/operators/triple_patterns.py -> engine/planner/operators/joins.py": "goes when Planner is carved into one module an operator",
+    "pipeline/runners/partitions.py -> pipeline/runners/remote_engines.py": "the host of partitions chooses the remote kind; goes when the caller gives it the host",
+    "pipeline/dataframes/streaming.py -> pipeline/dataframes/api.py": "one constant, SOLVED_COLUMNS; goes when it stands in a file of its own",
+}
+"""Imports that close a circle of files beside those of HIDDEN, with the reason for each."""
+
+# ---------------------------------------------------------------- what imports what
 
 
-def imports(file: Path) -> set[str]:
-    """The top-level packages that a file imports, wherever in it."""
+@dataclass(frozen=True)
+class Import:
+    """An import of one of our files by another one; it is `hidden` under TYPE_CHECKING."""
+
+    file: str
+    target: str
+    hidden: bool
+
+
+@cache
+def files() -> dict[str, str]:
+    """Return the path of each of our modules."""
+    paths = [file.relative_to(ROOT) for package in (*ORDER, "tests") for file in sorted((ROOT / package).rglob("*.py"))]
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path.as_posix() for path in paths}
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    return tuple(found for file in files().values() for found in _imports_of(file))
+
+
+def _imports_of(file: str) -> Iterator[Import]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    checks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    hidden = {id(node) for check in checks for node in ast.walk(check)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [name for alias in node.names for name in (f"{node.module}.{alias.name}", node.module or "")]
+            found = {next((each for each in names[k : k + 2] if each in files()), "") for k in range(0, len(names), 2)}
+        elif isinstance(node, ast.Import):
+            found = {alias.name for alias in node.names}
+        else:
+            continue
+        yield from (Import(file, files()[name], id(node) in hidden) for name in sorted(found) if name in files() and files()[name] != file)
+
+
+def package_of(file: str) -> str:
+    return file.partition("/")[0]
+
+
+def unit_of(file: str) -> str:
+    """Return the folder of a file. A file at the root of a package, which holds base types and entry points, stands for itself.
+
+    So does an `__init__.py` that imports nothing of its own folder: what it has is the base of that folder.
+    """
+    folder, _, name = file.rpartition("/")
+    return file if "/" not in folder or (name == "__init__.py" and file not in doors()) else folder
+
+
+@cache
+def doors() -> frozenset[str]:
+    """Return the `__init__.py`s through which names of their folders are imported."""
+    inits = (each for each in imports() if each.file.endswith("/__init__.py"))
+    return frozenset(each.file for each in inits if each.target.startswith(each.file.removesuffix("__init__.py")))
+
+
+def arrows() -> dict[str, set[str]]:
+    """Return the arrows between units inside the packages, hidden ones aside."""
+    found: dict[str, set[str]] = {}
+    for each in imports():
+        source, target = unit_of(each.file), unit_of(each.target)
+        if source != target and package_of(each.file) == package_of(each.target) != "tests" and not each.hidden:
+            found.setdefault(source, set()).add(target)
+    return found
+
+
+def circles(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Return the circles of a graph: what is left when all is taken away that nothing leads to, or that leads to nothing."""
+    left = {source: set(targets) for source, targets in edges.items()}
+    while True:
+        reached = set().union(*left.values()) if left else set()
+        kept = {source: targets & left.keys() for source, targets in left.items() if source in reached}
+        kept = {source: targets & kept.keys() for source, targets in kept.items() if targets & kept.keys()}
+        if kept == left:
+            return [sorted(left)] if left else []
+        left = kept
+
+
+# ---------------------------------------------------------------- between the packages
+
+
+def outside(file: Path) -> set[str]:
+    """Return the top-level packages that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -45,26 +254,64 @@ def imports(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("package", OUTSIDE)
-def test_imports(package: str) -> None:
+def test_a_package_imports_from_those_above_it(package: str) -> None:
     allowed = {*ORDER[: ORDER.index(package) + 1], *OUTSIDE[package]} | ({"bench"} if package == "server" else set())
-    found = {file.relative_to(ROOT): imports(file) - allowed for file in (ROOT / package).rglob("*.py") if file.name not in CLIENTS}
+    found = {file.relative_to(ROOT): outside(file) - allowed for file in (ROOT / package).rglob("*.py") if file.name not in CLIENTS}
     assert {file: names for file, names in found.items() if names} == {}
 
 
 def test_few_files_know_spark() -> None:
     """The runner with its source, sink and session; the library for Spark's users (docs/decisions/0026)."""
-    assert {file.name for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in imports(file)} == {
-        "driver.py",
-        "resident.py",
-        "session.py",
-        "sink.py",
-        "solve.py",
-        "source.py",
-        "spark.py",
-        "stateful.py",
+    assert {file.relative_to(ROOT).as_posix() for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in outside(file)} == {
+        "pipeline/dataframes/api.py",
+        "pipeline/dataframes/streaming.py",
+        "pipeline/spark/driver.py",
+        "pipeline/spark/job.py",
+        "pipeline/spark/long_running_task.py",
+        "pipeline/spark/sink.py",
+        "pipeline/spark/source.py",
+        "pipeline/spark/spark_session.py",
     }
 
 
 def test_the_clients_stand_alone() -> None:
-    assert imports(ROOT / "epsparql" / "client.py") <= {"websockets"}
-    assert imports(ROOT / "epsparql" / "async_client.py") <= {"websockets", "epsparql"}
+    assert outside(ROOT / "epsparql" / "client.py") <= {"websockets"}
+    assert outside(ROOT / "epsparql" / "async_client.py") <= {"websockets", "epsparql"}
+
+
+# ---------------------------------------------------------------- inside the packages
+
+
+def test_arrows_between_folders_are_listed() -> None:
+    assert {unit: sorted(targets) for unit, targets in arrows().items()} == {unit: sorted(targets.split()) for unit, targets in ARROWS.items()}
+
+
+def test_arrows_between_folders_make_no_circle() -> None:
+    known = {(unit_of(source), unit_of(target)) for pair in CIRCLES for source, _, target in [pair.partition(" -> ")]}
+    edges = {unit: {target for target in targets if (unit, target) not in known} for unit, targets in arrows().items()}
+    assert circles(edges) == []
+
+
+def test_files_of_a_package_make_no_circle() -> None:
+    """Circles of HIDDEN and CIRCLES aside; one of these that is gone must leave its list."""
+    pairs = {f"{each.file} -> {each.target}" for each in imports() if package_of(each.file) == package_of(each.target)}
+    known = HIDDEN.keys() | CIRCLES.keys()
+    assert known - pairs == set()
+    edges: dict[str, set[str]] = {}
+    for pair in pairs - known:
+        source, _, target = pair.partition(" -> ")
+        edges.setdefault(source, set()).add(target)
+    assert circles(edges) == []
+
+
+def test_type_checking_hides_no_other_import() -> None:
+    found = {f"{each.file} -> {each.target}" for each in imports() if each.hidden and package_of(each.file) == package_of(each.target)}
+    assert found == HIDDEN.keys()
+
+
+def test_compiled_functions_call_those_of_their_own_group() -> None:
+    def group_of(file: str) -> Iterable[str]:
+        return (group for group in COMPILED if file == group or file.startswith(f"{group}/"))
+
+    found = [each for each in imports() for mine in group_of(each.file) for theirs in group_of(each.target) if mine != theirs]
+    assert found == []

@@ -1,0 +1,112 @@
+"""Rules of the house that a machine can count (CONTRIBUTING.md). Counts may only fall: who lowers one lowers its number here too."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("epsparql", "engine", "pipeline", "server", "bench", "tests")
+MOST_FILES, AT_ALL = 12, 14
+MOST_PARAMETERS = 7
+FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To)\b")
+
+LARGE_FOLDERS: dict[str, str] = {}
+"""Folders of more than 12 files, beside `__init__.py`, each with its reason."""
+STARS = {
+    "engine/aggregation/native/exact_double_sum.py",
+    "engine/aggregation/native/hash_groups.py",
+    "engine/aggregation/native/min_max.py",
+    "engine/aggregation/native/sums.py",
+    "engine/aggregation/native/sweep.py",
+    "engine/dictionary/native/arrow_writer.py",
+    "engine/dictionary/native/collation.py",
+    "engine/dictionary/native/decode.py",
+    "engine/dictionary/native/handle.py",
+    "engine/dictionary/native/intern.py",
+    "engine/dictionary/native/ntriples_writer.py",
+    "engine/kernel/goal_maintenance.py",
+    "engine/kernel/operators/alpha_index.py",
+    "engine/kernel/operators/background_lookup.py",
+    "engine/kernel/operators/batched_groups.py",
+    "engine/kernel/operators/emit.py",
+    "engine/kernel/operators/filter.py",
+    "engine/kernel/operators/join.py",
+    "engine/kernel/operators/negation.py",
+    "engine/kernel/operators/policies.py",
+    "engine/kernel/operators/timers.py",
+    "engine/kernel/scheduler.py",
+    "engine/kernel/state/goal_store.py",
+    "engine/kernel/state/temporal_relations.py",
+}
+"""Files that import `*`: they speak in the columns and codes of their tables."""
+BASELINE = {
+    "docstrings that begin like a fragment": 578,
+    "class names twice in a package": 20,
+    "functions of more than 7 parameters": 51,
+}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
+    return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    return ((file, node) for file, tree in trees().items() for node in ast.walk(tree))
+
+
+def fragments() -> list[str]:
+    """Return the docstrings that begin like a fragment of a sentence."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        f"{file}: {text[:60]}" for file, node in nodes() if isinstance(node, kinds) and (text := ast.get_docstring(node)) and FRAGMENT.match(text)
+    ]
+
+
+def doubles() -> list[str]:
+    """Return the public names that more than one class of a package has."""
+    named = Counter((file.partition("/")[0], node.name) for file, node in nodes() if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    return [f"{package}: {name}" for (package, name), times in named.items() if times > 1]
+
+
+def wide() -> list[str]:
+    """Return the functions of more than 7 parameters."""
+    found = []
+    for file, node in nodes():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len([name for name in names if name not in ("self", "cls")]) > MOST_PARAMETERS:
+                found.append(f"{file}:{node.lineno}: {node.name}")
+    return found
+
+
+COUNTED = {
+    "docstrings that begin like a fragment": fragments,
+    "class names twice in a package": doubles,
+    "functions of more than 7 parameters": wide,
+}
+
+
+@pytest.mark.parametrize("rule", COUNTED)
+def test_counts_fall(rule: str) -> None:
+    """A count above its baseline: mend what you added. One below: lower the baseline."""
+    found = COUNTED[rule]()
+    assert len(found) == BASELINE[rule], "\n".join([rule, *found])
+
+
+def test_folders_are_small() -> None:
+    """Files of Python count, `__init__.py` and `__main__.py` aside."""
+    sizes = Counter(file.rpartition("/")[0] for file in trees() if not file.endswith(("/__init__.py", "/__main__.py")))
+    large = {folder: size for folder, size in sizes.items() if size > MOST_FILES}
+    assert large.keys() == LARGE_FOLDERS.keys()
+    assert all(size <= AT_ALL for size in large.values()), large
+
+
+def test_stars_are_listed() -> None:
+    assert {file for file, node in nodes() if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"} == STARS
