@@ -110,3 +110,22 @@ def test_folders_are_small() -> None:
 
 def test_stars_are_listed() -> None:
     assert {file for file, node in nodes() if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"} == STARS
+
+
+PAGES = ("CONTRIBUTING.md", "docs/ARCHITECTURE.md", *(f"{package}/README.md" for package in (*PACKAGES, "console")))
+NAMED = re.compile(r"`([\w./]+(?:\.py|/|\.md|\.tsx|\.yaml))`")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_files_that_exist(page: str) -> None:
+    """A page names a file from the root, from its own folder, or (the map) from a package."""
+    bases = [ROOT, (ROOT / page).parent, *(ROOT / package for package in (*PACKAGES, "console"))]
+    missing = [name for name in NAMED.findall((ROOT / page).read_text(encoding="utf-8")) if not any((base / name).exists() for base in bases)]
+    assert missing == []
+
+
+def test_the_glossary_stays_short() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    words = [word for word in rows if word not in ("word", "---")]
+    assert 40 <= len(words) <= 60
+    assert len(set(words)) == len(words)
