@@ -84,6 +84,18 @@ def test_the_instant_that_has_begun_entails_what_it_did() -> None:
         assert sorted((end // SECOND, values) for _, _, _, end, values in emitted) == [(2, (str(x),)), (2, (str(y),))]
 
 
+def test_an_instant_that_nothing_has_come_of_entails_what_it_did() -> None:
+    """The watermark has reached it before the change, and its occurrence comes within the delay after the change."""
+    a, b, x, y = map(iri, "ABxy")
+    steps = [Step(1, ((x, TYPE, b),), (ADD, [Fact((b, SUBCLASS, a))])), Step(0, ((y, TYPE, b),), None, late=1)]
+    queries = {"q": f"{PROLOGUE}SELECT * {{ GRAPH :g {{ ?s a :A }} }}"}
+    story = told(queries, [], steps, 1)
+    for cuts in ((), range(6)):
+        emitted = run(blocks(story.log, cuts), restore_before=range(1, 6)).emitted
+        assert [(end // SECOND, values) for _, _, _, end, values in emitted] == [(2, (str(x),))]
+        assert results(queries, emitted) == run_oracle(queries, {"default": story.entailed})
+
+
 @pytest.mark.parametrize(("known_after", "found"), [(1, [(5, (f"<{EXAMPLE}x>",))]), (6, [])])
 def test_what_a_rule_derives_entails_at_its_own_instant(known_after: int, found: list[tuple[int, tuple[str]]]) -> None:
     """A timer's instant lies between two that bring something: the change that came before it counts, the one that came after does not."""
