@@ -56,7 +56,7 @@ def told(queries: dict[str, str], schema: Sequence[Fact], steps: Sequence[Step],
         new = tuple(dict.fromkeys(Occurrence(triple, (end - step.length) * SECOND, end * SECOND, GRAPH) for triple in step.triples))
         log.append((Events(len(log), "default", len(new), (latest - delay) * SECOND), new))
         waiting += new
-        begun.setdefault((latest - delay) * SECOND, oracle_rdfs.closed(stated))  # though nothing has come of it yet
+        begun.setdefault((latest - delay) * SECOND, rdfs.closed(stated))  # though nothing has come of it yet
         entailed += taken(waiting, (latest - delay) * SECOND, begun, stated)
         if step.change is not None:
             change, facts = step.change
