@@ -1,4 +1,4 @@
-"""HTTP connections that are not left waiting: a request's head must come in time, and what is no HTTP is told so as a problem."""
+"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ from server.observability.middleware import SECURE
 
 
 class Timely(H11Protocol):
-    """`header_s` is the time from a connection's beginning, or a request's first byte, to the end of its head."""
+    """Ends connections that are too slow. `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head."""
 
     header_s = 10.0
     _deadline: asyncio.TimerHandle | None = None
@@ -69,7 +69,11 @@ def timely(header_s: float) -> type[H11Protocol]:
 
 
 def prepare(listener: socket.socket, after_s: float) -> None:
-    """Connections of this listener send at once what is written; and end where the other side's machine is gone, or takes nothing, for so long, even where nothing is sent."""
+    """Set the options of this listener's connections.
+
+    They send at once what is written. They end after `after_s` seconds in which the other side acknowledges nothing, and by keep-alive if its machine
+    is gone.
+    """
     options: tuple[tuple[int, str, Any], ...] = (
         (
             socket.IPPROTO_TCP,
