@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Protocol: queries answered once, over the background."""
+"""Serves the SPARQL 1.1 Protocol: queries that are answered once, over the background."""
 
 import re
 from collections.abc import Sequence
@@ -117,7 +117,7 @@ async def _answered(service: Service, request: Request, text: str, default: Sequ
 
 
 def _placed(fault: Fault) -> Fault:
-    """What the query engine refuses although our grammar has it."""
+    """Return the fault with its place, where the query engine refuses a query that our grammar accepts."""
     problem = fault.problem
     if problem.code != "query":
         return fault

@@ -1,4 +1,4 @@
-"""Following a query's solutions, for WebSockets and Server-Sent Events alike."""
+"""Follows a query's solutions, for WebSockets and Server-Sent Events alike."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from server.service import Service
 
 
 class End(Enum):
-    """Why a subscription ends."""
+    """Names the reasons for which a subscription ends."""
 
     STOPPING = "the server stops"
     DROPPED = "the query was dropped"
@@ -22,7 +22,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing new: at once when all that there was has been told, then each time it has been so for a while."""
+    """Reports that nothing is new: once when everything has been sent, then each time after a while without news."""
 
 
 Word = Page | Progress | Idle | End
@@ -30,7 +30,7 @@ _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
 async def follow(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
-    """What a subscriber is to be told, in order: pages of solutions after the id `after`, progress, a sign of idleness, and an end.
+    """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, progress, signs of idleness, and an end.
 
     Raises: ValueError for an `after` that is no id.
     """
