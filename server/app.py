@@ -38,7 +38,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
     ProblemDocument,
     QueryWish,
     StreamSettings,
-)  # named in routes, used by none as a parameter
+)  # routes name these models, but none takes one as a parameter
 
 
 _ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
@@ -65,7 +65,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,  # its route would be none of FastAPI's, and take any parameter
+        openapi_url=None,  # FastAPI's own route for it would take any query parameter
         redirect_slashes=False,
         dependencies=[Depends(refuse_unknown)],
         generate_unique_id_function=lambda route: route.name,

@@ -146,7 +146,7 @@ def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterato
     A span of time is over in all streams before the next begins, so no occurrence is late.
     """
     ordered: list[tuple[str, pa.RecordBatch]] = []
-    pieces: list[tuple[int, int, int, int]] = []  # an instant's end, stream, first row, rows
+    pieces: list[tuple[int, int, int, int]] = []  # for each instant: end, stream, first row, number of rows
     for index, (name, batches) in enumerate(streams):
         rows = _sorted(batches)
         ordered.append((name, rows))

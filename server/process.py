@@ -34,7 +34,7 @@ def set_aside() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.collect()  # it waits with all generations until a quarter of what the last time left has come: that is little now
+    gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: few now
 
 
 def _finished(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

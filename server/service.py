@@ -101,15 +101,15 @@ class Service:
         self.bodies, self.seats, self.audit = Bodies(settings), Seats(settings), Audit(settings.data, settings.audit_bytes)
         self.retention = _retention(settings, log, self.solutions, export, keeper)
         self.scrubber = Scrubber(settings.data, log.tell_damage)
-        self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
+        self.control = asyncio.Lock()  # the catalogue does not change between a check and the control entry that rests on it
         self.stopping = asyncio.Event()
-        self.expecting = False  # whether the runner's thread has called for `committed`
+        self.expecting = False  # whether a call of `committed` is scheduled
         self.failure = ""  # why the runner did not start
-        self.preparing = True  # what was compiled is being loaded, or compiled
+        self.preparing = True  # the compiled code is being loaded, or compiled
         self.generation = 0
         self._timeline = Timeline()
         self._deadlines = DeadlineReader(settings.data)
-        self.explaining = asyncio.Semaphore(1)  # derivations are searched for one after the other
+        self.explaining = asyncio.Semaphore(1)  # one derivation is searched for at a time
         self._catching = Catching(settings.data, log)
         self._resampling = False
         self._news = asyncio.Event()
@@ -394,7 +394,7 @@ async def running(
     loop.set_default_executor(Threads(thread_name_prefix="server"))
 
     def on_commit(_position: int) -> None:
-        if service.expecting:  # what was scheduled before has not run yet, so it will see this commit too
+        if service.expecting:  # the scheduled call has not run yet, so it will see this commit too
             return
         service.expecting = True
         with contextlib.suppress(RuntimeError):  # the loop may be closed when the runner's last commit comes

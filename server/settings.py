@@ -94,7 +94,7 @@ def _seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = -1
-    if not 0 <= number < 1e9:  # not true of NaN either
+    if not 0 <= number < 1e9:  # NaN fails this test too
         raise ValueError("must be a number of seconds that is not negative")
     return number
 

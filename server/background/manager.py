@@ -35,7 +35,7 @@ class Knowledge:
     def __init__(self, log: LogWriter) -> None:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
         self._counts: dict[Graph, int] = {}
-        self._checked: tuple[object, FactIndex] | None = None  # the background by itself, and as of which change
+        self._checked: tuple[object, FactIndex] | None = None  # the background's key (`_state`), and the background
 
     @property
     def catalogue(self) -> Catalogue:

@@ -110,7 +110,7 @@ class Endpoint:
 
     async def _start(self, key: object) -> _Host:
         directory = Path(tempfile.mkdtemp(prefix="epsparql-ask-"))
-        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks, so it runs nothing beside itself
+        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # the process forks, so it must have no other threads
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -75,14 +75,14 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(setting["socket"])
         listener.listen(128)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that forks leave nothing behind
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that ended forks leave no zombies
         print("ready", flush=True)
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 _bound(setting)
                 _answer(store, connection, setting["answer"])
-                os._exit(0)  # without what the parent does at its end
+                os._exit(0)  # skips the clean-up that the parent does at its end
             connection.close()
 
 
@@ -149,7 +149,7 @@ def _answer(store: ox.Store, connection: socket.socket, limit: int) -> None:
             file.write(json.dumps([TOO_LARGE, ""]).encode() + b"\n")
         except MemoryError:
             file.write(json.dumps([NO_MEMORY, ""]).encode() + b"\n")
-        except Exception as fault:  # noqa: BLE001  # of the query, or of the query engine: told to who asked
+        except Exception as fault:  # noqa: BLE001  # a fault of the query, or of the query engine, goes to the client
             file.write(json.dumps([FAULT, str(fault)]).encode() + b"\n")
 
 

@@ -18,7 +18,7 @@ _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
 _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
-_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise, engine.messages
+_ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -264,4 +264,4 @@ def _draw(picture: Path, found: dict[str, Found], summary: Table) -> None:
     console.print(summary)
     picture.write_text(
         re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="epsparql demo"), flags=re.DOTALL)
-    )  # fonts from elsewhere stay out
+    )  # the picture loads no fonts from other sites

@@ -13,7 +13,7 @@ from pathlib import Path
 VOCABULARY = "http://example.org/weather#"
 STATIONS = "http://example.org/station/"
 _QUANTITIES = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib")
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")  # of xsd:decimal, which has no exponent
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")  # the form of xsd:decimal, which has no exponent
 _PREFIXES = f"PREFIX : <{VOCABULARY}>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 _QUALIFYING = "{ { ?st :wind_speed ?s } EQUALS { ?st :visib ?v } FILTER(?s >= 15 && ?v <= 0.25) }"
 

@@ -28,7 +28,7 @@ from server.service import Runner
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
 _LOOK_S = 0.2
-_NAMED = 5  # of the queries that read a stream, in a message
+_NAMED = 5  # a message names this many of the queries that read a stream
 
 
 class PolicyFault(Exception):

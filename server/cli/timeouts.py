@@ -79,7 +79,7 @@ def prepare(listener: socket.socket, after_s: float) -> None:
             socket.IPPROTO_TCP,
             "TCP_NODELAY",
             1,
-        ),  # asyncio would, for sockets whose protocol was named; else a second write waits up to 40 ms for the first one's ACK
+        ),  # asyncio sets it only for sockets with a named protocol; without it a second write waits up to 40 ms for the first one's ACK
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
         (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 60),
         (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(after_s * 1000)),

@@ -114,7 +114,7 @@ class Gate:
             return None
         digest = hashlib.sha256(token.encode()).digest()
         found = None
-        for grant in self._grants or ():  # all of them, so that time tells nothing
+        for grant in self._grants or ():  # always all of them, so that timing tells nothing
             if hmac.compare_digest(grant.digest, digest):
                 found = grant
         return found

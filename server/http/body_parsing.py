@@ -110,7 +110,7 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise malformed_json(error) from None
-    except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits
+    except (RecursionError, ValueError) as error:  # it is nested too deeply, or a number has thousands of digits
         raise bad_request("malformed-json", f"the body cannot be read: {error}", expected="a JSON object") from None
     if not isinstance(found, dict):
         raise bad_request("malformed-json", "the body is no JSON object", expected="a JSON object")

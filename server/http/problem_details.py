@@ -20,7 +20,7 @@ from epsparql.errors import QueryError
 from pipeline import errors as pipeline_errors
 
 MEDIA_TYPE = "application/problem+json"
-_COMPARED = 200  # names, and characters of one
+_COMPARED = 200  # the number of names compared, and of characters of each
 _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
 """RFC 9110 has these names; Python's depend on its version."""
 _NAMED = ("/streams/", "/queries/", "/ontologies/")

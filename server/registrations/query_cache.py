@@ -36,7 +36,7 @@ class Shape:
         return self.streams if self.into is None else (*self.streams, self.into)
 
 
-_shapes: dict[str, Shape] = {}  # by text; a server asks for those of all its queries again and again, however many they are
+_shapes: dict[str, Shape] = {}  # keyed by text and without limit: a server asks for the shapes of all its queries again and again
 
 
 def check(

@@ -334,13 +334,13 @@ def _append(service: Service, name: str, wish: Wish, replaced: Registration | No
         return
 
     def drop(offset: int) -> Drop:
-        register(offset + 1)  # what refuses the one refuses the other
+        register(offset + 1)  # if the registration is refused, so is the drop
         return Drop(offset, replaced.registered, replaced.name)
 
     dropped = service.log.submit_entry(drop)
 
     def follow(offset: int) -> Register:
-        if dropped.done():  # refused just now, or written before
+        if dropped.done():  # the drop was refused just now, or written before
             dropped.result()
         return register(offset)
 
@@ -461,7 +461,7 @@ def _memory(report: Report | None, registration: Registration) -> Memory | None:
 
 async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
     """Return the query's document, with the warnings of its text and of the streams for which it waits."""
-    told = registration.registered < service.solutions.position  # else there is nothing of it in the report, which is of all queries, and long
+    told = registration.registered < service.solutions.position  # otherwise the report, which is long, has nothing about this query
     around = _around(service, await asyncio.to_thread(service.report) if told else None)
     shown = [
         _warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around), *_silent(service, registration, around))

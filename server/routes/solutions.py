@@ -147,7 +147,7 @@ async def _events(service: Service, registration: Registration, after: str | Non
                 case Idle():
                     yield ": \n\n"
                 case Progress():
-                    pass  # an event without an id would be taken for a solution
+                    pass  # clients would take an event without an id for a solution
                 case End():
                     yield f": {word.value}\n\n"
                     return

@@ -27,8 +27,8 @@ from server.registrations.query_cache import shape
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
-_SHOWN = 200  # characters of a name, in a message
-_NAMED = 5  # of the queries that use a stream, in a message
+_SHOWN = 200  # a message shows this many characters of a name
+_NAMED = 5  # a message names this many of the queries that use a stream
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
 

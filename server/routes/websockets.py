@@ -29,10 +29,10 @@ from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 SUBPROTOCOL = "epsparql.v1+json"
 NO_TOKEN, NOT_ALLOWED, FULL = 4001, 4003, 1013
 _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
-_PENDING = 256  # frames read and not yet answered; further ones wait in the socket
+_PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_SMALL = 16 << 10  # bytes of a frame that is read in less time than a thread takes to get its turn
+_SMALL = 16 << 10  # a frame of so many bytes is parsed in less time than a thread takes to get its turn
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -165,7 +165,7 @@ async def subscribe(
 async def _subscribed(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
     state, outlet = websocket.app.state, outlet_of(websocket.scope)
     service: Service = state.service
-    outlet.turn_deaf()  # subscribers have nothing to say
+    outlet.turn_deaf()  # the protocol has no messages from subscribers
     pace = Pace(registration.registered, outlet.cut, after)
     with service.seats.follower(SOCKET, registration.registered), service.following(registration), state.watch.over(pace):
         try:

@@ -15,7 +15,7 @@ from server.service import Service
 from server.subscriptions.feed import End, Idle, follow
 from server.subscriptions.slow_consumers import Pace
 
-_PARCEL_BYTES = 32 << 10  # of half what asyncio holds for a client before it asks for a pause
+_PARCEL_BYTES = 32 << 10  # half of what asyncio buffers for a client before it asks for a pause
 _SPELL = 100  # members written to before others have their turn
 
 
@@ -123,7 +123,7 @@ class _Crowd:
                             return
                         case page:
                             await self._hand_out(page)
-                            await asyncio.sleep(0)  # pages at hand do not yield, and nobody's buffer empties meanwhile
+                            await asyncio.sleep(0)  # cached pages do not yield to the event loop, so no buffer would empty meanwhile
         except Exception as fault:  # noqa: BLE001 - each member's own connection tells of it
             for member in self.members:
                 if member.left is not None and not member.left.done():

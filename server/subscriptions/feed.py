@@ -45,7 +45,7 @@ async def _words(service: Service, registration: Registration, after: str | None
     told_s = loop.time()
     said_s = told_s - every_s
     while True:
-        rung = service.rung(registration)  # this and what follows come before the page is read: they hold if it turns out empty
+        rung = service.rung(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
         end = _end(service, registration)
         progress = service.progress(registration) if end is None and loop.time() >= said_s + every_s else said
         page = await pages.after(last, rung)

@@ -52,7 +52,7 @@ class Subscriber:
             slow = await self._send(page)
             if slow is not None:
                 return slow
-            await asyncio.sleep(0)  # sends into a buffer with room do not yield
+            await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
         if pace.base is None:
             pace.base = service.solutions.tally(self.registration.registered).count - pace.sent
         return None

@@ -27,7 +27,7 @@ from server.webhook_delivery.signing import signature
 from server.webhook_delivery.target_policy import Refused, Targets, target_of
 
 EVENT = "epsparql.solution"
-_ANSWER_BYTES = 1 << 16  # of an answer, read so that the connection can be used again
+_ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connection can be used again
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
 _HERE = "it is so here, and in the store once that answers"
@@ -83,7 +83,7 @@ class Deliveries:
         except PipelineError:
             if known:
                 self._begin(observer)
-            else:  # its secret is told with the answer that it is there, and only then
+            else:  # a client learns its secret only from the answer that it was created
                 await asyncio.to_thread(self._files.delete, observer.query, observer.id)
             raise
         self._begin(observer)
@@ -118,7 +118,7 @@ class Deliveries:
         for observer in self._files.load():
             if observer.query in self._service.log.catalogue.queries:
                 self._begin(observer)
-            else:  # the server fell when it was dropped
+            else:  # the server crashed while the query was dropped
                 self._files.delete(observer.query, observer.id)
 
     async def stop(self) -> None:
@@ -160,7 +160,7 @@ class Deliveries:
                 if registration is None:
                     await self._forget(observer)
                     return
-                if registration.registered != observer.registered:  # replaced: another solution log
+                if registration.registered != observer.registered:  # the query was replaced, so its solution log is another one
                     observer.registered, observer.last, observer.attempts = registration.registered, None, 0
                 await self._follow(client, observer, registration)
 

@@ -24,7 +24,7 @@ _SPECIAL: tuple[tuple[str, tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, 
     ("an address of a special purpose", tuple(map(ipaddress.ip_network, ("2001::/23", "3fff::/20", "192.0.0.0/24")))),
 )
 """IANA's registries of special addresses have these beyond those that the oldest supported Python knows."""
-_ISATAP = (0x00005EFE, 0x02005EFE)  # the third quarter of an address whose last is IPv4 (RFC 5214)
+_ISATAP = (0x00005EFE, 0x02005EFE)  # the third 32 bits of an address whose last 32 bits are IPv4 (RFC 5214)
 
 
 @dataclass(frozen=True, slots=True)
