@@ -38,7 +38,7 @@ class Pages:
     def __init__(self, read: Callable[[str | None, int], Page], read_at_hand: Callable[[str, int], Page | None]) -> None:
         """Create the cache.
 
-        `read_at_hand` reads like `read`, but on the event loop. It returns None where that would take longer than a thread's turn.
+        `read_at_hand` reads like `read`, but on the event loop. It returns None where handing the reading to a thread takes less time.
         """
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()

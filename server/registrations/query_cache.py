@@ -47,9 +47,9 @@ def check(
 ) -> tuple[Warning_, ...]:
     """Return the warnings of a query that can be registered beside `others` (texts by name).
 
-    Raises: QueryError.
-
     `policies`, by name, are those of all of them; where there is none, it is `unrestricted`.
+
+    Raises: QueryError.
     """
     from engine.validation.validate import check as check_plan  # loads the kernel, so only where a query is planned
 
@@ -68,10 +68,10 @@ def explained(
 ) -> str:  # fmt: skip
     """Return the plan as `text`, `json` or `mermaid`.
 
-    Raises: QueryError.
-
     `rates` gives the number of triples of each predicate, by its IRI. `without` names the optional steps to leave out. `reads` describes what the
     query reads of the background.
+
+    Raises: QueryError.
     """
     from engine import explain  # as above
 
