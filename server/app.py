@@ -1,4 +1,4 @@
-"""The application: routes, faults, and its OpenAPI document."""
+"""Builds the application: its routes, its fault handlers and its OpenAPI document."""
 
 import asyncio
 import json
@@ -38,16 +38,16 @@ _REFERRED: tuple[type[BaseModel], ...] = (
     ProblemDocument,
     QueryWish,
     StreamSettings,
-)  # named in routes, used by none as a parameter
+)  # routes name these models, but none takes one as a parameter
 
 
 _ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
 _TOLD = ("Link", "Location", "Retry-After", "X-Request-Id")
-"""Headers of requests and answers that browsers keep from pages of other origins unless they are named."""
+"""Browsers hide these headers of requests and answers from pages of other origins unless they are named."""
 
 
 def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origins: Sequence[str] = ()) -> FastAPI:
-    """`start` is entered when the app starts, and left when it stops. Pages of these `origins` may read the answers."""
+    """Create the app, which enters `start` when it starts and leaves it when it stops. Pages of these `origins` may read the answers."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,7 +65,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,  # its route would be none of FastAPI's, and take any parameter
+        openapi_url=None,  # FastAPI's own route for it would take any query parameter
         redirect_slashes=False,
         dependencies=[Depends(refuse_unknown)],
         generate_unique_id_function=lambda route: route.name,
@@ -106,7 +106,7 @@ _SCOPES = (
     "and admin for everything. Without a token file, on loopback alone, no token is needed."
 )
 _PUBLIC = ("/livez", "/readyz")
-"""Asked for without a token."""
+"""Requests for these paths need no token."""
 
 
 def _complete(operation: dict[str, Any], *, public: bool) -> None:
@@ -122,7 +122,7 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's OpenAPI document with the schemas that routes refer to by name."""
+    """Return FastAPI's OpenAPI document with the schemas that routes refer to by name."""
     if app.openapi_schema is None:
         made = FastAPI.openapi(app)
         schemas = made.setdefault("components", {}).setdefault("schemas", {})

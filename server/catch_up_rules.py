@@ -1,4 +1,4 @@
-"""Queries that read the past, and queries that are paused: which may be, and who waits for whom. All of it is decided where the log is written."""
+"""Decides which queries may read the past or pause, and which queries wait for them. All of it is decided where the log is written."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
@@ -14,7 +14,7 @@ from server.service import Service
 
 
 def switch(service: Service, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
-    """The entry that pauses a query or lets it read on. In the log's committer. Raises: Fault 409."""
+    """Return the entry that pauses a query or lets it read on; runs in the log's committer. Raises: Fault 409."""
     known = service.log.catalogue.queries[name]
     if state == "running":
         return Resume(offset, known.registered, name)
@@ -27,7 +27,10 @@ def switch(service: Service, offset: int, name: str, state: Literal["paused", "r
 
 
 def registration(service: Service, offset: int, wish: Register, start: str | int) -> Register:
-    """The entry that registers a query which reads from `start`, in place of one of its name. In the log's committer. Raises: Fault 400, 409."""
+    """Return the entry that registers a query which reads from `start`, in place of one of its name.
+
+    Runs in the log's committer. Raises: Fault 400, 409.
+    """
     reads_from, own = _start(service, offset, wish.name, start), shape(wish.text)
     standing = [query for query in _standing(service) if query.name != wish.name]
     if reads_from is not None:
@@ -51,7 +54,7 @@ def _with(wish: Register, offset: int, reads_from: int | None, holds: tuple[int,
 
 
 def _in_one_bucket(service: Service, name: str) -> None:
-    """What is behind reads all events, which no bucket has where there are several."""
+    """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
     buckets = recorded(service.settings.data) or 1
     if buckets > 1:
         detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
@@ -91,7 +94,10 @@ def _held(service: Service, known: Registration, how: str) -> tuple[int, ...]:
 
 
 def _held_back(service: Service, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
-    """Those that rest on what a rule writes. Raises: Fault 409 where one of them is behind itself, or, unless it may, the rule is among them."""
+    """Return the queries that rest on what a rule writes; none if this query is no rule.
+
+    Raises: Fault 409 where one of them is behind itself, or where the rule is among them and `circles` are not allowed.
+    """
     if own.into is None:
         return ()
     written = _written(standing)

@@ -1,4 +1,4 @@
-"""A server of one's own in another process: for the demo and for benchmarks."""
+"""Runs a server in another process, for the demo and for benchmarks."""
 
 import contextlib
 import signal
@@ -13,11 +13,11 @@ _STOP_S = 30
 
 
 class ChildFailed(Exception):
-    """The server did not start; the message ends with what it said."""
+    """Reports that the server did not start; the message ends with the server's own output."""
 
 
 class Child:
-    """`epsparql serve` on a port of this machine (0: any free one), with `extra` flags; stopped when the block is left."""
+    """Runs `epsparql serve` on a port of this machine (0: any free one) with `extra` flags, until the block is left."""
 
     def __init__(self, data: Path, runner: str, log: Path, port: int = 0, extra: Sequence[str] = ()) -> None:
         self._command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--runner", runner, *extra]
@@ -44,12 +44,12 @@ class Child:
         return self._process.pid
 
     def stop(self, patience_s: float = _STOP_S) -> int:
-        """End it in an orderly way, with force after `patience_s`; returns its exit code."""
+        """Stop the server in an orderly way, by force after `patience_s`, and return its exit code."""
         self._end(patience_s)
         return self._process.returncode
 
     def kill(self) -> None:
-        """End it with no chance to clean up."""
+        """Kill the server, with no chance to clean up."""
         self._process.kill()
         self._process.wait()
 

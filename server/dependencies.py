@@ -1,4 +1,4 @@
-"""What routes ask for: the service, its deliveries, and that the request may do what it wants."""
+"""Gives routes what they ask for: the service, its deliveries, and the check that the request is allowed."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ Sent = Annotated[Deliveries, Depends(_deliveries)]
 
 
 def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:
-    """Raises: Fault, as `Gate.check`."""
+    """Check the request and record its caller. Raises: Fault, like `Gate.check`."""
     caller = service.gate.check(connection.headers, scope)
     connection.state.who, connection.state.all_names = caller.who, caller.all_names
     return caller
@@ -57,7 +57,7 @@ async def _feeder(request: Request, service: Shared) -> auth.Caller:
 
 
 Reader = Annotated[auth.Caller, Depends(_reader)]
-"""Who may read some query; a list shows them what they may."""
+"""The caller may read at least one query; a list shows only what the caller may read."""
 Feeder = Annotated[auth.Caller, Depends(_feeder)]
-"""Who may feed some stream."""
+"""The caller may feed at least one stream."""
 ADMIN, METRICS, INGEST, READ = Depends(_admin), Depends(_metrics), Depends(_ingest), Depends(_read)

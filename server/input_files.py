@@ -1,4 +1,4 @@
-"""Files that the command line reads: queries, streams, background. A fault names file, line and column."""
+"""Reads the files that the command line names: queries, streams, background. A fault names file, line and column."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,12 @@ from server.http.body_parsing import undecodable
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
 BLOCK_ROWS = 10_000
-"""Occurrences of all streams together that are fed at a time: a message costs as much as many occurrences."""
+"""About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
 
 
 class SourceFault(Exception):
-    """A fault of the user's: what is wrong, where, and what would be right."""
+    """Describes a fault of the user's: what is wrong, where, and what would be right."""
 
     def __init__(self, path: Path | str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
         super().__init__(path, message, line, column, expected)
@@ -36,7 +36,7 @@ class SourceFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """`[NAME=]FILE` as given on the command line; an empty name stands for the default."""
+    """Holds `[NAME=]FILE` as given on the command line; an empty name stands for the default."""
 
     name: str
     path: Path
@@ -44,7 +44,7 @@ class NamedFile:
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """A query; its name is its file's stem."""
+    """Holds a query, whose name is its file's stem."""
 
     path: Path
     text: str
@@ -55,7 +55,10 @@ class QueryFile:
 
 
 def named_file(argument: str) -> NamedFile:
-    """An existing file as it stands; else what follows the first `=` that leaves an existing file."""
+    """Parse `[NAME=]FILE`.
+
+    An argument that is an existing file has no name. Otherwise the file is what follows the first `=` that leaves an existing file.
+    """
     if not Path(argument).exists():
         parts = argument.split("=")
         for cut in range(1, len(parts)):
@@ -80,7 +83,7 @@ def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
 
 
 def occurrences_of(path: Path) -> pa.RecordBatch:
-    """The occurrences of a stream's file. Raises: SourceFault, also for an event without a time."""
+    """Return the occurrences of a stream's file. Raises: SourceFault, also for an event without a time."""
     body = _read(path)
     try:
         media_type = media_type_of(path)
@@ -97,7 +100,7 @@ def occurrences_of(path: Path) -> pa.RecordBatch:
 
 
 def _untimed_line(body: bytes) -> int:
-    """Of a body that was parsed, so each line is an object."""
+    """Return the number of the first line without a time. The body was parsed before, so each line is an object."""
     for number, line in enumerate(body.split(b"\n"), 1):
         if line.strip() and not {"at", "start"} & json.loads(line).keys():
             return number
@@ -105,7 +108,12 @@ def _untimed_line(body: bytes) -> int:
 
 
 def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
-    """Graphs ("" for none) with their triples as N-Triples text; the file's name as given is the graph of those in none. Raises: SourceFault."""
+    """Yield the file's graphs ("" for none) with their triples as N-Triples text.
+
+    Triples in no graph go to the graph that the command line names for the file.
+
+    Raises: SourceFault.
+    """
     try:
         yield from read_graphs(_read(file.path), syntax_of(file.path), checked_name(file.name)).items()
     except FormatError as error:
@@ -113,7 +121,7 @@ def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
 
 
 def nquads_of(files: Sequence[NamedFile]) -> str:
-    """The background of these files. Raises: SourceFault."""
+    """Return the background of these files as N-Quads text. Raises: SourceFault."""
     return "".join(quads_of(triples.splitlines(), graph) for file in files for graph, triples in facts_of(file))
 
 
@@ -126,16 +134,19 @@ def _read(path: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Occurrences of a stream, in order of `end`."""
+    """Holds occurrences of a stream, in order of `end`."""
 
     stream: str
     rows: pa.RecordBatch
 
 
 def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[Message]:
-    """The streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants; a span of time is over in all streams before the next begins, so none is late."""
+    """Yield the streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants.
+
+    A span of time is over in all streams before the next begins, so no occurrence is late.
+    """
     ordered: list[tuple[str, pa.RecordBatch]] = []
-    pieces: list[tuple[int, int, int, int]] = []  # an instant's end, stream, first row, rows
+    pieces: list[tuple[int, int, int, int]] = []  # for each instant: end, stream, first row, number of rows
     for index, (name, batches) in enumerate(streams):
         rows = _sorted(batches)
         ordered.append((name, rows))
@@ -150,7 +161,7 @@ def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterato
 
 
 def _blocks(pieces: Iterable[tuple[int, int, int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
-    """First row and rows by stream: a stream's pieces follow each other."""
+    """Yield blocks, each with first row and number of rows by stream; a stream's pieces follow each other."""
     block: dict[int, tuple[int, int]] = {}
     taken = 0
     for _, index, first, count in pieces:

@@ -1,4 +1,4 @@
-"""A server's process without what it does not need."""
+"""Keeps the server's process small and its threads safe."""
 
 import gc
 import sys
@@ -20,15 +20,21 @@ class _Without(MetaPathFinder):
 
 
 def leave_out_pandas() -> None:
-    """pyarrow loads it, 32 MB, wherever it is installed, to see whether what it is given is of pandas. To be called before pyarrow makes its first array."""
+    """Hide pandas from pyarrow, which loads it (32 MB) wherever it is installed, only to recognise its objects.
+
+    Call this before pyarrow makes its first array.
+    """
     sys.meta_path.insert(0, _Without("pandas"))
 
 
 def set_aside() -> None:
-    """What was imported and compiled stays, so the collector of garbage, which stops all threads for as long as it looks, need not look through it again."""
+    """Exempt what was imported and compiled from garbage collection, because it stays.
+
+    The collector stops all threads while it looks through objects.
+    """
     gc.collect()
     gc.freeze()
-    gc.collect()  # it waits with all generations until a quarter of what the last time left has come: that is little now
+    gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: few now
 
 
 def _finished(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -39,7 +45,10 @@ def _finished(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class Threads(ThreadPoolExecutor):
-    """Of an event loop. No asyncio future takes a StopIteration: who awaits such work would wait for ever, so it ends as in a generator (PEP 479)."""
+    """Runs work for an event loop, with StopIteration turned into RuntimeError.
+
+    No asyncio future takes a StopIteration, so its caller would wait for ever. Generators do the same (PEP 479).
+    """
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return super().submit(_finished, work, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""What the routes share: the log, the solutions, the runner, and word of what is new."""
+"""Holds what the routes share: the log, the solutions, the runner, and notices of what is new."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ _log = logging.getLogger("epsparql.server")
 
 
 class Runner(Protocol):
-    """Evaluates the log: in this process, or on Spark."""
+    """Evaluates the log, in this process or on Spark."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -62,7 +62,10 @@ class Runner(Protocol):
 
 @dataclass(slots=True)
 class _Bell:
-    """Of one registration that is followed: how many follow it, its solutions when it last rang, and the generation of then."""
+    """Wakes the followers of one registration.
+
+    It counts them, and remembers the number of solutions, and the generation, when it last rang.
+    """
 
     followers: int = 0
     count: int = 0
@@ -76,7 +79,7 @@ class _Bell:
 
 
 class Service:
-    """One per app; lives on its event loop."""
+    """Serves one app, on the app's event loop."""
 
     def __init__(
         self,
@@ -98,15 +101,15 @@ class Service:
         self.bodies, self.seats, self.audit = Bodies(settings), Seats(settings), Audit(settings.data, settings.audit_bytes)
         self.retention = _retention(settings, log, self.solutions, export, keeper)
         self.scrubber = Scrubber(settings.data, log.tell_damage)
-        self.control = asyncio.Lock()  # what is read from the catalogue before a control entry still holds when it is written
+        self.control = asyncio.Lock()  # the catalogue does not change between a check and the control entry that rests on it
         self.stopping = asyncio.Event()
-        self.expecting = False  # whether the runner's thread has called for `committed`
+        self.expecting = False  # whether a call of `committed` is scheduled
         self.failure = ""  # why the runner did not start
-        self.preparing = True  # what was compiled is being loaded, or compiled
+        self.preparing = True  # the compiled code is being loaded, or compiled
         self.generation = 0
         self._timeline = Timeline()
         self._deadlines = DeadlineReader(settings.data)
-        self.explaining = asyncio.Semaphore(1)  # derivations are searched for one after the other
+        self.explaining = asyncio.Semaphore(1)  # one derivation is searched for at a time
         self._catching = Catching(settings.data, log)
         self._resampling = False
         self._news = asyncio.Event()
@@ -117,13 +120,13 @@ class Service:
 
     # ------------------------------------------------------------ news
     def notify(self) -> None:
-        """Something may be new: wake all who wait. On the event loop only."""
+        """Wake all who wait, since something may be new. Runs on the event loop only."""
         self._advance()
         for bell in self._bells.values():
             bell.ring(self.generation)
 
     def committed(self) -> None:
-        """The runner has published something: wake those who wait for anything, and the followers whom it concerns. On the event loop only."""
+        """Wake those who wait for anything, and the followers concerned, since the runner has published something. Runs on the event loop only."""
         self.expecting = False
         self._advance()
         counts, changes = self.solutions.counts(self._bells), len(self.solutions.changes)
@@ -147,7 +150,7 @@ class Service:
         self._advance()
 
     async def news(self, seen: int, within_s: float) -> bool:
-        """Wait until `generation` is beyond `seen`; False after `within_s` seconds."""
+        """Wait until `generation` is beyond `seen`. Returns False after `within_s` seconds."""
         if self.generation > seen:
             return True
         try:
@@ -159,7 +162,7 @@ class Service:
 
     @contextlib.contextmanager
     def following(self, registration: Registration) -> Iterator[None]:
-        """Of this registration `news_of` is asked meanwhile."""
+        """Follow this registration while the block runs, so that `news_of` may be called for it."""
         bell = self._bells.setdefault(registration.registered, _Bell(rung=self.generation))
         bell.followers += 1
         try:
@@ -170,11 +173,11 @@ class Service:
                 del self._bells[registration.registered]
 
     def rung(self, registration: Registration) -> int:
-        """The generation in which something of it was last new: what was read since then still holds."""
+        """Return the generation in which something of the registration was last new. What was read since then still holds."""
         return self._bells[registration.registered].rung
 
     async def news_of(self, registration: Registration, rung: int, within_s: float) -> None:
-        """Wait until something of it is newer than `rung` says; `within_s` seconds at most."""
+        """Wait until something of the registration is newer than `rung` says, at most `within_s` seconds."""
         bell = self._bells[registration.registered]
         if bell.rung == rung:
             with contextlib.suppress(TimeoutError):
@@ -183,7 +186,7 @@ class Service:
 
     # ------------------------------------------------------------ what there is
     def stream(self, name: str) -> Stream:
-        """Raises: Fault 404."""
+        """Return the stream of this name. Raises: Fault 404."""
         known = self.log.catalogue.streams.get(name)
         if known is not None:
             return known
@@ -193,7 +196,7 @@ class Service:
         return streams[name]
 
     def streams(self) -> dict[str, Stream]:
-        """Those that were fed or set up, and after them those that queries read or write, as feeding them would begin them."""
+        """Return the streams that were fed or set up, then those that queries read or write, as their first event would create them."""
         found = dict(self.log.catalogue.streams)
         for query in self.queries():
             if query.state in ("running", "paused"):
@@ -202,7 +205,7 @@ class Service:
         return found
 
     def query(self, name: str) -> Registration:
-        """With the state that the runner reported. Raises: Fault 404."""
+        """Return the query of this name, with the state that the runner reported. Raises: Fault 404."""
         queries = self.log.catalogue.queries
         if name not in queries:
             raise unknown("query", name, dict(queries))
@@ -212,7 +215,7 @@ class Service:
         return list(self.log.catalogue.with_changes(self.solutions.changes).values())
 
     def rules(self) -> list[Registration]:
-        """The CONSTRUCT queries that have not failed."""
+        """Return the CONSTRUCT queries that have not failed."""
         return [query for query in self.queries() if query.stands and shape(query.text).into is not None]
 
     def with_state(self, registration: Registration) -> Registration:
@@ -222,12 +225,12 @@ class Service:
         return registration
 
     def registered(self, registration: Registration) -> bool:
-        """Whether it has not been dropped or replaced since."""
+        """Return whether the registration has not been dropped or replaced since."""
         now = self.log.catalogue.queries.get(registration.name)
         return now is not None and now.registered == registration.registered
 
     def pages(self, registration: Registration) -> Pages:
-        """Shared by all who follow the query."""
+        """Return the cache of pages that all followers of the query share."""
         number = registration.registered
         if number not in self._pages:
             form, read, read_at_hand = shape(registration.text).form, self.solutions.read, self.solutions.read_at_hand
@@ -243,17 +246,17 @@ class Service:
         return self._pages[number]
 
     def forget(self, registration: Registration) -> None:
-        """What is kept of a query that was dropped."""
+        """Drop what is cached of a query that was dropped."""
         forget(registration.text)
         self._pages.pop(registration.registered, None)
 
     def report(self) -> Report | None:
-        """What the engine keeps, as its runner last told."""
+        """Return the runner's latest report of the engine's state, if there is one."""
         return read_report(self.settings.data)
 
     @property
     def overtaxed(self) -> str:
-        """Why events have to wait for the runner; empty if they have not."""
+        """Return why events have to wait for the runner; empty if they do not."""
         entries, rows = self.settings.max_lag, self.settings.max_lag_rows
         position = self.solutions.position
         if 0 < entries < (lag := self.log.head() - position):
@@ -263,11 +266,11 @@ class Service:
         return ""
 
     def batch(self) -> Batch | None:
-        """Of the last batch on Spark, if there are any."""
+        """Return the figures of the last batch on Spark, if there are any."""
         return read_batch(self.settings.data) if self.settings.runner == "spark" else None
 
     def progress(self, registration: Registration) -> Progress | None:
-        """Found once for all who follow the query."""
+        """Return the query's progress, which is computed once for all its followers."""
         if self._known_progress[0] != self.generation:
             self._known_progress = (self.generation, {})
         known = self._known_progress[1]
@@ -276,13 +279,13 @@ class Service:
         return known[registration.registered]
 
     def _as_it_is(self, registration: Registration) -> Registration:
-        """It may be behind since it was looked up, or no more."""
+        """Return the registration as it is now: it may have fallen behind, or caught up, since it was looked up."""
         now = self.log.catalogue.queries.get(registration.name, registration)
         return now if now.registered == registration.registered else registration
 
     # ------------------------------------------------------------ life
     async def housekeeping(self) -> None:
-        """Time passes on silent streams that queries wait for, and the logs are held to their limits, until cancelled."""
+        """Let time pass on silent streams that queries wait for, and hold the logs to their limits, until cancelled."""
         loop = asyncio.get_running_loop()
         swept_s = loop.time()
         while True:
@@ -298,11 +301,11 @@ class Service:
                 _log.exception("housekeeping failed")
 
     def _pass_time(self) -> None:
-        """Time goes into the log only where queries wait for it: a server on which nothing waits writes nothing."""
+        """Write time into the log, but only where queries wait for it: a server on which nothing waits writes nothing."""
         self.log.pass_time(self._deadlines.read())
 
     async def catching_up(self) -> None:
-        """Queries that are behind read on, until cancelled."""
+        """Let queries that are behind read on, until cancelled."""
         while True:
             seen = self.generation
             if self.log.catalogue.leads:
@@ -351,7 +354,10 @@ def _runner(settings: Settings, log: LogWriter) -> Runner:
 
 
 def _begin(service: Service, begun: Callable[[], None]) -> None:
-    """Start the runner, and tell so. Compiling, once per machine, comes before; the server answers meanwhile, and is not ready."""
+    """Start the runner, and call `begun`.
+
+    Compiling comes first, once per machine; meanwhile the server answers, and is not ready.
+    """
     try:
         warm_formats()
         if service.settings.runner == "inprocess":
@@ -379,13 +385,16 @@ async def running(
     keeper: Keeper | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Service]:
-    """A service over an open log, with its runner, until the block is left. `begun` is called, in a thread of its own, once the runner has started."""
+    """Run a service over an open log, with its runner, until the block is left.
+
+    `begun` is called, in a thread of its own, once the runner has started.
+    """
     service = Service(settings, clock, gate, log, export=export, keeper=keeper)
     loop = asyncio.get_running_loop()
     loop.set_default_executor(Threads(thread_name_prefix="server"))
 
     def on_commit(_position: int) -> None:
-        if service.expecting:  # what was scheduled before has not run yet, so it will see this commit too
+        if service.expecting:  # the scheduled call has not run yet, so it will see this commit too
             return
         service.expecting = True
         with contextlib.suppress(RuntimeError):  # the loop may be closed when the runner's last commit comes

@@ -1,4 +1,7 @@
-"""What the operator chooses: by flag, by EPSPARQL_* variable, or in a TOML file. docs/configuration.md is made from this (server/cli/settings_doc.py)."""
+"""Defines what the operator chooses, by flag, by EPSPARQL_* variable, or in a TOML file.
+
+server/cli/settings_doc.py makes docs/configuration.md from this.
+"""
 
 import ipaddress
 import shlex
@@ -17,11 +20,11 @@ LOG_FORMATS = ("text", "json")
 ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 ENVIRONMENT_PREFIX = "EPSPARQL_"
 CONFIG = "config"
-"""The flag, and as EPSPARQL_CONFIG the variable, that names the file."""
+"""The flag of this name, or the variable EPSPARQL_CONFIG, names the file."""
 
 
 class SettingsError(Exception):
-    """A setting that cannot be; the message names it and the remedy."""
+    """Reports a setting that cannot be used; the message names it and the remedy."""
 
 
 def _one_of(*allowed: str) -> Callable[[str], str]:
@@ -38,7 +41,7 @@ _SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def age(text: str) -> float:
-    """Seconds of `90s`, `15m`, `12h` or `30d`. Raises: ValueError."""
+    """Return the seconds of `90s`, `15m`, `12h` or `30d`. Raises: ValueError."""
     number, unit = text[:-1], text[-1:]
     if unit not in _AGES or not number.replace(".", "", 1).isdigit():
         raise ValueError(f"{text!r} is no time such as 90s, 15m, 12h or 30d")
@@ -46,7 +49,7 @@ def age(text: str) -> float:
 
 
 def size(text: str) -> int:
-    """Bytes of `500000`, `500k`, `20M`, `50G` or `1T`. Raises: ValueError."""
+    """Return the bytes of `500000`, `500k`, `20M`, `50G` or `1T`. Raises: ValueError."""
     number, unit = (text, "") if text.isdigit() else (text[:-1], text[-1:])
     if unit not in _SIZES or not number.isdigit():
         raise ValueError(f"{text!r} is no size such as 500k, 20M or 50G")
@@ -58,7 +61,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _networks(text: str) -> tuple[str, ...]:
-    """Addresses are networks of one."""
+    """Parse networks; an address is a network of one. Raises: ValueError."""
     try:
         return tuple(str(ipaddress.ip_network(word.strip("[]"), strict=False)) for word in _words(text))
     except ValueError as error:
@@ -91,7 +94,7 @@ def _seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = -1
-    if not 0 <= number < 1e9:  # not true of NaN either
+    if not 0 <= number < 1e9:  # NaN fails this test too
         raise ValueError("must be a number of seconds that is not negative")
     return number
 
@@ -107,14 +110,14 @@ def _spark_conf(text: str) -> tuple[str, ...]:
 
 
 def _setting(default: Any, read: Callable[[str], Any], about: str, *, told: bool = True) -> Any:
-    """`told`: it holds no secrets."""
+    """Define a setting. `told` says that it holds no secrets, so that it may be printed."""
     return field(default=default, repr=told, metadata={"read": read, "about": about})
 
 
 # ruff: noqa: RUF009 - `_setting` is dataclasses.field with the reader of the variable's text, and what the setting is
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Sizes are in bytes, names that end in `_s` in seconds."""
+    """Holds the settings. Sizes are in bytes, settings whose names end in `_s` in seconds."""
 
     host: str = _setting("127.0.0.1", str, "address to listen on; another than loopback needs `token_file`")
     port: int = _setting(8080, _count, "port; 0 for any free one")
@@ -200,12 +203,12 @@ class Settings:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Return whether only this machine can reach the server."""
         return is_loopback(self.host)
 
     @property
     def away(self) -> bool:
-        """Whether engines run on machines that see the data directory in its store alone."""
+        """Return whether engines run on machines that see the data directory in its store alone."""
         return self.store is not None and self.runner == "spark" and not self.master.startswith("local")
 
 
@@ -219,7 +222,7 @@ def is_loopback(host: str) -> bool:
 
 
 def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    """Flags (None: not given) before variables before the file before defaults.
+    """Return the settings: flags (None: not given) go before variables, those before the file, and that before defaults.
 
     Raises: SettingsError, also for an address that others can reach without a token file.
     """
@@ -269,7 +272,7 @@ def _read(place: str, text: str, read: Callable[[str], Any]) -> Any:
 
 
 def _written(file: Path) -> dict[str, str]:
-    """The file's settings as the variables would have them. Raises: SettingsError."""
+    """Return the file's settings as text, in the form of the variables. Raises: SettingsError."""
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The background as the server keeps it: changes are checked before they are written, and what is served is read from the log."""
+"""Manages the server's background: changes are checked before they are written, and what is served is read from the log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from engine.background.fact_store import FactIndex
 
 _COUNTED = 4096
-"""Graphs whose triples are not counted again."""
+"""At most this many graphs have a cached count of their triples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to become of a graph ("" for none): ADD, REPLACE or DROP."""
+    """Describes a change of a graph ("" for none): ADD, REPLACE or DROP."""
 
     graph: str
     triples: str
@@ -30,20 +30,21 @@ class Change:
 
 
 class Knowledge:
-    """The background of a log. Any thread may ask; changes come one after another."""
+    """Manages the background of a log. Any thread may ask; the caller makes changes one after another."""
 
     def __init__(self, log: LogWriter) -> None:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
         self._counts: dict[Graph, int] = {}
-        self._checked: tuple[object, FactIndex] | None = None  # the background by itself, and as of which change
+        self._checked: tuple[object, FactIndex] | None = None  # the background's key (`_state`), and the background
 
     @property
     def catalogue(self) -> Catalogue:
         return self._log.catalogue
 
     def change(self, change: Change, rules: Sequence[Registration]) -> None:
-        """Writes the change, unless nothing is changed by it. Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may
-        entail.
+        """Write the change, unless it changes nothing.
+
+        Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail.
         """
         known = self.catalogue.graphs.get(change.graph)
         before = {} if known is None else self.lines(known)
@@ -56,7 +57,7 @@ class Knowledge:
         self._checked = None if checked is None else (self._state, checked)
 
     def entail(self, regime: str, rules: Sequence[Registration]) -> None:
-        """Writes the regime, unless it holds already. Raises: Fault 409, as above."""
+        """Write the regime, unless it holds already. Raises: Fault 409 or 422, like `change`."""
         if regime != self.catalogue.entailment:
             checked = self._check(None, {}, regime, rules)
             self._log.append(lambda offset: Entail(offset, regime))
@@ -70,7 +71,7 @@ class Knowledge:
         return "".join(f"{line}\n" for line in self.lines(graph))
 
     def count(self, graph: Graph) -> int:
-        """Its triples."""
+        """Return the number of the graph's triples."""
         if graph not in self._counts:
             while len(self._counts) >= _COUNTED:
                 del self._counts[next(iter(self._counts))]
@@ -82,12 +83,15 @@ class Knowledge:
 
     @property
     def _state(self) -> object:
-        """As long as it is equal, so is the background."""
+        """Return a key of the background: while the key is equal, so is the background."""
         return self.catalogue.entailment, tuple(self.catalogue.graphs.values())
 
     def _check(self, entry: Facts | None, lines: Lines, regime: str, rules: Sequence[Registration]) -> "FactIndex | None":
-        """The background after an entry, which gives its graph these lines, or as it is; None where it need not be looked at. Raises: Fault if the rules would
-        not stand, or OWL would go beyond its limits.
+        """Return the background as it is after an entry, or None where it need not be checked.
+
+        The entry gives its graph these lines; without an entry the background is taken as it is.
+
+        Raises: Fault if the rules would not stand, or OWL would go beyond its limits.
         """
         if not rules and regime == messages.RDFS:
             return None
@@ -110,7 +114,7 @@ class Knowledge:
         return known
 
     def _after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
-        """Goes on from the background that was checked last, if nothing has changed it since."""
+        """Return the background after the entry, built on the one checked last if nothing has changed it since."""
         from engine.validation.validate import background_after, background_of  # as above
 
         if entry is not None and self._checked is not None and self._checked[0] == self._state:
@@ -132,6 +136,6 @@ def _changed(before: Lines, change: Change) -> Lines:
 
 
 def _brought(change: Change, before: Lines) -> Lines:
-    """The triples that the entry needs."""
+    """Return the triples that the entry needs: when adding, only the new ones."""
     lines = lines_of(change.triples)
     return {line: None for line in lines if line not in before} if change.kind == ADD else lines

@@ -1,4 +1,4 @@
-"""One-shot queries over the background, answered by processes apart (`query_process.py`): a query that takes long holds up nobody, and ends."""
+"""Sends one-shot queries over the background to separate processes (`query_process.py`). A query that takes long delays no other, and it ends."""
 
 import asyncio
 import json
@@ -17,14 +17,14 @@ from server.http.problem_details import Fault, Problem
 from server.settings import Settings
 
 _WAITING = 64
-"""Queries that may wait for their turn."""
+"""At most this many queries wait for their turn."""
 _GRACE_S = 5.0
 _SETTLE_S = 0.3
 
 
 @dataclass(slots=True, eq=False)
 class _Host:
-    """A process that holds the background as of one change; `ready` is done when it has loaded it."""
+    """Represents a process that holds the background as of one change. Its task `ready` is done when the process has loaded it."""
 
     key: object
     directory: Path
@@ -36,14 +36,14 @@ class _Host:
         return str(self.directory / "ask")
 
     def end(self) -> None:
-        """No more queries; those at work come to their end."""
+        """Stop the process: it takes no more queries, and the queries at work run to their end."""
         with suppress(ProcessLookupError):
             self.process.terminate()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class _Gone(Fault):
-    """The process has ended, which nobody asked of it."""
+    """Reports that the process has ended although nobody asked it to."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class _Gone(Fault):
 
 
 class Endpoint:
-    """Lives on the service's event loop. The process is started with the first query after a change of the background."""
+    """Answers queries on the service's event loop. The first query after a change of the background starts a new process."""
 
     def __init__(self, settings: Settings, log: LogWriter) -> None:
         self._settings, self._log = settings, log
@@ -62,7 +62,10 @@ class Endpoint:
         self._waiting = 0
 
     async def ask(self, question: Question) -> bytes:
-        """The answer. Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500."""
+        """Return the answer to a query.
+
+        Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500.
+        """
         if self._waiting >= _WAITING:
             raise Fault(
                 Problem(HTTPStatus.TOO_MANY_REQUESTS, "overloaded", f"{_WAITING} queries wait for their turn already", headers={"Retry-After": "1"})
@@ -90,7 +93,7 @@ class Endpoint:
 
     # ------------------------------------------------------------ the process
     async def _current(self) -> _Host:
-        """The process that holds the background as it stands. Raises: Fault 500 if it does not start."""
+        """Return the process that holds the present background. Raises: Fault 500 if it does not start."""
         async with self._starting:
             catalogue = self._log.catalogue
             key = catalogue.entailment, tuple(catalogue.graphs.values())
@@ -107,7 +110,7 @@ class Endpoint:
 
     async def _start(self, key: object) -> _Host:
         directory = Path(tempfile.mkdtemp(prefix="epsparql-ask-"))
-        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks, so it runs nothing beside itself
+        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # the process forks, so it must have no other threads
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

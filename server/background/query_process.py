@@ -1,7 +1,8 @@
-"""`python -m server.background.query_process`: a process that holds the background, closed, and answers one-shot SPARQL queries over it.
+"""`python -m server.background.query_process` holds the background, closed under entailment, and answers one-shot SPARQL queries over it.
 
-It takes one line of JSON (Setting) on stdin and lives until that is closed. Each query gets a fork of its own, which shares the background with
-it and can be ended, by time or by memory, whatever the query engine is doing; forking is safe because nothing else runs in this process.
+The process reads one line of JSON (Setting) on stdin and lives until stdin is closed. Each query gets a fork of its own, which shares the background
+with the parent. A fork can be ended, by time or by memory, whatever the query engine is doing. Forking is safe because nothing else runs in this
+process.
 """
 
 import io
@@ -47,7 +48,7 @@ DONE, TOO_LARGE, NO_MEMORY, FAULT = "done", "too-large", "memory", "fault"
 
 
 class Setting(TypedDict):
-    """The log, the graphs out of it (name, entries), what they entail, where to listen, and what a query may take."""
+    """Configures the process: the log, its graphs (name, entries), their entailment, the socket's path, and the limits of a query."""
 
     data: str
     graphs: list[tuple[str, list[int]]]
@@ -59,7 +60,7 @@ class Setting(TypedDict):
 
 
 class Question(TypedDict):
-    """A query and its dataset: graphs by name, None where it was not chosen; `union`: patterns look through all graphs."""
+    """Holds a query and its dataset. Graphs are given by name, None where the client chose none; with `union`, patterns look through all graphs."""
 
     query: str
     union: bool
@@ -74,14 +75,14 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(setting["socket"])
         listener.listen(128)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that forks leave nothing behind
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that ended forks leave no zombies
         print("ready", flush=True)
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 _bound(setting)
                 _answer(store, connection, setting["answer"])
-                os._exit(0)  # without what the parent does at its end
+                os._exit(0)  # skips the clean-up that the parent does at its end
             connection.close()
 
 
@@ -112,7 +113,7 @@ def _given(term: Term | None) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.D
 
 
 def _bound(setting: Setting) -> None:
-    """What ends a query that takes too much: a signal, whatever it is doing, and allocations that fail."""
+    """Limit this process: a signal ends it in time, whatever it is doing, and allocations beyond the limit fail."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, setting["seconds"])
     with open("/proc/self/statm") as file:
@@ -122,7 +123,7 @@ def _bound(setting: Setting) -> None:
 
 
 class _Limited(io.BytesIO):
-    """An answer of at most `limit` bytes. Raises: _TooLarge."""
+    """Collects an answer of at most `limit` bytes. Raises: _TooLarge."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -148,7 +149,7 @@ def _answer(store: ox.Store, connection: socket.socket, limit: int) -> None:
             file.write(json.dumps([TOO_LARGE, ""]).encode() + b"\n")
         except MemoryError:
             file.write(json.dumps([NO_MEMORY, ""]).encode() + b"\n")
-        except Exception as fault:  # noqa: BLE001  # of the query, or of the query engine: told to who asked
+        except Exception as fault:  # noqa: BLE001  # a fault of the query, or of the query engine, goes to the client
             file.write(json.dumps([FAULT, str(fault)]).encode() + b"\n")
 
 
@@ -173,7 +174,7 @@ def _named(graphs: list[str] | None) -> Any:
 
 
 def _function(extension: Extension) -> Callable[..., Answer | None]:
-    """A function of ours for this query engine: None stands for an error."""
+    """Wrap one of our functions for this query engine, where None stands for an error."""
 
     def applied(*arguments: object) -> Answer | None:
         if not extension.least <= len(arguments) <= extension.most:

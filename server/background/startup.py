@@ -1,4 +1,7 @@
-"""What the operator says of the background at a start: read before anything is taken, brought into the log where it is not what the log has."""
+"""Applies the operator's settings of the background at a start.
+
+Files are read before the server takes anything; only what differs from the log is written into it.
+"""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -15,12 +18,12 @@ from server.settings import Settings, SettingsError
 
 
 def read(settings: Settings) -> dict[str, str]:
-    """By graph ("" for none) what the files say, as N-Triples text. Raises: SettingsError, SourceFault."""
+    """Return what the files hold, by graph ("" for none), as N-Triples text. Raises: SettingsError, SourceFault."""
     return graphs_of([named_file(each) for each in settings.background])
 
 
 def load(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
-    """The regime, and graphs that are what was `read`, which are large, so that they are taken out. Raises: SettingsError."""
+    """Write the regime and the `graphs` that `read` returned; since they are large, each is removed from there. Raises: SettingsError."""
     rules = _rules(settings, log)
     with closing(Knowledge(log)) as knowledge:
         try:
@@ -32,7 +35,7 @@ def load(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
 
 
 def graphs_of(files: Sequence[NamedFile]) -> dict[str, str]:
-    """By graph ("" for none) what all files bring of it, as N-Triples text. Raises: SourceFault."""
+    """Return what all files together hold, by graph ("" for none), as N-Triples text. Raises: SourceFault."""
     graphs: dict[str, str] = {}
     for file in files:
         for graph, triples in facts_of(file):

@@ -1,4 +1,4 @@
-"""The command line: each command's work in a file of its own, loaded when it is asked for."""
+"""The package holds the command line. Each command's work is in a file of its own, which is loaded when it is asked for."""
 
 from server.cli.commands import main
 

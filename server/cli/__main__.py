@@ -1,4 +1,4 @@
-"""`python -m server.cli` is the command `epsparql`."""
+"""`python -m server.cli` runs the command `epsparql`."""
 
 import sys
 

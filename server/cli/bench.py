@@ -1,4 +1,4 @@
-"""What `epsparql bench` measures. A bench is imported where it is run, so that none pays for what the others load."""
+"""Lists what `epsparql bench` measures. Each bench is imported where it is run, so that none loads what only the others need."""
 
 import argparse
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ Measure = Callable[[Any, argparse.Namespace], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """`lines` is given the bench's module and the arguments; `n` is what it takes, unless told otherwise."""
+    """Describes a bench. `lines` is called with the bench's module and the arguments; `n` is the default size."""
 
     n: int
     lines: Measure
@@ -76,14 +76,14 @@ BENCHES = {
 
 
 def measured(arguments: argparse.Namespace) -> Iterable[str]:
-    """The lines of `arguments.bench`."""
+    """Run the bench that `arguments.bench` names, and return its lines."""
     bench = BENCHES[arguments.bench]
     given = argparse.Namespace(**vars(arguments) | {"n": bench.n if arguments.n is None else arguments.n})
     return bench.lines(import_module(_module_of(arguments.bench)), given)
 
 
 _FOLDERS = {"server": ("bodies", "end_to_end", "fuzz", "latency", "server", "start", "subscribers", "websocket_reader"), "spark": ("solve", "spark")}
-"""Benches that do not stand in `bench/engine/`."""
+"""These benches are not in `bench/engine/`."""
 
 
 def _module_of(bench: str) -> str:

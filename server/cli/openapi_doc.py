@@ -1,4 +1,4 @@
-"""`python -m server.cli.openapi_doc`: the app's own OpenAPI document as YAML, which openapi.yaml holds."""
+"""`python -m server.cli.openapi_doc` prints the app's own OpenAPI document as YAML, which openapi.yaml holds."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def yaml() -> str:
 
 
 def _lines(node: Any, indent: str) -> Iterator[str]:
-    """Block style; scalars, and what is empty, as JSON, which YAML 1.2 includes."""
+    """Yield YAML lines in block style. Scalars and empty values are written as JSON, which YAML 1.2 includes."""
     for key, value in node.items() if isinstance(node, dict) else (("-", item) for item in node):
         label = f"{indent}-" if isinstance(node, list) else f"{indent}{_key(key)}:"
         if isinstance(value, dict | list) and value:

@@ -1,4 +1,4 @@
-"""Replaying files as finished streams: the same log, engine and solution log as the server's, in a directory that goes afterwards."""
+"""Replays files as finished streams, in a temporary directory, with the same log, engine and solution log as the server's."""
 
 import json
 import shlex
@@ -28,20 +28,20 @@ from server.service import Runner
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
 _LOOK_S = 0.2
-_NAMED = 5  # of the queries that read a stream, in a message
+_NAMED = 5  # a message names this many of the queries that read a stream
 
 
 class PolicyFault(Exception):
-    """A wish for a policy, or for the policy of a query, that there is not."""
+    """Reports that a requested policy, or the query that it was requested for, does not exist."""
 
 
 class RunnerFailed(Exception):
-    """The runner gave up; not the user's fault."""
+    """Reports that the runner gave up, which is not the user's fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What to run over what."""
+    """Describes a run: the queries, and the streams and background that they read."""
 
     queries: Sequence[QueryFile]
     streams: Sequence[NamedFile]
@@ -56,7 +56,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Word of how far a run has come: log entries applied, of those there are."""
+    """Reports how far a run has come: the log entries applied, and how many there are."""
 
     done: int
     of: int
@@ -71,7 +71,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Unfed:
-    """A stream for which queries wait in vain. `unread`, the first file whose stream no query reads, may have been meant for it."""
+    """Names a stream for which queries wait in vain.
+
+    `unread` is the first file whose stream no query reads; it may have been meant for this stream.
+    """
 
     stream: str
     readers: tuple[str, ...]
@@ -101,7 +104,7 @@ def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell
 
 # ---------------------------------------------------------------- what goes in
 def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str, str]:
-    """The policies by query: `NAME=POLICY` is of one, `POLICY` of all that have none of their own. Raises: PolicyFault."""
+    """Return the policies by query. `NAME=POLICY` is for one query, `POLICY` for all that have none of their own. Raises: PolicyFault."""
     names = [query.name for query in queries]
     common, own = dict[str, str](), dict[str, str]()
     for wish in wishes:
@@ -134,7 +137,12 @@ def _check_names(queries: Sequence[QueryFile]) -> None:
 
 
 def _check_format(fmt: str, queries: Sequence[QueryFile], shapes: dict[str, Shape]) -> None:
-    """`json` and `csv` hold what SELECT and ASK give, `turtle` what CONSTRUCT and DESCRIBE do; each needs one of them at least."""
+    """Check that the format fits at least one query.
+
+    `json` and `csv` hold the solutions of SELECT and ASK, `turtle` those of CONSTRUCT and DESCRIBE.
+
+    Raises: SourceFault.
+    """
     if fmt == "ndjson":
         return
     wanted = "CONSTRUCT and DESCRIBE" if fmt == "turtle" else "SELECT and ASK"
@@ -147,7 +155,7 @@ def _fits(fmt: str, found: Shape) -> bool:
 
 
 def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> list[Unfed]:
-    """Those on which the queries rest, in order of their names."""
+    """Return the streams without events on which the queries rest, in order of their names."""
     given = {_stream_of(file) for file in files}
     read = {stream for found in shapes.values() for stream in found.streams}
     unread = next((file.path for file in files if _stream_of(file) not in read), None)
@@ -157,7 +165,7 @@ def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> li
 
 
 def _listed(names: Sequence[str]) -> str:
-    """With their verb."""
+    """Return the names as a list with the verb that fits their number."""
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     return f"{shown} {'reads' if len(names) == 1 else 'read'}"
 
@@ -174,7 +182,10 @@ def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
 
 
 def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> list[Message]:
-    """Background, queries, events, and the end of every stream that is given or read and not derived. Raises: SourceFault, before anything is written."""
+    """Write the background, the queries, the events, and the end of every stream that is given, or read and not derived.
+
+    Raises: SourceFault, before anything is written.
+    """
     facts = [fact for file in replay.background for fact in facts_of(file)]
     fed = list(messages(_streams(replay.streams)))
     if replay.entailment != RDFS:
@@ -202,7 +213,7 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
 # ---------------------------------------------------------------- the run
 @contextmanager
 def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Step], None]) -> Iterator[SolutionReader]:
-    """The solution log, once it holds everything."""
+    """Run the log and yield the solution log once it holds everything."""
     runner, moved = _runner(log, directory, replay), Event()
     runner.on_commit(lambda _position: moved.set())
     runner.start()

@@ -34,19 +34,19 @@ from server.settings import Settings, SettingsError
 
 _GRACE_S = 20
 _ANSWERS_S = 30.0
-"""For a place to export to, at the start."""
+"""The place to export to, or the store, has this long to answer at the start."""
 _SEE = "see to it that the store can be reached, that what it names is there, and that the credentials are of one who may read and write there"
-_TURN_S = 0.001  # after which a thread of Python gives way to another: the runner's to that of the sockets, and back
+_TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
 
 def clock() -> Micros:
-    """The time of day. Everything below the server is given it."""
+    """Return the time of day. Everything below the server is given this clock."""
     return time.time_ns() // 1000
 
 
 class Server(uvicorn.Server):
-    """Ends subscriptions before it waits for requests to end. Prints its address once it listens."""
+    """Ends subscriptions before it waits for requests to end, and prints its address once it listens."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Server(uvicorn.Server):
         keeper: Keeper | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """`begun` is called once the runner has started."""
+        """Create the server; `begun` is called once the runner has started."""
         self._app = create_app(lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun), settings.origins)
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         super().__init__(_config(self._app, settings))
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, but a signal that was obeyed is not raised again afterwards: an orderly stop exits with 0."""
+        """Serve like uvicorn, but do not raise an obeyed signal again afterwards, so that an orderly stop exits with 0."""
         if threading.current_thread() is threading.main_thread():  # elsewhere signals do not come
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, self.handle_exit, number, None)
@@ -84,10 +84,12 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings) -> int:
-    """Exit code 0 after an orderly stop. What can be refused by itself is refused before the store is taken from a server that runs.
+    """Serve until a signal, and return the exit code, 0 after an orderly stop.
 
-    Raises: SettingsError for an address that cannot be had, a token file, a store, a place to export to or a background that cannot be; SourceFault for one that
-    cannot be read; Locked, Corrupt, NotOfOneLog, NotOfThisLog, NotOfThisStore and StoreTaken.
+    Whatever this server can refuse alone is refused before it takes the store from a server that runs.
+
+    Raises: SettingsError for an address, a token file, a store, a place to export to or a background that cannot be used; SourceFault for a
+    background that cannot be read; Locked, Corrupt, NotOfOneLog, NotOfThisLog, NotOfThisStore and StoreTaken.
     """
     log_to_stderr(settings.log_format)
     sys.setswitchinterval(_TURN_S)
@@ -108,13 +110,16 @@ def serve(settings: Settings) -> int:
 
 
 def gate_of(settings: Settings) -> Gate:
-    """Raises: SettingsError."""
+    """Return the gate that the settings describe. Raises: SettingsError."""
     return Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
 
 
 @contextmanager
 def _kept(settings: Settings) -> Iterator[Keeper | None]:
-    """The data directory is in a store too meanwhile, if that is asked for, and was copied from there if it was empty."""
+    """Replicate the data directory to a store meanwhile, if the settings name one; an empty directory is first copied from there.
+
+    Raises: SettingsError.
+    """
     store = settings.store
     if store is None:
         if unfinished(settings.data):
@@ -155,7 +160,7 @@ def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
 
 @contextmanager
 def _export_place(settings: Settings) -> Iterator[Place | None]:
-    """One that answers, if an export is asked for."""
+    """Yield the place to export to once it has answered, or None if the settings ask for no export."""
     given = settings.export
     if given is None:
         yield None
@@ -168,7 +173,7 @@ def _export_place(settings: Settings) -> Iterator[Place | None]:
 
 @contextmanager
 def _telling(given: str) -> Iterator[None]:
-    """Faults of the place to export to are such of the setting."""
+    """Turn faults of the place to export to into faults of the setting."""
     try:
         yield
     except OSError as error:
@@ -179,7 +184,7 @@ def _telling(given: str) -> Iterator[None]:
 
 @contextmanager
 def _exported(settings: Settings, log: LogWriter, place: Place | None) -> Iterator[Exporter | None]:
-    """Solutions go to Parquet files meanwhile, if that is asked for, the last of them after the runner has stopped."""
+    """Write solutions to Parquet files meanwhile, if the settings ask for it. The last of them are written after the runner has stopped."""
     if place is None or settings.export is None:
         yield None
         return

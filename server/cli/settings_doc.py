@@ -1,4 +1,4 @@
-"""`python -m server.cli.settings_doc`: the table of all settings, which docs/configuration.md holds."""
+"""`python -m server.cli.settings_doc` prints the table of all settings, which docs/configuration.md holds."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
@@ -10,7 +10,7 @@ _HEADER = "| setting, in the file | flag | variable | default | what it is |\n|-
 
 
 def table() -> str:
-    """Markdown; one row a setting, in the order of Settings."""
+    """Return the settings as a Markdown table, one row each, in the order of Settings."""
     return "\n".join((_HEADER, *_rows())) + "\n"
 
 

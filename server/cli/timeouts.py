@@ -1,4 +1,4 @@
-"""HTTP connections that are not left waiting: a request's head must come in time, and what is no HTTP is told so as a problem."""
+"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ from server.observability.middleware import SECURE
 
 
 class Timely(H11Protocol):
-    """`header_s` is the time from a connection's beginning, or a request's first byte, to the end of its head."""
+    """Ends connections that are too slow. `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head."""
 
     header_s = 10.0
     _deadline: asyncio.TimerHandle | None = None
@@ -69,13 +69,17 @@ def timely(header_s: float) -> type[H11Protocol]:
 
 
 def prepare(listener: socket.socket, after_s: float) -> None:
-    """Connections of this listener send at once what is written; and end where the other side's machine is gone, or takes nothing, for so long, even where nothing is sent."""
+    """Set the options of this listener's connections.
+
+    They send at once what is written. They end after `after_s` seconds in which the other side acknowledges nothing, and by keep-alive if its machine
+    is gone.
+    """
     options: tuple[tuple[int, str, Any], ...] = (
         (
             socket.IPPROTO_TCP,
             "TCP_NODELAY",
             1,
-        ),  # asyncio would, for sockets whose protocol was named; else a second write waits up to 40 ms for the first one's ACK
+        ),  # asyncio sets it only for sockets with a named protocol; without it a second write waits up to 40 ms for the first one's ACK
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
         (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 60),
         (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(after_s * 1000)),

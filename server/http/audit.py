@@ -1,4 +1,4 @@
-"""The audit: who changed what, when and from where, one JSON object a line in `audit.ndjson` of the data directory."""
+"""Writes the audit: who changed what, when and from where. It has one JSON object a line, in `audit.ndjson` of the data directory."""
 
 import json
 import logging
@@ -12,13 +12,13 @@ _log = logging.getLogger("epsparql.audit")
 
 
 class Audit:
-    """Of more than `limit` bytes the file becomes `audit.1.ndjson`, in place of an older one."""
+    """Appends to the audit. A file of `limit` bytes or more becomes `audit.1.ndjson`, in place of an older one."""
 
     def __init__(self, data: Path, limit: int) -> None:
         self._path, self._older, self._limit = data / "audit.ndjson", data / "audit.1.ndjson", limit
 
     def tell(self, at: Micros, about: Mapping[str, object]) -> None:
-        """Append a line. What cannot be written is logged: the change was made."""
+        """Append a line. A line that cannot be written goes to the server's log, since the change was made."""
         line = json.dumps({"time": iso(at)} | dict(about), ensure_ascii=False) + "\n"
         try:
             with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:

@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens with scopes, and the origins that a browser may come from."""
+"""Decides who may do what: bearer tokens have scopes, and browsers may come from some origins only."""
 
 import base64
 import hashlib
@@ -33,33 +33,33 @@ def read(query: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A token's SHA-256 and what it may do; `ingest:*` and `read:*` stand for all names."""
+    """Holds a token's SHA-256 and what the token allows; `ingest:*` and `read:*` stand for all names."""
 
     digest: bytes
     scopes: frozenset[str]
 
     def allows(self, scope: str) -> bool:
-        """Whether it holds `scope`; with a kind alone, as `read:`, whether it holds one of that kind."""
+        """Return whether the token holds `scope`; for a kind alone, such as `read:`, whether it holds a scope of that kind."""
         if scope.endswith(":"):
             return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
         return holds(self.scopes, scope)
 
 
 def holds(scopes: frozenset[str], scope: str) -> bool:
-    """Whether `scope` is among the scopes, by its name, by a star, or as admin."""
+    """Return whether `scope` is among the scopes, by its name, by a star, or through admin."""
     return not scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as the server's logs have it, and whether names beside the one asked for may be told."""
+    """Identifies who asks, as the server's logs name them, and whether they may learn of names that they did not ask for."""
 
     who: str
     all_names: bool
     scopes: frozenset[str] = frozenset((ADMIN,))
 
     def may(self, scope: str) -> bool:
-        """Whether the caller's scopes hold `scope`, by its name, by a star, or as admin."""
+        """Return whether the caller's scopes hold `scope`, by its name, by a star, or through admin."""
         return holds(self.scopes, scope)
 
 
@@ -70,7 +70,10 @@ class Gate:
         self._grants, self._origins = grants, frozenset(origins)
 
     def check(self, headers: Headers, scope: str) -> Caller:
-        """Who asks: by the beginning of the token's digest. Raises: Fault 401 without a known token, 403 for one that lacks `scope`, for a foreign origin, or for a host that is not this machine."""
+        """Return who asks, named by the beginning of the token's digest.
+
+        Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a host that is not this machine.
+        """
         if not self.same_origin(headers):
             raise Fault(
                 Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
@@ -95,7 +98,12 @@ class Gate:
         return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
 
     def _check_host(self, host: str) -> None:
-        """Without tokens only names of this machine will do: another name that leads here is a web page's trick to pass for the server itself."""
+        """Accept only names of this machine where there are no tokens.
+
+        Any other name that leads here is a web page's trick to pass for the server itself.
+
+        Raises: Fault 403.
+        """
         if not is_loopback(_host_of(host)) and host not in map(_authority_of, self._origins):
             detail = f"{host!r} is not this machine; use localhost, or add its origin to EPSPARQL_ORIGINS"
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
@@ -106,13 +114,13 @@ class Gate:
             return None
         digest = hashlib.sha256(token.encode()).digest()
         found = None
-        for grant in self._grants or ():  # all of them, so that time tells nothing
+        for grant in self._grants or ():  # always all of them, so that timing tells nothing
             if hmac.compare_digest(grant.digest, digest):
                 found = grant
         return found
 
     def same_origin(self, headers: Headers) -> bool:
-        """Browsers send Origin; it must be the server itself or one that the operator named."""
+        """Return whether the request has no Origin, which browsers send, or that of the server itself, or one that the operator named."""
         origin = headers.get("origin")
         if origin is None or origin in self._origins:
             return True
@@ -120,7 +128,10 @@ class Gate:
 
 
 def _token_of(headers: Headers) -> str | None:
-    """As `Authorization`, or, for pages, which cannot choose the headers of their WebSockets, as a subprotocol, in base64url."""
+    """Return the token of the `Authorization` header, or the one in the subprotocols, in base64url.
+
+    Pages send it there, because they cannot choose the headers of their WebSockets.
+    """
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
@@ -139,13 +150,18 @@ def _authority_of(origin: str) -> str:
 
 
 def _host_of(authority: str) -> str:
-    """Return the host of a Host header, without a port; empty for what is no such header, though a reader of URLs would find a host in it."""
+    """Return the host of a Host header, without a port.
+
+    The result is empty for what is no such header, though a reader of URLs would find a host in it.
+    """
     found = _AUTHORITY.fullmatch(authority)
     return (found[1] or found[2]).lower() if found else ""
 
 
 def load_grants(path: Path) -> tuple[Grant, ...]:
-    """Read a token file: per line a token's SHA-256 in hex and its scopes; `#` starts a comment, but not within a word, for IRIs hold it.
+    """Read a token file: each line has a token's SHA-256 in hex and its scopes.
+
+    `#` starts a comment, but not within a word, because IRIs contain it.
 
     Raises: SettingsError with the line.
     """

@@ -1,4 +1,4 @@
-"""Request bodies: read within a limit, and JSON objects with places for faults."""
+"""Reads request bodies within a limit, and JSON objects with places for faults."""
 
 import asyncio
 import json
@@ -19,38 +19,38 @@ from server.settings import Settings
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _HELD = "body_bytes"
 MAX_DEPTH = 64
-"""Arrays and objects of a JSON body inside each other."""
+"""Arrays and objects of a JSON body are nested at most this deep."""
 
 
 class Bodies:
-    """Bytes of the bodies of requests that are not answered yet, which all share one bound. On the event loop only."""
+    """Counts the bytes of the bodies of requests that are not answered yet; all share one limit. Runs on the event loop only."""
 
     def __init__(self, settings: Settings) -> None:
         self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
 
     def check(self, size: int) -> None:
-        """Raises: Fault 429 where there is no room for so many bytes more."""
+        """Check that there is room for so many more bytes. Raises: Fault 429."""
         if self._held + size > self._most:
             detail = f"the bodies of other requests leave no room for this one (max_bodies={self._most}); send it again later"
             raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-bodies", detail, headers={"Retry-After": "1", "Connection": "close"}))
 
     def take(self, scope: Scope, size: int) -> None:
-        """Counts so many bytes until `release` of the same scope. Raises: Fault 429."""
+        """Count so many bytes until `release` of the same scope. Raises: Fault 429."""
         self.check(size)
         self._held += size
         state = scope.setdefault("state", {})
         state[_HELD] = state.get(_HELD, 0) + size
 
     def release(self, scope: Scope) -> None:
-        """To be called when the request is over."""
+        """Release the bytes of a request that is over."""
         self._held -= scope.get("state", {}).pop(_HELD, 0)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """Raises: Fault 413 as soon as more than `limit` bytes are announced or come, 415 for an encoded body, 408 for one that does not come in time, 429 where
-    the bodies of other requests leave no room for it.
+    """Return the body of a request.
 
-    Of one whose client hangs up a Fault 400 is left, in the log: nobody is there to be told.
+    Raises: Fault 413 as soon as more than `limit` bytes are announced or come; 415 for an encoded body; 408 for a body that does not come in time;
+    429 where the bodies of other requests leave no room. A client that hangs up causes a Fault 400, which only the log shows.
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
@@ -84,12 +84,12 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 def media_type(request: Request) -> str:
-    """Of the body, without parameters; empty if not said."""
+    """Return the media type of the body, without parameters; empty if the request names none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def text_of(body: bytes) -> str:
-    """Raises: Fault 400 that tells where the body stops being UTF-8."""
+    """Decode the body as UTF-8. Raises: Fault 400 that gives the place of the first byte which is not UTF-8."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -98,9 +98,9 @@ def text_of(body: bytes) -> str:
 
 
 def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
-    """A JSON object with some of `members`; an empty body is an empty object.
+    """Parse a JSON object with some of `members`; an empty body is an empty object.
 
-    Raises: Fault 400, with the place where the JSON is malformed, if the parser tells.
+    Raises: Fault 400, with the place where the JSON is malformed, if the parser gives one.
     """
     if not body.strip():
         return {}
@@ -110,7 +110,7 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise malformed_json(error) from None
-    except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits
+    except (RecursionError, ValueError) as error:  # it is nested too deeply, or a number has thousands of digits
         raise bad_request("malformed-json", f"the body cannot be read: {error}", expected="a JSON object") from None
     if not isinstance(found, dict):
         raise bad_request("malformed-json", "the body is no JSON object", expected="a JSON object")
@@ -122,7 +122,7 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
 
 
 def _check_depth(text: str) -> None:
-    """Raises: Fault 400 before a parser goes deeper than anything here is."""
+    """Check the nesting, before a parser goes deeper than MAX_DEPTH. Raises: Fault 400."""
     depth = 0
     for token in _BRACKETS.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
@@ -133,7 +133,7 @@ def _check_depth(text: str) -> None:
 
 
 def text_member(found: dict[str, Any], name: str, default: str) -> str:
-    """Raises: Fault 400 for what is no string, or one that no UTF-8 can hold."""
+    """Return a string member. Raises: Fault 400 for what is no string, or for a string that UTF-8 cannot encode."""
     value = found.get(name, default)
     if not isinstance(value, str):
         raise bad_request("invalid-member", f"{name} must be a string, not {_shown(value)}", expected="a string")
@@ -146,7 +146,7 @@ def text_member(found: dict[str, Any], name: str, default: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """A JSON value for a message; what may be nested is only named."""
+    """Return a JSON value for a message; objects and arrays are only named."""
     match value:
         case dict():
             return "an object"
@@ -157,7 +157,7 @@ def _shown(value: object) -> str:
 
 
 def duration_member(found: dict[str, Any], name: str) -> Micros | None:
-    """A day-time duration: xsd:duration text or a number of seconds; None where it is absent or null.
+    """Return a day-time duration, from xsd:duration text or a number of seconds; None where it is absent or null.
 
     Raises: Fault 400.
     """
@@ -177,7 +177,7 @@ def duration_member(found: dict[str, Any], name: str) -> Micros | None:
 
 
 def duration_text(micros: Micros | None) -> str | None:
-    """The shortest plain spelling in seconds, as `duration_member` reads it."""
+    """Return the shortest plain spelling in seconds, which `duration_member` reads."""
     if micros is None:
         return None
     seconds, rest = divmod(micros, 1_000_000)
@@ -186,6 +186,6 @@ def duration_text(micros: Micros | None) -> str | None:
 
 
 def undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
-    """Line and column, from 1, of the first byte that could not be decoded; columns count characters."""
+    """Return line and column, from 1, of the first byte that could not be decoded; columns count characters."""
     before = error.object[: error.start].decode("utf-8")
     return before.count("\n") + 1, len(before) - before.rfind("\n")

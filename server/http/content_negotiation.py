@@ -1,4 +1,4 @@
-"""Content negotiation: RFC 9110, section 12.5.1."""
+"""Negotiates media types. Source: RFC 9110, section 12.5.1."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -7,9 +7,9 @@ from server.http.problem_details import Fault, Problem
 
 
 def choose(accept: str | None, offered: Sequence[str]) -> str:
-    """The offered media type that `accept` prefers; the first one offered if it does not care.
+    """Return the offered media type that `accept` prefers, or the first one offered if all are alike.
 
-    Raises: Fault 406 that names what there is.
+    Raises: Fault 406 that names what is offered.
     """
     ranges = [_parse(part) for part in (accept or "*/*").split(",") if part.strip()]
     best, best_quality = "", 0.0
@@ -36,7 +36,7 @@ def _parse(part: str) -> tuple[str, float]:
 
 
 def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """Of the most specific range that holds the type."""
+    """Return the quality of the most specific range that holds the type."""
     family = media_type.partition("/")[0] + "/*"
     for candidate in (media_type, family, "*/*"):
         found = [quality for media_range, quality in ranges if media_range == candidate]

@@ -1,4 +1,4 @@
-"""Names in paths: one percent-encoded segment each, so an IRI's slashes arrive as %2F."""
+"""Reads names in paths. Each is one percent-encoded segment, so an IRI's slashes arrive as %2F."""
 
 from typing import Annotated
 from urllib.parse import quote, unquote
@@ -23,7 +23,10 @@ class RawPath:
 
 
 def decoded(segment: str) -> str:
-    """Raises: Fault 400 for a segment that does not encode UTF-8 text, or encodes none."""
+    """Decode the name in a path segment.
+
+    Raises: Fault 400 for a segment that does not encode UTF-8 text, or whose text is no name.
+    """
     try:
         name = unquote(segment, errors="strict")
     except UnicodeDecodeError:

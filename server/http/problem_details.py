@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details: the one place that turns a fault into HTTP."""
+"""Turns faults into HTTP, as RFC 9457 problem details; no other module does so."""
 
 import json
 import logging
@@ -20,9 +20,9 @@ from epsparql.errors import QueryError
 from pipeline import errors as pipeline_errors
 
 MEDIA_TYPE = "application/problem+json"
-_COMPARED = 200  # names, and characters of one
+_COMPARED = 200  # the number of names compared, and of characters of each
 _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
-"""Of RFC 9110, where Python's depend on its version."""
+"""RFC 9110 has these names; Python's depend on its version."""
 _NAMED = ("/streams/", "/queries/", "/ontologies/")
 _log = logging.getLogger("epsparql.server")
 
@@ -40,7 +40,10 @@ _STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem document; `query` is the name of the query that it concerns, `reserved` the detail for who may not know of other names."""
+    """Describes a problem.
+
+    `query` is the name of the query that it concerns. `reserved` is the detail for callers who may not learn of other names.
+    """
 
     status: HTTPStatus
     code: str
@@ -53,11 +56,11 @@ class Problem:
     reserved: str | None = None
 
     def told(self, *, all_names: bool) -> "Problem":
-        """To whom names beside the one asked for may be told, or not."""
+        """Return the problem for a caller who may, or may not, learn of names beyond the one asked for."""
         return self if all_names or self.reserved is None else replace(self, detail=self.reserved, expected=None)
 
     def document(self) -> dict[str, Any]:
-        """The members that apply, ready for JSON."""
+        """Return the members that apply, ready for JSON."""
         places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query}
         return {
             "type": f"urn:epsparql:problem:{self.code}",
@@ -73,7 +76,7 @@ class Problem:
 
 
 class Fault(Exception):
-    """Raised by a route to answer with `problem`."""
+    """Carries the `problem` with which a route answers."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -81,7 +84,7 @@ class Fault(Exception):
 
 
 class ProblemDocument(BaseModel):
-    """The problem document as OpenAPI describes it."""
+    """Describes a fault as an RFC 9457 problem document."""
 
     type: str
     title: str
@@ -95,7 +98,7 @@ class ProblemDocument(BaseModel):
 
 
 def phrase(status: HTTPStatus) -> str:
-    """What a status is called."""
+    """Return the name of a status."""
     return _NAMES.get(status, status.phrase)
 
 
@@ -104,12 +107,12 @@ def bad_request(code: str, detail: str, *, expected: str | None = None, query: s
 
 
 def unsupported(detail: str, *, query: str | None = None) -> Fault:
-    """Something of the contract that this version does not do."""
+    """Return a fault for something of the contract that this version does not do."""
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported", detail, query=query))
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
-    """404 with the nearest name that is known; `kind` is `query`, `stream` or `ontology`."""
+    """Return a 404 with the nearest known name; `kind` is `query`, `stream` or `ontology`."""
     near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
     remedy = f"the nearest known name is {near[0]!r}" if near else f"no {kind} is known yet"
     expected = near[0] if near else None
@@ -119,7 +122,10 @@ def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
 
 
 def _alike(name: str, known: Collection[str]) -> Collection[str]:
-    """Of very many names the neighbours of `name` in order: to compare all of them in full takes a second, and anyone may ask."""
+    """Return at most _COMPARED neighbours of `name` in alphabetical order.
+
+    A full comparison with very many names takes a second, and anyone may ask.
+    """
     ordered = sorted(known)
     at = bisect(ordered, name)
     return ordered[max(at - _COMPARED // 2, 0) : at + _COMPARED // 2]
@@ -130,13 +136,13 @@ def too_large(what: str, limit: int) -> Problem:
 
 
 def malformed_json(error: json.JSONDecodeError) -> Fault:
-    """400 with the place at which the parser gave up."""
+    """Return a 400 with the place at which the parser gave up."""
     problem = Problem(HTTPStatus.BAD_REQUEST, "malformed-json", f"the body is no JSON: {error.msg}", error.lineno, error.colno, "a JSON object")
     return Fault(problem)
 
 
 def of_exception(error: Exception, *, query: str | None = None) -> Problem:
-    """The problem that tells of `error`. What nobody foresaw is logged in full, and told only as such."""
+    """Return the problem that describes `error`. An unforeseen error is logged in full, and the client learns only that there was one."""
     match error:
         case Fault():
             return error.problem
@@ -170,13 +176,13 @@ def _of_validation(error: RequestValidationError) -> Problem:
 
 
 def described(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's description of the problems that a route may answer with, and of its successes where its return type does not tell."""
+    """Return OpenAPI's description of a route's problems, and of its successes where the return type does not say."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     return {**(success or {})} | {int(status): {"description": phrase(status), "content": content} for status in statuses}
 
 
 class LastResort:
-    """Answers what no route foresaw: logged once, told without its trace."""
+    """Answers errors that no route foresaw: each is logged once, and the client gets no trace."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Query parameters that a route does not declare are refused, so that a slip of the pen does not pass for success."""
+"""Refuses query parameters that a route does not declare, so that a typing error does not pass for success."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -12,14 +12,14 @@ _COMPARED = 200  # characters of a name
 
 
 def check_parameters(connection: HTTPConnection) -> None:
-    """Raises: Fault 400 that names the nearest parameter which the connection's route declares."""
+    """Check the query parameters of a connection. Raises: Fault 400 that names the nearest one which its route declares."""
     if not connection.scope["query_string"]:
         return
     check_names(connection.query_params, list(dict.fromkeys(_declared(connection.scope["route"].dependant))), "query parameter")
 
 
 def check_names(names: Iterable[str], known: Sequence[str], kind: str) -> None:
-    """Raises: Fault 400 for the first of the `names` that is not known."""
+    """Check that all `names` are known. Raises: Fault 400 for the first that is not."""
     for name in names:
         if name not in known:
             near = get_close_matches(name[:_COMPARED], known, n=1, cutoff=0.0)
@@ -35,7 +35,7 @@ async def refuse_unknown(connection: HTTPConnection) -> None:
 
 
 def _declared(dependant: Dependant) -> Iterator[str]:
-    """The names of a route's query parameters, and of those of what it depends on."""
+    """Yield the names of a route's query parameters, and of those that its dependencies declare."""
     yield from (field.alias for field in dependant.query_params)
     for each in dependant.dependencies:
         yield from _declared(each)

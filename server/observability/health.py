@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it is ready."""
+"""Reports whether the server lives, and whether it is ready."""
 
 from http import HTTPStatus
 
@@ -16,7 +16,7 @@ class Live(BaseModel):
 
 
 class Ready(BaseModel):
-    """`lag` counts the log's entries that the runner has not committed yet."""
+    """Shows how far the runner is; `lag` counts the log's entries that it has not committed yet."""
 
     status: str
     runner: str
@@ -53,7 +53,7 @@ async def readyz(request: Request) -> Ready:
 
 
 def _taken(service: Service) -> bool:
-    """Whether another server goes on with what this one has kept."""
+    """Return whether another server has taken over this server's store."""
     return service.keeper is not None and service.keeper.taken
 
 

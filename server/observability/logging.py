@@ -1,4 +1,4 @@
-"""The server's log on stderr: plain lines, or one JSON object a line."""
+"""Formats the server's log on stderr: plain lines, or one JSON object a line."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from server.observability.middleware import REQUEST_ID
 
 
 class JsonLines(logging.Formatter):
-    """Time, level, logger, message and the request at work; of requests also what they were."""
+    """Writes time, level, logger, message and the id of the present request; a request's own line also describes it."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -27,7 +27,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """For people; names the request where one is at work."""
+    """Writes lines for people, with the id of the present request if there is one."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -39,14 +39,14 @@ class TextLines(logging.Formatter):
 
 
 def without_trace(record: logging.LogRecord) -> bool:
-    """A client's text that is no UTF-8 is its fault, and not worth the place in the code where it came out."""
+    """Make a warning without a trace of text that is no UTF-8: that is the client's fault, not ours."""
     if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
         record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
     return True
 
 
 def log_to_stderr(log_format: str) -> None:
-    """Each request has a line in JSON alone, which machines read."""
+    """Set up the log. Each request has a line in JSON alone, which machines read."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)

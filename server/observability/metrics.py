@@ -1,4 +1,4 @@
-"""What a monitor reads: Prometheus' text format, names `epsparql_*`, base units."""
+"""Reports figures to a monitor, in Prometheus' text format, with names `epsparql_*` and base units."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ from server.webhook_delivery.delivery import Deliveries
 router = APIRouter(tags=["operations"])
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 _SHOWN = 2_000
-"""Streams, and queries, that have series of their own; of more only the sums are told."""
+"""At most this many streams, and this many queries, have series of their own; beyond that, only the sums count them."""
 
 
 class Requests:
-    """Counts of requests by route, for as long as the app lives."""
+    """Counts requests by route, for as long as the app lives."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -31,7 +31,10 @@ class Requests:
         ProcessCollector(namespace="epsparql", registry=self.registry)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """`route` is a template, so that names in paths make no series; what clients make up has none at all."""
+        """Count a request.
+
+        `route` is a template, so names in paths make no series; paths that clients make up share one series.
+        """
         known = method if route else "other"
         self._count.labels(known, route or "none", str(status)).inc()
         if method != "WEBSOCKET":
@@ -43,7 +46,7 @@ def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
 
 
 class Standing:
-    """What the server stands at, read when it is asked for."""
+    """Collects the server's present figures when a monitor asks for them."""
 
     def __init__(self, service: Service, deliveries: Deliveries) -> None:
         self._service, self._deliveries = service, deliveries
@@ -144,7 +147,7 @@ async def metrics(request: Request, service: Shared, deliveries: Sent) -> Respon
 
 
 def _text(registry: CollectorRegistry, standing: Iterable[Metric]) -> bytes:
-    """A registry for a moment gives the second part the same form."""
+    """Return all figures as text; a temporary registry gives the second part the same form."""
     moment = CollectorRegistry()
     found = list(standing)
 

@@ -1,4 +1,4 @@
-"""What is done for every request, whatever its route: an id, headers that keep browsers careful, counts, a line in the log, one in the audit."""
+"""Handles what every request needs, whatever its route: an id, security headers, counts, a line in the log, and one in the audit."""
 
 import logging
 import re
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.observability.metrics import Requests
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-"""Of the request at work, for the lines that are logged meanwhile."""
+"""Lines that are logged during a request carry this id."""
 _GIVEN = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _CONTENT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -29,12 +29,12 @@ SECURE = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-"""On all answers, where a route does not say otherwise."""
+"""All answers have these headers, where a route does not say otherwise."""
 _log = logging.getLogger("epsparql.requests")
 
 
 class Attended:
-    """The outermost layer of the app."""
+    """Wraps the app as its outermost layer."""
 
     def __init__(self, app: ASGIApp, requests: Requests) -> None:
         self._app, self._requests = app, requests
@@ -91,10 +91,10 @@ class Attended:
 
 
 def _service_of(scope: Scope) -> Any:
-    """Of the app that the request came to, if it came so far."""
+    """Return the service of the app that handled the request, or None if the request did not come so far."""
     return getattr(scope["app"].state, "service", None) if "app" in scope else None
 
 
 def changes(method: str, template: str) -> bool:
-    """Whether such a request may change what the operator answers for. Events are what streams are for; a query by POST only reads."""
+    """Return whether such a request may change something that the audit records. Events are data, and a query by POST only reads."""
     return method in ("PUT", "POST", "DELETE", "PATCH") and template not in ("/streams/{name}/events", "/sparql", "/check")

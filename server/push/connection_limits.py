@@ -1,4 +1,4 @@
-"""How many may follow and feed at once, and how many do."""
+"""Limits how many clients may follow and feed at once, and counts those that do."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ SOCKET, EVENT_STREAM, FEED = "websocket", "event-stream", "feed"
 
 
 class Seats:
-    """On the event loop only. `sent` counts solutions by class, `slow` the subscribers found too slow."""
+    """Counts connections on the event loop only. `sent` counts solutions by class, `slow` the subscribers found too slow."""
 
     kinds = (SOCKET, EVENT_STREAM, FEED)
 
@@ -28,7 +28,7 @@ class Seats:
 
     @contextmanager
     def follower(self, kind: str, registered: int) -> Iterator[None]:
-        """A seat of a subscriber of a registration. Raises: Fault 429."""
+        """Count a subscriber of a registration while the block runs. Raises: Fault 429."""
         self.check(registered)
         self._taken[kind] += 1
         self._of_query[registered] += 1
@@ -41,7 +41,7 @@ class Seats:
                 del self._of_query[registered]
 
     def check(self, registered: int) -> None:
-        """Raises: Fault 429 where no further subscriber is taken."""
+        """Check that one more subscriber is allowed. Raises: Fault 429."""
         settings = self._settings
         if self._taken[SOCKET] + self._taken[EVENT_STREAM] >= settings.max_subscribers:
             raise _full(f"{settings.max_subscribers} subscribers are here already", "max_subscribers")
@@ -50,7 +50,7 @@ class Seats:
 
     @contextmanager
     def feeder(self) -> Iterator[None]:
-        """Raises: Fault 429."""
+        """Count a connection that feeds while the block runs. Raises: Fault 429."""
         if self._taken[FEED] >= self._settings.max_feeds:
             raise _full(f"{self._settings.max_feeds} connections feed streams already", "max_feeds")
         self._taken[FEED] += 1

@@ -1,4 +1,4 @@
-"""Solutions read and encoded once for all who follow a query."""
+"""Caches pages of solutions, which are read and encoded once for all subscribers of a query."""
 
 import asyncio
 from collections import OrderedDict
@@ -11,12 +11,12 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A solution as one ndjson line."""
+    """Holds a solution as one ndjson line."""
 
     id: str
     text: str
     frame: bytes
-    """As it goes over a WebSocket: made once for all."""
+    """The line as a WebSocket frame, made once for all subscribers."""
 
 
 Page = tuple[Line, ...]
@@ -29,19 +29,25 @@ class _Reading:
 
 
 class Pages:
-    """Pages of one registration's solutions, by the id they follow.
+    """Caches pages of one registration's solutions, by the id that each page follows.
 
-    The solution log only grows, so a page with anything in it stays a right answer to "what follows this id", and subscribers who
-    keep up ask for the same one. An empty page answers only until something of the registration is newer than when its reading began.
+    The solution log only grows, so a page with anything in it stays the right answer to "what follows this id". Subscribers who keep up ask for the
+    same page. An empty page is valid only until something of the registration is newer than the start of its reading.
     """
 
     def __init__(self, read: Callable[[str | None, int], Page], read_at_hand: Callable[[str, int], Page | None]) -> None:
-        """`read_at_hand` reads as `read` does, on the event loop, where that takes less than handing it to a thread; else it gives None."""
+        """Create the cache.
+
+        `read_at_hand` reads like `read`, but on the event loop. It returns None where handing the reading to a thread takes less time.
+        """
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
     async def after(self, last: str | None, generation: int) -> Page:
-        """Up to PAGE lines after the id `last`; empty only if there were none when something was last new, in `generation`. Raises: ValueError for what is no id."""
+        """Return up to PAGE lines after the id `last`.
+
+        The page is empty only if there were no lines when something was last new, in `generation`. Raises: ValueError for what is no id.
+        """
         kept = self._readings.get(last)
         if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
             kept = self._readings[last] = _Reading(generation, self._reading(last))

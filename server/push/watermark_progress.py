@@ -1,4 +1,4 @@
-"""How far a query's time has come, as a subscriber may rely on it (semantics.md section 8)."""
+"""Computes how far a query's time has come, so that subscribers may rely on it (semantics.md section 8)."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -16,7 +16,7 @@ _APART_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """No solution with an `end` below `watermark` will follow; with `finished`, none at all."""
+    """Promises that no solution with an `end` below `watermark` will follow; with `finished`, none at all."""
 
     watermark: Micros
     finished: bool
@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """`streams` hold no entry at or after the log position `bound`."""
+    """Records streams that hold no entry at or after the log position `bound`."""
 
     taken_s: float
     seen: int
@@ -41,16 +41,16 @@ class _Sample:
 
 
 class Timeline:
-    """Remembers what the streams' watermarks were at some log positions, since solutions trail behind the log."""
+    """Remembers the streams' watermarks at some log positions, since solutions come later than the entries of the log."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque(maxlen=_SAMPLES)
 
     def sample(self, catalogue: Catalogue, now_s: float) -> bool:
-        """Keep the present watermarks: the newest always, older ones some way apart. True if they are settled; else call again soon.
+        """Record the present watermarks: the newest always, older ones some way apart.
 
-        The committer may be between applying an entry and counting it, so only streams found unchanged a while later are known to
-        hold no more than the entries that were counted.
+        Returns True if they are settled; otherwise the caller has to call again soon. The committer may be between applying an entry and counting it.
+        So only streams found unchanged a while later are known to hold no more than the counted entries.
         """
         streams = dict(catalogue.streams)
         seen = catalogue.position
@@ -65,7 +65,7 @@ class Timeline:
         return False
 
     def progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> Progress | None:
-        """Of a query, when the entries before the log position `solved` have been applied; None while nothing can be said."""
+        """Return a query's progress once the entries before the log position `solved` have been applied; None while nothing can be said."""
         if registration.lead is not None:
             return None
         for sample in reversed(self._samples):
@@ -76,7 +76,10 @@ class Timeline:
 
 
 def _progress(reads: Collection[str], written: Written, streams: Mapping[str, Stream]) -> Progress | None:
-    """The least watermark of the fed streams that a reader of `reads` rests on; None while one that was never fed holds it back."""
+    """Return the least watermark of the fed streams that a reader of `reads` rests on.
+
+    The result is None while a stream that was never fed holds it back.
+    """
     known = fed_among(streams)
     if unfed(reads, written, alive(written, known)):
         return None

@@ -1,4 +1,4 @@
-"""WebSockets that take frames ready made: what many are told is put into bytes once."""
+"""Writes frames that are encoded once for many subscribers straight to their WebSockets."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ _TEXT = 0x81  # one whole text message
 
 
 def text_frame(text: str) -> bytes:
-    """A message as a server sends it: unmasked, so the same bytes serve every client. Source: RFC 6455 section 5.2."""
+    """Return a message as a server sends it: unmasked, so the same bytes serve every client. Source: RFC 6455 section 5.2."""
     payload = text.encode()
     size = len(payload)
     if size < 126:
@@ -24,7 +24,7 @@ def text_frame(text: str) -> bytes:
 
 
 class Outlet(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket, which the app finds in its scope (`outlet_of`) and may write to without a message of ASGI for each frame.
+    """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `outlet_of` finds it in the scope.
 
     `gone`, if set, is called when the connection is lost.
     """
@@ -50,7 +50,7 @@ class Outlet(WebSocketsSansIOProtocol):
             super().send_receive_event_to_app()
 
     def turn_deaf(self) -> None:
-        """What the client says is passed over from now on. Its going away is not."""
+        """Ignore the client's messages from now on, but still notice when the client leaves."""
         self._deaf = True
         if self.read_paused:
             self.read_paused = False
@@ -61,23 +61,23 @@ class Outlet(WebSocketsSansIOProtocol):
         return self.handshake_complete and not (self.disconnected or self.close_sent or self.transport.is_closing())
 
     def write(self, frames: bytes) -> bool:
-        """Send whole frames on a connection that is open. False where the client is behind: wait for `room` before the next."""
+        """Send whole frames on an open connection. Returns False where the client is behind: wait for `room` before the next frame."""
         self.transport.write(frames)
         return self.writable.is_set()
 
     async def room(self) -> None:
-        """Until the client has taken most of what was written. Raises: WebSocketDisconnect."""
+        """Wait until the client has taken most of what was written. Raises: WebSocketDisconnect."""
         await self.writable.wait()
         if not self.open:
             raise WebSocketDisconnect(1006)
 
     def cut(self) -> None:
-        """End the connection at once, whatever has not been taken."""
+        """End the connection at once, with whatever has not been taken."""
         self.transport.abort()
 
 
 def outlet_of(scope: Scope) -> Outlet:
-    """Of a WebSocket's scope, under the server of this package."""
+    """Return the outlet in a WebSocket's scope, which this package's server put there."""
     extensions: dict[str, Any] = scope["extensions"]
     outlet: Outlet = extensions[_EXTENSION]
     return outlet

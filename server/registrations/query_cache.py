@@ -1,4 +1,4 @@
-"""Query texts as the server needs them: checked at registration, and what their solutions look like."""
+"""Caches what the server needs to know of query texts: the checks at registration, and the form of the solutions."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the solutions are, the streams that are read, the one that a CONSTRUCT writes, and where the first part stands that time alone may bring on."""
+    """Describes a query: the form of its solutions, the streams that it reads, and the stream that a CONSTRUCT writes.
+
+    `waits` is the place of the first part whose solutions time alone may bring.
+    """
 
     form: Form
     streams: tuple[str, ...]
@@ -29,11 +32,11 @@ class Shape:
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The streams that the query reads, and the one that it writes."""
+        """Return the streams that the query reads, and the one that it writes."""
         return self.streams if self.into is None else (*self.streams, self.into)
 
 
-_shapes: dict[str, Shape] = {}  # by text; a server asks for those of all its queries again and again, however many they are
+_shapes: dict[str, Shape] = {}  # keyed by text and without limit: a server asks for the shapes of all its queries again and again
 
 
 def check(
@@ -42,9 +45,11 @@ def check(
     name: str = "this query",
     policies: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Warning_, ...]:
-    """The warnings of a query that can be registered beside `others` (texts by name). Raises: QueryError.
+    """Return the warnings of a query that can be registered beside `others` (texts by name).
 
     `policies`, by name, are those of all of them; where there is none, it is `unrestricted`.
+
+    Raises: QueryError.
     """
     from engine.validation.validate import check as check_plan  # loads the kernel, so only where a query is planned
 
@@ -61,8 +66,13 @@ def explained(
     text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({}),
     without: Collection[str] = (), reads: "Sequence[Read]" = (),
 ) -> str:  # fmt: skip
-    """The plan as `text`, `json` or `mermaid`; `rates`: how many triples there are of each predicate, by its IRI; `without`: what is not done
-    that could be left out; `reads`: what it reads of the background. Raises: QueryError."""
+    """Return the plan as `text`, `json` or `mermaid`.
+
+    `rates` gives the number of triples of each predicate, by its IRI. `without` names the optional steps to leave out. `reads` describes what the
+    query reads of the background.
+
+    Raises: QueryError.
+    """
     from engine import explain  # as above
 
     check(text)
@@ -77,7 +87,7 @@ def explained(
 
 
 def reads_over(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
-    """What a query would read of a background in N-Quads. Raises: QueryError."""
+    """Return what a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above
     from engine.triples.quads import quads_of
 
@@ -86,7 +96,7 @@ def reads_over(background: str, text: str, policy: str = UNRESTRICTED, entailmen
 
 
 def shape(text: str) -> Shape:
-    """Of a text that was accepted before; kept until it is forgotten. Raises: QueryError."""
+    """Return the shape of a text that was accepted before; it is cached until `forget`. Raises: QueryError."""
     found = _shapes.get(text)
     if found is None:
         found = _shapes[text] = shape_of(epsparql.parse(text))
@@ -94,7 +104,7 @@ def shape(text: str) -> Shape:
 
 
 def forget(text: str) -> None:
-    """Of a query that was dropped."""
+    """Drop the shape of a query that was dropped."""
     _shapes.pop(text, None)
 
 
@@ -117,7 +127,7 @@ def _form_of(query: Query) -> Form:
 
 
 def _waits_at(parsed: ParsedQuery) -> Span | None:
-    """The place of the first timer, or window that reports at instants of its own; None where there is neither."""
+    """Return the place of the first timer, or window that reports at instants of its own; None where there is neither."""
     for node in nodes(parsed.query):
         timer = isinstance(node, WithoutFor | NamedWindow)
         if timer or (isinstance(node, Group) and isinstance(node.window, RangeWindow) and node.window.step is not None):

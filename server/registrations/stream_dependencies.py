@@ -1,4 +1,4 @@
-"""What readers of streams rest on: the streams themselves, and, where rules write them, what those rules read."""
+"""Finds what readers of streams rest on: the streams themselves, and, where rules write them, the streams that those rules read."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
@@ -8,11 +8,11 @@ from pipeline.log.catalog import Stream
 from server.registrations.query_cache import Shape
 
 Written: TypeAlias = Mapping[str, frozenset[str]]
-"""By each stream that rules write, the streams that those rules read."""
+"""The map gives, for each stream that rules write, the streams that those rules read."""
 
 
 def written_by(shapes: Iterable[Shape]) -> Written:
-    """Of those that are rules."""
+    """Return the streams that the rules among these shapes write, with what each rests on."""
     found: dict[str, frozenset[str]] = {}
     for each in shapes:
         if each.into is not None:
@@ -21,7 +21,7 @@ def written_by(shapes: Iterable[Shape]) -> Written:
 
 
 def reached(streams: Collection[str], written: Written) -> frozenset[str]:
-    """These streams, and those that the rules which write into them read."""
+    """Return these streams and, through any number of rules that write into them, the streams that those rules read."""
     found, ahead = set(streams), list(streams)
     while ahead:
         wider = written.get(ahead.pop(), frozenset()) - found
@@ -31,12 +31,15 @@ def reached(streams: Collection[str], written: Written) -> frozenset[str]:
 
 
 def fed_among(streams: Mapping[str, Stream]) -> dict[str, Stream]:
-    """Those that have a time, or need none any more."""
+    """Return the streams that have a time, or that need none any more."""
     return {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
 
 
 def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
-    """The streams that are fed, and those that rules write out of others which are fed, or to be fed: their time comes with that of the others."""
+    """Return the streams that are fed, and those that rules derive from others which are, or may be, fed.
+
+    The time of a derived stream comes with that of its sources.
+    """
     made_of: dict[str, list[str]] = {}
     for into, sources in written.items():
         for source in sources:
@@ -50,12 +53,12 @@ def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
 
 
 def unfed(reads: Collection[str], written: Written, alive: frozenset[str]) -> list[str]:
-    """The streams for whose first event a reader of `reads` waits."""
+    """Return the streams for whose first event a reader of `reads` waits."""
     return sorted(reached(reads, written) - alive)
 
 
 def silence_warnings(shape: Shape, written: Written, streams: Mapping[str, Stream]) -> list[Warning_]:
-    """Of a query that waits for time: the streams on which none may pass in silence, each with the setting that mends it."""
+    """Warn of a query that waits for time: name the streams on which time does not pass in silence, with the setting that mends it."""
     if shape.waits is None:
         return []
     sources = [name for name in reached(shape.streams, written) if name not in written or name in streams]

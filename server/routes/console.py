@@ -1,6 +1,6 @@
-"""The console: static files that Vite made of `console/` at the top of the project, and that travel with the server.
+"""Serves the console: static files that Vite made of `console/` at the top of the project, and that come with the server.
 
-They ask for nothing that the policy on all answers (`server.observability.middleware`) forbids.
+The files ask for nothing that the policy on all answers (`server.observability.middleware`) forbids.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ async def console(request: Request) -> Response:
 
 @router.get("/console/{file}")
 async def console_file(file: str, request: Request) -> Response:
-    """Their names hold a hash of what is in them, so a browser may keep them."""
+    """Serve a file for browsers to keep: its name holds a hash of its content."""
     return await _answer(request, file, _FOR_EVER)
 
 
 async def _answer(request: Request, file: str, kept: str) -> Response:
-    """Needs no token: the files hold nothing of the server's data, and a page must be there to ask for one."""
+    """Answer without a token. The files hold nothing of the server's data, and a page must be there to ask for a token."""
     path = DIST / file if file == "index.html" else DIST / "console" / file
     if not _FILE.fullmatch(file) or path.suffix not in _TYPES or not path.is_file():
         raise Fault(Problem(HTTPStatus.NOT_FOUND, "not-found", f"the console has no file {file!r}; it starts at /"))

@@ -1,4 +1,4 @@
-"""How a query is evaluated, as JSON, text or a mermaid flowchart."""
+"""Shows how a query is evaluated, as JSON, text or a mermaid flowchart."""
 
 import asyncio
 from http import HTTPStatus
@@ -19,7 +19,10 @@ router = APIRouter(tags=["queries"])
 
 
 class AlgebraItem(BaseModel):
-    """A node of the algebra, such as SeqJoin; `inputs` are the places in the list of the nodes that it is made of, `detail` is what it holds beside them."""
+    """Describes a node of the algebra, such as SeqJoin.
+
+    `inputs` are the places in the list of the nodes that it is made of; `detail` describes everything else in it.
+    """
 
     node: str
     detail: str
@@ -27,7 +30,10 @@ class AlgebraItem(BaseModel):
 
 
 class PlanFilter(BaseModel):
-    """A condition that a step applies, in the `kernel` or by the `host`. `pushed_down`: it stands below an operator that the query has inside it."""
+    """Describes a condition that a step applies, in the `kernel` or by the `host`.
+
+    `pushed_down` is true if the condition stands below an operator that the query has inside it.
+    """
 
     condition: str
     by: Literal["kernel", "host"]
@@ -35,21 +41,24 @@ class PlanFilter(BaseModel):
 
 
 class PlanLimit(BaseModel):
-    """The longest duration that a step lets pass."""
+    """Gives the longest duration that a step lets pass."""
 
     duration: str
     pushed_down: bool
 
 
 class PlanStore(BaseModel):
-    """How long a step keeps what, in words: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each`, `not stored`."""
+    """Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each` or `not stored`."""
 
     side: str
     time: str
 
 
 class PlanStep(BaseModel):
-    """An operator, fed by the steps whose places in the list are its `inputs`: `on` are the variables that key what it keeps, `checks` those that may be unbound."""
+    """Describes an operator, fed by the steps whose places in the list are its `inputs`.
+
+    `on` are the variables that key its stored rows; `checks` are those that may be unbound.
+    """
 
     operator: str
     detail: str
@@ -62,15 +71,17 @@ class PlanStep(BaseModel):
 
 
 class PlanPartition(BaseModel):
-    """The variable by which the query could be spread over buckets; null: none, for the `reason`."""
+    """Names the variable by which the query could be partitioned; null if there is none, for the `reason`."""
 
     key: str | None
     reason: str
 
 
 class PlanRead(BaseModel):
-    """What a triple pattern matches of the background: `copied` to the query, which keeps it and what it joins; `looked up` for each solution, in a table that
-    queries share; `waiting` for a stream to bring a first link of a path, which then takes in all of it.
+    """Describes how the query uses the triples of the background that match a triple pattern.
+
+    `copied` triples are kept by the query, with what they join. `looked up` means a lookup for each solution, in a table that queries share.
+    `waiting` means that a stream must bring a first link of a path, which then takes in all of it.
     """
 
     pattern: str
@@ -79,10 +90,12 @@ class PlanRead(BaseModel):
 
 
 class PlanDocument(BaseModel):
-    """How a query is evaluated: its canonical text, its algebra, the operators, what of its state nothing bounds, and what it reads of the background.
+    """Describes how a query is evaluated.
 
-    `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go, and a plan whose
-    property path or rule goes round has a step that feeds several.
+    The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and what it reads of the background.
+
+    `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go. In a plan whose property path
+    or rule is recursive, a step may feed several others.
     """
 
     query: str

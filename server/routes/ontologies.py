@@ -1,4 +1,4 @@
-"""Background graphs: loaded, added to, read and dropped."""
+"""Loads, extends, shows and drops graphs of the background."""
 
 import asyncio
 from http import HTTPStatus
@@ -40,7 +40,10 @@ _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"
 
 
 class OntologyDocument(BaseModel):
-    """A graph of the background; `size` is that of its triples' N-Triples text, `offset` that of its latest change in the log."""
+    """Describes a graph of the background.
+
+    `size` is that of its triples' N-Triples text, `offset` that of its latest change in the log.
+    """
 
     name: str
     triples: int
@@ -49,7 +52,11 @@ class OntologyDocument(BaseModel):
 
 
 class OntologyList(BaseModel):
-    """`entailment` is what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited`: why RDFS alone is applied all the same; null if it is not so."""
+    """Lists the graphs of the background.
+
+    `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is applied all the same; null if that
+    is not so.
+    """
 
     entailment: str
     limited: str | None
@@ -167,7 +174,7 @@ def _graph(name: str) -> str:
 
 
 def _known(service: Service, name: str) -> Graph:
-    """Raises: Fault 404."""
+    """Return the graph of this name. Raises: Fault 404."""
     graphs = service.log.catalogue.graphs
     if _graph(name) not in graphs:
         raise unknown("ontology", name, {graph or _UNNAMED: None for graph in graphs})

@@ -1,4 +1,4 @@
-"""Queries paused and resumed."""
+"""Pauses and resumes queries."""
 
 import asyncio
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Why a query gave a solution: as JSON, and in the PROV ontology."""
+"""Shows why a query gave a solution, as JSON and in the PROV ontology."""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _FORMATS = {TURTLE: ox.RdfFormat.TURTLE, N_TRIPLES: ox.RdfFormat.N_TRIPLES}
 
 
 class InferenceDocument(BaseModel):
-    """An RDFS rule, or `reflexive`, with the statements that it was applied to, in N-Triples."""
+    """Names an RDFS rule, or `reflexive`, with the statements that it was applied to, in N-Triples."""
 
     rule: str
     premises: list[str]
@@ -36,11 +36,14 @@ class InferenceDocument(BaseModel):
 
 
 class StepDocument(BaseModel):
-    """What a solution rests on. The members that are there depend on `kind`:
+    """Describes one thing that a solution rests on; which members are present depends on `kind`.
 
-    `occurrence`: a triple of `stream`, accepted at the log position `offset`; `derived`: one that a solution of a rule gave (`rule`, `solution`, which stands in
-    `rules`); `background`: one of the background. `s`, `p` and `o` are that triple's terms; `triple` is what `inferences` make of it, which `pattern` matched.
-    `absent`: `patterns` have no solution that counts up to `until`. `members`: an aggregate is over `count` solutions, of which the first are `shown`.
+    `occurrence` is a triple of `stream`, accepted at the log position `offset`. `derived` is a triple of a rule's solution (`rule`, `solution`),
+    which is listed in `rules`. `background` is a triple of the background. For these three, `s`, `p` and `o` are the triple's terms. `inferences`
+    make of it the `triple` that `pattern` matched.
+
+    `absent` means that `patterns` have no solution that counts up to `until`. `members` means an aggregate over `count` solutions, of which the first
+    are `shown`.
     """
 
     kind: Literal["occurrence", "derived", "background", "absent", "members"]
@@ -65,7 +68,7 @@ class StepDocument(BaseModel):
 
 
 class MemberDocument(BaseModel):
-    """One of the solutions that an aggregate is over; no interval: it is timeless."""
+    """Describes one of the solutions that an aggregate is over; a timeless one has no interval."""
 
     start: str | None
     end: str | None
@@ -73,7 +76,10 @@ class MemberDocument(BaseModel):
 
 
 class SolutionDocument(BaseModel):
-    """A solution with what it rests on: `binding` has a term in N-Triples for each variable of a SELECT, `triples` what a rule gave."""
+    """Describes a solution and what it rests on.
+
+    `binding` has a term in N-Triples for each bound variable of a SELECT, `triples` the triples that a rule gave.
+    """
 
     query: str
     id: str
@@ -85,7 +91,7 @@ class SolutionDocument(BaseModel):
 
 
 class WhyDocument(SolutionDocument):
-    """`rules` are the solutions of rules that it rests on, each once."""
+    """Adds to a solution the `rules`: the solutions of rules that it rests on, each once."""
 
     rules: list[SolutionDocument]
 
@@ -126,7 +132,7 @@ def _document(found: Justification) -> WhyDocument:
 
 
 def _rules(found: Justification) -> list[Justification]:
-    """All solutions of rules below, each once."""
+    """Return all solutions of rules that this one rests on, also through other rules, each once."""
     seen: dict[tuple[str, str], Justification] = {}
     pending = list(found.rules.values())
     while pending:
@@ -164,7 +170,7 @@ def _hashable(steps: tuple[Step, ...]) -> Iterator[Any]:
 
 
 class _Whole:
-    """A group's members are told wherever they stand."""
+    """Wraps a group's members so that each group is shown, even if an equal one was shown before."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -216,7 +222,10 @@ PREFIXES = {"prov": PROV, "why": OWN, "rdf": _RDF, "xsd": _XSD}
 
 
 def _provenance(found: Justification, base: str, form: ox.RdfFormat) -> bytes:
-    """Each solution is an entity that an activity of its query derived from entities: triples, which are reified, and solutions of rules."""
+    """Serialize the derivation in PROV-O.
+
+    Each solution is an entity that an activity of its query derived from entities: reified triples, and solutions of rules.
+    """
     graph = _Graph(base)
     for each in (found, *_rules(found)):
         graph.solution(each)
@@ -275,7 +284,10 @@ class _Graph:
                     assert_never(step)
 
     def _inferred(self, step: Used) -> ox.BlankNode:
-        """The entity of the triple that was matched: derived from what was given, where it was not itself."""
+        """Return the entity of the triple that was matched.
+
+        If inference produced the triple, its entity is derived from that of the given triple.
+        """
         if step.triple == step.given.triple and not step.steps:
             return self._given(step.given)
         last = self._given(step.given) if isinstance(step.given, Occurrence) else None

@@ -1,4 +1,4 @@
-"""Queries: registered, described, dropped."""
+"""Registers, describes and drops queries."""
 
 import asyncio
 import hashlib
@@ -41,7 +41,7 @@ _NO_QUERY = described(HTTPStatus.NOT_FOUND)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A query as a client wants it registered."""
+    """Holds a query as a client wants it registered."""
 
     text: str
     policy: str
@@ -49,12 +49,15 @@ class Wish:
     start: str | int = NOW
 
     def met_by(self, registration: Registration) -> bool:
-        """White space around a text, which editors and files add, makes no other query of it."""
+        """Return whether this registration is the wished one. White space around a text, which editors and files add, makes no difference."""
         own = self.text.strip(), self.policy, self.default_graph
         return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
 
     def _starts_like(self, registration: Registration) -> bool:
-        """Whatever is the log's beginning today, it was one when the query was registered to read from there."""
+        """Return whether the registration reads from where the wish asks.
+
+        Any registration that reads the past meets a wish for the beginning: the log's beginning may have been another one then.
+        """
         match self.start:
             case "now":
                 return registration.reads_from is None
@@ -79,7 +82,7 @@ class QueryLinks(BaseModel):
 
 
 class Memory(BaseModel):
-    """What a query keeps, as of a log position: partial solutions, and the bytes of its whole state as the limits count them."""
+    """Measures the state of a query at a log position: its partial matches, and the bytes of its whole state as the limits count them."""
 
     goals: int
     state_bytes: int
@@ -87,13 +90,20 @@ class Memory(BaseModel):
 
 
 class QuerySummary(BaseModel):
-    """`state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+    """Describes a query and how far it is.
 
-    `registered` is the log offset of the registration; `lag` counts the log's entries that are not applied yet; `last` is the newest id.
-    `from` is the offset from which it reads, if that is earlier. `reads` is the offset up to which a query has read the log that is behind the others,
-    since it reads the past or is paused, or because it rests on a rule, `waits_for`, of which that is so; null for all others.
-    `unfed` are the streams for whose first event it waits: it reads them, or rules do on which it rests, nothing was ever sent to them, and no rule writes them.
-    `memory` is null for a query that does not run, and until the runner has told of it.
+    `state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+
+    `registered` is the log offset of the registration. `lag` counts the log's entries that are not applied yet. `last` is the newest id. `from` is
+    the offset from which it reads, if that is earlier.
+
+    `reads` is the offset up to which a query that is behind the others has read the log; it is null for all others. A query is behind while it reads
+    the past, while it is paused, or while it rests on a rule that is behind: `waits_for`.
+
+    `unfed` are the streams for whose first event it waits. The query, or a rule on which it rests, reads them; nothing was ever sent to them, and no
+    rule writes them.
+
+    `memory` is null for a query that does not run, and until the runner has reported it.
     """
 
     name: str
@@ -115,13 +125,13 @@ class QuerySummary(BaseModel):
 
 
 class QueryDocument(QuerySummary):
-    """A query with its warnings; for those of its text it is planned anew."""
+    """Describes a query with its warnings; for those of its text it is planned anew."""
 
     warnings: list[WarningDocument]
 
 
 class EngineMemory(BaseModel):
-    """What serves all queries, as of a log position: terms, remembered answers of the host, and the bytes of all tables, used or in reserve."""
+    """Measures what serves all queries, at a log position: terms, cached answers of the host, and the bytes of all tables, used or in reserve."""
 
     terms: int
     answers: int
@@ -130,14 +140,20 @@ class EngineMemory(BaseModel):
 
 
 class QueryList(BaseModel):
-    """Queries without their warnings: these are in the document of each. `engine` is null without the scope admin, and until the runner has told of it."""
+    """Lists queries without their warnings, which are in the document of each.
+
+    `engine` is null without the scope admin, and until the runner has reported it.
+    """
 
     queries: list[QuerySummary]
     engine: EngineMemory | None
 
 
 class SideDocument(BaseModel):
-    """The goals that wait at one side of an operator for what the others bring; `oldest` is the least end of them, null if all are timeless."""
+    """Counts the goals that wait at one side of an operator for what the other sides bring.
+
+    `oldest` is the least end of them, null if all are timeless.
+    """
 
     side: SideName
     goals: int
@@ -145,7 +161,10 @@ class SideDocument(BaseModel):
 
 
 class OperatorDocument(BaseModel):
-    """An operator that keeps something; `on` are the variables by which it is found again, `state_bytes` what groups and windows hold beside goals."""
+    """Describes an operator that has state.
+
+    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside goals.
+    """
 
     operator: str
     on: list[str]
@@ -154,7 +173,7 @@ class OperatorDocument(BaseModel):
 
 
 class GoalsDocument(BaseModel):
-    """How far a query is, as of a log position: its partial solutions by operator, outermost first."""
+    """Shows how far a query is, at a log position: its partial matches by operator, outermost first."""
 
     offset: int
     goals: int
@@ -163,7 +182,7 @@ class GoalsDocument(BaseModel):
 
 
 class QueryWish(BaseModel):
-    """A query to register; `name` is for POST alone."""
+    """Describes a query to register; `name` is for POST alone."""
 
     query: str
     policy: str = UNRESTRICTED
@@ -241,7 +260,7 @@ async def post_query(
 
 
 async def _wish(request: Request, service: Service, options: dict[str, str], name: str | None) -> tuple[Wish, str | None]:
-    """The wish of the body, and the name it gives itself. Raises: Fault 400, 413, 415 or 422."""
+    """Read the wish from the body, and the name that the body gives. Raises: Fault 400, 413, 415 or 422."""
     body = await read_body(request, service.settings.max_query)
     match media_type(request):
         case "application/json":
@@ -315,13 +334,13 @@ def _append(service: Service, name: str, wish: Wish, replaced: Registration | No
         return
 
     def drop(offset: int) -> Drop:
-        register(offset + 1)  # what refuses the one refuses the other
+        register(offset + 1)  # if the registration is refused, so is the drop
         return Drop(offset, replaced.registered, replaced.name)
 
     dropped = service.log.submit_entry(drop)
 
     def follow(offset: int) -> Register:
-        if dropped.done():  # refused just now, or written before
+        if dropped.done():  # the drop was refused just now, or written before
             dropped.result()
         return register(offset)
 
@@ -333,7 +352,7 @@ def _too_many(limit: int) -> Problem:
 
 
 def _bounds(settings: Settings) -> tuple[int, int, int]:
-    """They go into the log with the query, so that every runner and every replay stops it at the same entry."""
+    """Return the query's limits. They go into the log with the query, so that every runner and every replay stops it at the same entry."""
     return settings.max_derivations, settings.max_goals, settings.max_state_bytes
 
 
@@ -352,7 +371,11 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What all queries' documents take from: the runner's report, the names of those for which others wait, what rules write, which streams need not be waited for."""
+    """Holds what the documents of all queries share.
+
+    `report` is the runner's. `leads` names the queries for which others wait. `written` are the streams that rules write, and `alive` those for which
+    none needs to wait.
+    """
 
     report: Report | None
     leads: Mapping[int, str]
@@ -374,7 +397,10 @@ def _unfed(registration: Registration, around: _Around) -> list[str]:
 
 
 def _held_back(registration: Registration, around: _Around) -> list[Warning_]:
-    """What a query has of other streams waits too. That it waits for the only one goes without a warning."""
+    """Warn of the streams that were never fed, if the query also reads others, whose solutions wait too.
+
+    A query that waits for its only stream gets no warning.
+    """
     sources = reached(shape(registration.text).streams, around.written) - around.written.keys()
     return [
         Warning_("unfed-stream", f"nothing was sent to the stream {name!r} yet, and until then this query waits for it")
@@ -413,13 +439,16 @@ def _summary(service: Service, registration: Registration, around: _Around) -> Q
 
 
 def lag(registration: Registration, head: int, position: int) -> int:
-    """How many entries are not applied to it yet, of those that are known of. The log's head may not count the one yet that let it join the others."""
+    """Return how many known entries are not applied to the query yet.
+
+    The log's head may not yet count the entry that let the query join the others.
+    """
     known = max(head, registration.registered + 1, registration.since + 1)
     return max(known - (position if registration.reads is None else registration.reads), 0)
 
 
 def _standing(report: Report | None, registration: Registration) -> Standing | None:
-    """What the runner told of a query, if it still runs: its report may be from before the end."""
+    """Return what the runner reported of a query, if it still runs: its report may be from before the end."""
     return report.queries.get(registration.registered) if report is not None and registration.state in _AT_WORK else None
 
 
@@ -431,8 +460,8 @@ def _memory(report: Report | None, registration: Registration) -> Memory | None:
 
 
 async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
-    """With the warnings of its text, and of the streams for which it waits."""
-    told = registration.registered < service.solutions.position  # else there is nothing of it in the report, which is of all queries, and long
+    """Return the query's document, with the warnings of its text and of the streams for which it waits."""
+    told = registration.registered < service.solutions.position  # otherwise the report, which is long, has nothing about this query
     around = _around(service, await asyncio.to_thread(service.report) if told else None)
     shown = [
         _warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around), *_silent(service, registration, around))

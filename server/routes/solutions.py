@@ -1,4 +1,4 @@
-"""Solutions, pulled page by page or followed as Server-Sent Events."""
+"""Serves solutions page by page, or as Server-Sent Events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,12 +41,12 @@ _RETRY = "retry: 1000\n\n"
 
 
 def offered(form: Form) -> tuple[str, ...]:
-    """The media types of such solutions; the first is the default."""
+    """Return the media types of such solutions; the first is the default."""
     return _GRAPHS if isinstance(form, Triples) else _TABLES
 
 
 def written(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
-    """A page of one query's solutions (STORED) as `media_type`, one of those that are `offered`."""
+    """Serialize a page of one query's solutions (STORED) as `media_type`, one of those that are `offered`."""
     if media_type == NDJSON:
         return formats.ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
     match form:
@@ -147,7 +147,7 @@ async def _events(service: Service, registration: Registration, after: str | Non
                 case Idle():
                     yield ": \n\n"
                 case Progress():
-                    pass  # an event without an id would be taken for a solution
+                    pass  # clients would take an event without an id for a solution
                 case End():
                     yield f": {word.value}\n\n"
                     return

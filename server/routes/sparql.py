@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Protocol: queries answered once, over the background."""
+"""Serves the SPARQL 1.1 Protocol: queries that are answered once, over the background."""
 
 import re
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ async def post_sparql(
     if kind not in (_QUERY, _FORM):
         detail = f"a query is not {kind or 'without a Content-Type'}"
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail, expected=f"{_QUERY} or {_FORM}"))
-    text = text_of(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form has three bytes for one
+    text = text_of(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form may have three bytes for one
     if kind == _QUERY:
         return await _answered(service, request, text, default_graph, named_graph)
     try:
@@ -95,7 +95,7 @@ async def post_sparql(
 
 
 async def _answered(service: Service, request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
-    parsed = epsparql.parse(text).query  # whose faults have places, and which refuses SERVICE and updates
+    parsed = epsparql.parse(text).query  # this parser gives the places of faults, and refuses SERVICE and updates
     offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
     chosen = choose(request.headers.get("accept"), tuple(offered))
     given = default is not None or named is not None
@@ -117,7 +117,7 @@ async def _answered(service: Service, request: Request, text: str, default: Sequ
 
 
 def _placed(fault: Fault) -> Fault:
-    """What the query engine refuses although our grammar has it."""
+    """Return the fault with its place, where the query engine refuses a query that our grammar accepts."""
     problem = fault.problem
     if problem.code != "query":
         return fault

@@ -1,4 +1,4 @@
-"""Streams: their settings, their events, what came late."""
+"""Serves streams: their settings, their events, and late occurrences."""
 
 import asyncio
 import json
@@ -27,13 +27,16 @@ from server.registrations.query_cache import shape
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
-_SHOWN = 200  # characters of a name, in a message
-_NAMED = 5  # of the queries that use a stream, in a message
+_SHOWN = 200  # a message shows this many characters of a name
+_NAMED = 5  # a message names this many of the queries that use a stream
 _NO_STREAM = described(HTTPStatus.NOT_FOUND)
 
 
 class StreamDocument(BaseModel):
-    """Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event."""
+    """Describes a stream.
+
+    Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event.
+    """
 
     name: str
     description: str
@@ -52,7 +55,7 @@ class StreamList(BaseModel):
 
 
 class StreamSettings(BaseModel):
-    """Durations: xsd:duration text or a number of seconds."""
+    """Sets a stream's options. Durations are xsd:duration text or a number of seconds."""
 
     max_delay: str | float = 0
     idle_timeout: str | float | None = None
@@ -61,9 +64,11 @@ class StreamSettings(BaseModel):
 
 
 class Accepted(BaseModel):
-    """`offset` is the log position after the body; of the `accepted` occurrences `late` ones are in the late feed alone.
+    """Confirms a body.
 
-    `warning` is there where all of them were given the time of arrival although the body seems to say another.
+    `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
+
+    `warning` is present where all of them were given the time of arrival although the body seems to give another.
     """
 
     accepted: int
@@ -226,7 +231,7 @@ async def post_events(
 
 
 def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: Micros, timing: str | None) -> tuple[pa.RecordBatch, str | None]:
-    """The occurrences of a body, and what its sender should be warned of. Raises: FormatError."""
+    """Return the occurrences of a body, and the warning for its sender. Raises: FormatError."""
     batch = parse_body(body, content_type, default=default, arrived=arrived, timing=timing)
     looks = time_hint(body, content_type, batch, arrived) if default is None else None
     if looks is None:

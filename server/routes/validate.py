@@ -1,4 +1,4 @@
-"""A query looked at without being registered: what an editor underlines, and the plan that it would have."""
+"""Checks a query without registering it: what an editor underlines, and the plan that the query would have."""
 
 import asyncio
 import json
@@ -27,7 +27,11 @@ _MEMBERS = ("query", "policy", "default_graph", "name")
 
 
 class CheckWish(BaseModel):
-    """A query to look at; `name` is the one that it would be registered under, which its rules may not read in a circle through a negative part."""
+    """Describes a query to check.
+
+    `name` is the name under which it would be registered. The check for rules that feed themselves through a negative part leaves out a registered
+    query of that name.
+    """
 
     query: str
     policy: str = UNRESTRICTED
@@ -36,7 +40,10 @@ class CheckWish(BaseModel):
 
 
 class Mark(BaseModel):
-    """A fault or a doubt; lines and columns (of code points) count from 1, the end is exclusive, and all four are null where it concerns no one place."""
+    """Marks a fault or a doubt.
+
+    Lines and columns (of code points) count from 1, and the end is exclusive. All four are null where the mark concerns no one place.
+    """
 
     code: str
     message: str
@@ -48,7 +55,7 @@ class Mark(BaseModel):
 
 
 class CheckDocument(BaseModel):
-    """`errors` are what would refuse the query; without any, `plan` is how it would be evaluated."""
+    """Reports the `errors` for which the query would be refused; without any, `plan` is how it would be evaluated."""
 
     errors: list[Mark]
     warnings: list[Mark]

@@ -1,4 +1,4 @@
-"""Webhooks: the observers of a query, put, shown, deleted."""
+"""Creates, shows and deletes webhooks, which the API calls the observers of a query."""
 
 import asyncio
 from dataclasses import asdict
@@ -26,7 +26,10 @@ _NONE = described(HTTPStatus.NOT_FOUND)
 
 
 class ObserverWish(BaseModel):
-    """`secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it those to come."""
+    """Describes a webhook to create.
+
+    `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it, new ones only.
+    """
 
     url: str
     secret: str | None = None
@@ -34,7 +37,10 @@ class ObserverWish(BaseModel):
 
 
 class GivenUpDocument(BaseModel):
-    """A solution that was not taken. It can be had from the query's solutions, or delivered again by a PUT with `after`."""
+    """Describes a solution that the receiver did not take.
+
+    The query's solutions still contain it, and a PUT with `after` has it delivered again.
+    """
 
     id: str
     attempts: int
@@ -43,9 +49,11 @@ class GivenUpDocument(BaseModel):
 
 
 class ObserverDocument(BaseModel):
-    """`state` is active or disabled (the receiver answered 410); `attempts`, `error` and `next_try` are of the delivery at work.
+    """Describes a webhook.
 
-    `last` is the newest solution delivered or given up, `dead` the newest that were given up. `secret` is told only where it was made.
+    `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the present delivery.
+
+    `last` is the newest solution delivered or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
     """
 
     query: str
@@ -80,7 +88,7 @@ def _document(observer: Observer, secret: str | None = None) -> ObserverDocument
 
 
 def _found(deliveries: Deliveries, query: str, id_: str) -> Observer:
-    """Raises: Fault 404."""
+    """Return the query's observer. Raises: Fault 404."""
     observer = deliveries.find(query, id_)
     if observer is None:
         raise _unknown(deliveries, query, id_)
@@ -149,7 +157,7 @@ def _new(service: Service, registration: Registration, id_: str, secret: str) ->
 
 
 async def _known(service: Service, registration: Registration, after: str) -> None:
-    """Raises: Fault 400 for what is no id of a solution."""
+    """Check the id of a solution. Raises: Fault 400 for what is no such id."""
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, after or None, 1)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The two WebSockets: feeding a stream, and following a query (interfaces.md, WebSocket)."""
+"""Serves the two WebSockets: feeding a stream, and following a query (interfaces.md, WebSocket)."""
 
 import asyncio
 import json
@@ -29,10 +29,10 @@ from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 SUBPROTOCOL = "epsparql.v1+json"
 NO_TOKEN, NOT_ALLOWED, FULL = 4001, 4003, 1013
 _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
-_PENDING = 256  # frames read and not yet answered; further ones wait in the socket
+_PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_SMALL = 16 << 10  # bytes of a frame that is read in less time than a thread takes to get its turn
+_SMALL = 16 << 10  # a frame of so many bytes is parsed in less time than a thread takes to get its turn
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -40,7 +40,7 @@ router = APIRouter()
 
 # ---------------------------------------------------------------- opening and closing
 async def _open(websocket: WebSocket) -> None:
-    """Accept. Only after that can a close code tell why."""
+    """Accept the connection. Only after that can a close code give the reason."""
     await websocket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in websocket.scope["subprotocols"] else None)
 
 
@@ -73,7 +73,7 @@ async def _first(*work: Awaitable[Any]) -> None:
 @router.get("/streams/{name}/feed", include_in_schema=False)
 @router.get("/queries/{name}/feed", include_in_schema=False)
 async def no_socket(request: Request) -> None:
-    """Asked for by plain HTTP."""
+    """Refuse plain HTTP where a WebSocket is expected."""
     path = request.url.path.removesuffix("/feed")
     instead = "POST to" if path.startswith("/streams/") else "GET"
     detail = f"this is a WebSocket ({SUBPROTOCOL}); without one {instead} {path}/events"
@@ -86,7 +86,7 @@ Answer = dict[str, Any] | asyncio.Future[Ack]
 
 @router.websocket("/streams/{name}/feed")
 async def feed(websocket: WebSocket, name: str) -> None:
-    """ndjson text frames and Arrow binary ones in, an ack or a problem per frame out, in the order of the frames."""
+    """Take ndjson text frames and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
     service: Service = websocket.app.state.service
     await _open(websocket)
     try:
@@ -109,7 +109,7 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
 
 
 async def _accepted(service: Service, stream: str, text: str | None, data: bytes | None) -> Answer:
-    """The frame's place in the log's queue, or the problem with it."""
+    """Return the frame's place in the log's queue, or the problem with it."""
     try:
         body = data or b"" if text is None else text.encode()
         if len(body) > service.settings.max_frame:
@@ -147,7 +147,7 @@ async def _durable(pending: asyncio.Future[Ack]) -> dict[str, Any]:
 async def subscribe(
     websocket: WebSocket, name: str, after: Annotated[str | None, Query()] = None, policy: Annotated[str, Query()] = "disconnect"
 ) -> None:
-    """Solutions after an id, then live; progress when idle."""
+    """Send the solutions after an id, then new ones as they come, and progress when idle."""
     service: Service = websocket.app.state.service
     await _open(websocket)
     try:
@@ -165,7 +165,7 @@ async def subscribe(
 async def _subscribed(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
     state, outlet = websocket.app.state, outlet_of(websocket.scope)
     service: Service = state.service
-    outlet.turn_deaf()  # subscribers have nothing to say
+    outlet.turn_deaf()  # the protocol has no messages from subscribers
     pace = Pace(registration.registered, outlet.cut, after)
     with service.seats.follower(SOCKET, registration.registered), service.following(registration), state.watch.over(pace):
         try:

@@ -1,4 +1,4 @@
-"""Followers of a query that have been told all there was: one task reads on for all of them."""
+"""Broadcasts solutions: one task per query serves all followers that have received everything so far."""
 
 import asyncio
 import json
@@ -15,13 +15,13 @@ from server.service import Service
 from server.subscriptions.feed import End, Idle, follow
 from server.subscriptions.slow_consumers import Pace
 
-_PARCEL_BYTES = 32 << 10  # of half what asyncio holds for a client before it asks for a pause
+_PARCEL_BYTES = 32 << 10  # half of what asyncio buffers for a client before it asks for a pause
 _SPELL = 100  # members written to before others have their turn
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Frames of consecutive solutions that are written at once."""
+    """Holds frames of consecutive solutions that are written at once."""
 
     frames: bytes
     count: int
@@ -29,7 +29,7 @@ class Parcel:
 
 
 def parcels(page: Page, after: str = "") -> Iterator[Parcel]:
-    """The lines of a page beyond an id, in pieces of about _PARCEL_BYTES."""
+    """Yield the lines of a page beyond an id, in pieces of about _PARCEL_BYTES."""
     taken: list[bytes] = []
     size, last = 0, after
     for line in page:
@@ -46,7 +46,10 @@ def parcels(page: Page, after: str = "") -> Iterator[Parcel]:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A subscriber. `left`, while it is of a crowd, is told why it no longer is: an end of the query, or None where it must look for itself."""
+    """Represents a subscriber in a broadcast.
+
+    `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for itself.
+    """
 
     outlet: Outlet
     pace: Pace
@@ -54,7 +57,7 @@ class Member:
     left: "asyncio.Future[End | None] | None" = None
 
     def told(self, progress: Progress, frame: bytes) -> bool:
-        """False where it is behind, or gone."""
+        """Send progress, unless it was sent before. Returns False where the subscriber is behind, or gone."""
         if self.said == progress:
             return True
         self.said = progress
@@ -67,7 +70,10 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class _Crowd:
-    """`last` is the id up to which all members have been told, unless they were told more: ids order solutions, so each skips what it has."""
+    """Broadcasts one query's solutions to its members.
+
+    All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member skips what it has.
+    """
 
     service: Service
     registration: Registration
@@ -77,9 +83,10 @@ class _Crowd:
     task: "asyncio.Task[None] | None" = None
 
     def enter(self, member: Member) -> None:
-        """A `member` that was told less, by a reading from before the crowd's last, brings the crowd back to where the last of all stands.
+        """Add a member.
 
-        That may be another one: a page may be half handed out. What was said of progress there is not yet true of where it goes back to.
+        A `member` that read before the crowd's last page has received less. It brings the crowd back to the id of the member that has received least.
+        That may be another one, because a page may be half handed out. The crowd's last progress is not yet true of that id.
         """
         self.members.add(member)
         if self.task is None or self.task.done() or member.pace.last < self.last:
@@ -90,7 +97,10 @@ class _Crowd:
             self._let_go(member, None)
 
     def _let_go(self, member: Member, why: End | None) -> None:
-        """At once, and not when its own task has its turn: the next page may come before, and begins beyond what it was told."""
+        """Remove a member at once, and not when its own task has its turn.
+
+        The next page may come before that, and it begins beyond what the member has received.
+        """
         self.members.discard(member)
         member.leave(why)
 
@@ -113,7 +123,7 @@ class _Crowd:
                             return
                         case page:
                             await self._hand_out(page)
-                            await asyncio.sleep(0)  # pages at hand do not yield, and nobody's buffer empties meanwhile
+                            await asyncio.sleep(0)  # cached pages do not yield to the event loop, so no buffer would empty meanwhile
         except Exception as fault:  # noqa: BLE001 - each member's own connection tells of it
             for member in self.members:
                 if member.left is not None and not member.left.done():
@@ -137,7 +147,7 @@ class _Crowd:
                 await asyncio.sleep(0)
 
     def _give(self, member: Member, found: tuple[Parcel, ...]) -> bool:
-        """False where it does not take more at once, or is gone: then the rest is for it to read."""
+        """Write parcels to a member. Returns False where it takes no more at once, or is gone; then it reads the rest itself."""
         outlet, pace, sent = member.outlet, member.pace, self.service.seats.sent
         if not outlet.open:
             return False
@@ -150,16 +160,18 @@ class _Crowd:
 
 
 class Crowds:
-    """By registration, for as long as they have members. On the event loop only."""
+    """Holds the broadcasts by registration, for as long as they have members. Runs on the event loop only."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._crowds: dict[int, _Crowd] = {}
 
     async def ride(self, registration: Registration, member: Member) -> End | None:
-        """Be told what is new together with others. Returns an end of the query, or None where the member is behind, or its connection lost.
+        """Receive new solutions by broadcast, once `member` has received all there was.
 
-        To be called when there was nothing beyond what `member` has been told. Raises: what reading raises.
+        Returns an end of the query, or None where the member is behind, or its connection lost.
+
+        Raises: what reading raises.
         """
         number = registration.registered
         crowd = self._crowds.setdefault(number, _Crowd(self._service, registration, member.pace.last))

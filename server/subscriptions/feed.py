@@ -1,4 +1,4 @@
-"""Following a query's solutions, for WebSockets and Server-Sent Events alike."""
+"""Follows a query's solutions, for WebSockets and Server-Sent Events alike."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from server.service import Service
 
 
 class End(Enum):
-    """Why a subscription ends."""
+    """Names the reasons for which a subscription ends."""
 
     STOPPING = "the server stops"
     DROPPED = "the query was dropped"
@@ -22,7 +22,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing new: at once when all that there was has been told, then each time it has been so for a while."""
+    """Reports that nothing is new: once when everything has been sent, then each time after a while without news."""
 
 
 Word = Page | Progress | Idle | End
@@ -30,7 +30,7 @@ _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
 async def follow(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
-    """What a subscriber is to be told, in order: pages of solutions after the id `after`, progress, a sign of idleness, and an end.
+    """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, progress, signs of idleness, and an end.
 
     Raises: ValueError for an `after` that is no id.
     """
@@ -45,7 +45,7 @@ async def _words(service: Service, registration: Registration, after: str | None
     told_s = loop.time()
     said_s = told_s - every_s
     while True:
-        rung = service.rung(registration)  # this and what follows come before the page is read: they hold if it turns out empty
+        rung = service.rung(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
         end = _end(service, registration)
         progress = service.progress(registration) if end is None and loop.time() >= said_s + every_s else said
         page = await pages.after(last, rung)

@@ -1,4 +1,4 @@
-"""How subscribers keep up, and who looks after it: one task for all of them."""
+"""Watches how subscribers keep up, with one task for all of them."""
 
 import asyncio
 import logging
@@ -15,7 +15,9 @@ _log = logging.getLogger("epsparql.server")
 
 @dataclass(slots=True, eq=False)
 class Pace:
-    """Of one subscriber. `last` is the id it stands after; `base` the rank of its first solution, known once it has caught up with the log.
+    """Tracks how far one subscriber is.
+
+    `last` is the id of the newest solution sent to it. `base` is the rank of its first solution, known once it has caught up with the log.
 
     `cut` ends its connection at once.
     """
@@ -35,7 +37,7 @@ class Pace:
         return 0.0 if self.sending_since_s is None else now_s - self.sending_since_s
 
     def behind(self, count: int) -> int:
-        """Solutions not yet sent to one that had caught up; one that still reads history is as far behind as it likes."""
+        """Return the number of solutions not yet sent to a subscriber that had caught up. One that still reads history is never behind."""
         return 0 if self.base is None else count - self.base - self.sent
 
 
@@ -58,7 +60,7 @@ class Watch:
             self._paces.discard(pace)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Watch until cancelled."""
         settings, loop = self._service.settings, asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_LOOK_S)

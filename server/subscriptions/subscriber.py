@@ -1,4 +1,4 @@
-"""One subscriber's way: it reads by itself what it has not been told, and lives on in a crowd once it has."""
+"""Serves one subscriber: it reads by itself until it has caught up, and then joins the query's broadcast."""
 
 import asyncio
 import json
@@ -15,12 +15,12 @@ from server.subscriptions.feed import End
 NORMAL, BAD_REQUEST, FAILED, RESTART, UNKNOWN, TOO_SLOW = 1000, 1008, 1011, 1012, 4004, 4008
 _CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}
 Closing = tuple[int, str]
-"""The code and the reason with which a subscription is closed."""
+"""The pair holds the code and the reason with which a subscription is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """`drops` says what becomes of it when it is slow: it loses the oldest solutions, rather than the connection."""
+    """Serves one subscription. If `drops` is set, a slow subscriber loses the oldest solutions, rather than the connection."""
 
     service: Service
     registration: Registration
@@ -29,7 +29,10 @@ class Subscriber:
     drops: bool
 
     async def run(self) -> Closing:
-        """Until the subscription ends. Raises: WebSocketDisconnect; ValueError and Gone for a place that cannot be read on from."""
+        """Run until the subscription ends.
+
+        Raises: WebSocketDisconnect; ValueError and Gone for a place that cannot be read on from.
+        """
         while True:
             slow = await self._catch_up()
             if slow is not None:
@@ -42,14 +45,14 @@ class Subscriber:
                 return slow
 
     async def _catch_up(self) -> Closing | None:
-        """Until there is nothing more to read, or it has turned out too slow."""
+        """Send solutions until there is nothing more to read, or the subscriber has turned out too slow."""
         service, pace = self.service, self.member.pace
         pages = service.pages(self.registration)
         while page := await pages.after(pace.last or None, service.rung(self.registration)):
             slow = await self._send(page)
             if slow is not None:
                 return slow
-            await asyncio.sleep(0)  # sends into a buffer with room do not yield
+            await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
         if pace.base is None:
             pace.base = service.solutions.tally(self.registration.registered).count - pace.sent
         return None
@@ -68,7 +71,7 @@ class Subscriber:
         return None
 
     async def _room(self) -> Closing | None:
-        """Wait until it takes more. One that was found slow meanwhile goes on beyond a gap, or no further."""
+        """Wait until the subscriber takes more. One that was found slow meanwhile continues after a gap, or is closed."""
         pace = self.member.pace
         pace.sending_since_s = asyncio.get_running_loop().time()
         await self.member.outlet.room()
@@ -80,7 +83,7 @@ class Subscriber:
         return None
 
     async def _skip(self) -> None:
-        """Leave out all but what the buffer holds, and say so."""
+        """Leave out all but what the buffer holds, and report the gap."""
         pace, kept = self.member.pace, self.service.settings.buffer_solutions
         assert pace.base is not None, "who has not caught up is not slow"
         resume, rank = await asyncio.to_thread(self.service.solutions.before_last, self.registration.registered, kept)

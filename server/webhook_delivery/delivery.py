@@ -1,4 +1,7 @@
-"""Delivers solutions to observers: each in order, one at a time, at least once, again with growing pauses where the receiver does not take it."""
+"""Delivers solutions to observers: to each in order, one at a time, at least once.
+
+A delivery that the receiver does not take is retried after growing pauses.
+"""
 
 import asyncio
 import json
@@ -24,7 +27,7 @@ from server.webhook_delivery.signing import signature
 from server.webhook_delivery.target_policy import Refused, Targets, target_of
 
 EVENT = "epsparql.solution"
-_ANSWER_BYTES = 1 << 16  # of an answer, read so that the connection can be used again
+_ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connection can be used again
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
 _HERE = "it is so here, and in the store once that answers"
@@ -34,7 +37,10 @@ _log = logging.getLogger("epsparql.webhooks")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a delivery was not taken. `after_s` is when the receiver asks for another try; `gone` says that it wants none."""
+    """Describes why a delivery was not taken.
+
+    `after_s` is when the receiver asks for another try; `gone` says that it wants none.
+    """
 
     reason: str
     after_s: float = 0.0
@@ -42,7 +48,7 @@ class Failure:
 
 
 class Deliveries:
-    """All observers and their tasks; on the event loop only."""
+    """Holds all observers and their tasks. Runs on the event loop only."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._files = service, ObserverFiles(service.settings.data)
@@ -65,7 +71,10 @@ class Deliveries:
         return self._observers.get((query, id_))
 
     async def put(self, observer: Observer) -> None:
-        """Begin, or go on as is now wished. Durable when this returns. A new one that a store does not take is none. Raises: StoreFailed, StoreTaken."""
+        """Start deliveries, or continue them as is now wished; the observer is durable when this returns.
+
+        A new observer that a store does not take is not created. Raises: StoreFailed, StoreTaken.
+        """
         known = self.find(observer.query, observer.id) is not None
         await self._halt(observer.query, observer.id)
         await asyncio.to_thread(self._files.save, observer, durable=True)
@@ -74,13 +83,16 @@ class Deliveries:
         except PipelineError:
             if known:
                 self._begin(observer)
-            else:  # its secret is told with the answer that it is there, and only then
+            else:  # a client learns its secret only from the answer that it was created
                 await asyncio.to_thread(self._files.delete, observer.query, observer.id)
             raise
         self._begin(observer)
 
     async def delete(self, query: str, ids: Sequence[str]) -> None:
-        """Also such as are not known: a store may not have taken their end before. Raises: StoreFailed, StoreTaken; they have ended here nevertheless."""
+        """Delete observers, also unknown ones: a store may not have taken their end before.
+
+        Raises: StoreFailed, StoreTaken; they have ended here nevertheless.
+        """
         for id_ in ids:
             await self._halt(query, id_)
             self._observers.pop((query, id_), None)
@@ -88,7 +100,7 @@ class Deliveries:
         await self._kept(query, ids, _HERE)
 
     async def _kept(self, query: str, ids: Sequence[str], otherwise: str) -> None:
-        """The store knows, if the data directory is in one."""
+        """Copy the observers' files to the store, if the data directory is in one."""
         keeper = self._service.keeper
         if keeper is not None and ids:
             try:
@@ -97,7 +109,7 @@ class Deliveries:
                 raise StoreFailed(f"{otherwise}: {fault}") from None
 
     def needed(self) -> int:
-        """The position from which on solutions are yet to be delivered. From any thread."""
+        """Return the position from which on solutions are yet to be delivered. Any thread may call this."""
         solutions = self._service.solutions
         return min((solutions.needed(each.registered, each.last) for each in self if each.state == "active"), default=solutions.position)
 
@@ -106,7 +118,7 @@ class Deliveries:
         for observer in self._files.load():
             if observer.query in self._service.log.catalogue.queries:
                 self._begin(observer)
-            else:  # the server fell when it was dropped
+            else:  # the server crashed while the query was dropped
                 self._files.delete(observer.query, observer.id)
 
     async def stop(self) -> None:
@@ -127,7 +139,10 @@ class Deliveries:
                 await task
 
     async def _run(self, observer: Observer) -> None:
-        """Until it is deleted, disabled or the server stops. After a fault of ours, a full disk say, it begins anew from what was told last."""
+        """Deliver until the observer is deleted, disabled or the server stops.
+
+        After a fault of ours, such as a full disk, it begins anew after the last delivered solution.
+        """
         while observer.state == "active" and not self._service.stopping.is_set() and (observer.query, observer.id) in self._observers:
             try:
                 await self._tell(observer)
@@ -145,12 +160,12 @@ class Deliveries:
                 if registration is None:
                     await self._forget(observer)
                     return
-                if registration.registered != observer.registered:  # replaced: another solution log
+                if registration.registered != observer.registered:  # the query was replaced, so its solution log is another one
                     observer.registered, observer.last, observer.attempts = registration.registered, None, 0
                 await self._follow(client, observer, registration)
 
     async def _forget(self, observer: Observer) -> None:
-        """Of a query that was dropped."""
+        """Delete the observer of a query that was dropped."""
         del self._observers[observer.query, observer.id], self._tasks[observer.query, observer.id]
         await asyncio.to_thread(self._files.delete, observer.query, observer.id)
 
@@ -177,7 +192,10 @@ class Deliveries:
 
     # ------------------------------------------------------------ one solution
     async def _deliver(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> bool:
-        """Until it is taken or given up. False where there is nothing more to be done: the server stops, or the observer is disabled."""
+        """Try until the solution is taken or given up.
+
+        Returns False where there is nothing more to do: the server stops, or the observer is disabled.
+        """
         settings = self._service.settings
         while True:
             failure = await self._attempt(client, observer, line)
@@ -205,7 +223,10 @@ class Deliveries:
                 return False
 
     def _pause_s(self, attempts: int, failure: Failure) -> float:
-        """Twice as long with each failure, shortened by chance so that receivers that come back are not met by all at once."""
+        """Return a pause that doubles with each failure.
+
+        It is shortened at random, so that receivers that come back are not met by all at once.
+        """
         settings = self._service.settings
         growing = min(settings.webhook_first_s * 2.0 ** min(attempts, 40), settings.webhook_longest_s) * random.uniform(0.5, 1.0)
         return max(growing, min(failure.after_s, settings.webhook_longest_s))
@@ -262,7 +283,7 @@ async def _answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure 
 
 @asynccontextmanager
 async def delivering(service: Service) -> AsyncIterator[Deliveries]:
-    """Deliveries to all observers until the block is left."""
+    """Run the deliveries to all observers until the block is left."""
     deliveries = Deliveries(service)
     service.retention.solution_holds.append(deliveries.needed)
     deliveries.start()

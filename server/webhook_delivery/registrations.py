@@ -1,4 +1,7 @@
-"""Observers: the webhooks of queries, each with what it was told. One small file each, so that a restart goes on where deliveries were."""
+"""Stores observers, the webhooks of queries, with what was delivered to each.
+
+Each has one small file, so that a restart continues where deliveries were.
+"""
 
 import hashlib
 import os
@@ -10,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 KEPT = 100
-"""Deliveries given up that are still told of; `given_up` counts all of them."""
+"""At most this many deliveries that were given up are listed; `given_up` counts all of them."""
 _DETAIL = 300  # characters of an error
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """A solution that its receiver did not take; it is still in the solution log."""
+    """Describes a solution that its receiver did not take; it is still in the solution log."""
 
     id: str
     attempts: int
@@ -26,9 +29,11 @@ class GivenUp:
 
 @dataclass(slots=True)
 class Observer:
-    """`registered` is the registration whose solutions `last` counts among: the id of the newest one delivered or given up.
+    """Describes a webhook and its deliveries.
 
-    `state` is active or disabled, the latter after the receiver answered 410 Gone. `attempts` are those of the delivery at work.
+    `registered` is the registration to which `last` belongs: the id of the newest solution delivered or given up.
+
+    `state` is active or disabled, the latter after the receiver answered 410 Gone. `attempts` are those of the present delivery.
     """
 
     query: str
@@ -55,20 +60,20 @@ class Observer:
         self.delivered += 1
 
     def give_up(self, solution: str, at: str) -> None:
-        """Of the delivery at work. The error stays, so that it can be seen why."""
+        """Give up the present delivery. The error stays, so that the reason can be seen."""
         self.dead = [*self.dead[1 - KEPT :], GivenUp(solution, self.attempts, self.error or "", at)]
         self.last, self.attempts, self.next_try = solution, 0, None
         self.given_up += 1
 
 
 class ObserverFiles:
-    """The observers of a data directory. Secrets are in there, so only the owner may read it."""
+    """Stores the observers of a data directory. Their files hold secrets, so only the owner may read them."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / "observers"
 
     def load(self) -> Iterator[Observer]:
-        """Raises: ValueError for a file that holds no observer, naming it."""
+        """Yield all observers. Raises: ValueError, naming the file, for a file that holds no observer."""
         for path in sorted(self._directory.glob("*.json")):
             try:
                 yield msgspec.json.decode(path.read_bytes(), type=Observer)
@@ -76,7 +81,11 @@ class ObserverFiles:
                 raise ValueError(f"{path} holds no observer: {error}; delete it, or restore it from a copy") from None
 
     def save(self, observer: Observer, *, durable: bool = False) -> None:
-        """In one step. A position that a crash of the machine takes back is only delivered again; what was asked for (`durable`) must not go."""
+        """Replace the observer's file in one step.
+
+        If a crash of the machine takes back a position, solutions are only delivered again. What a client asked for must not be lost, so it is saved
+        `durable`.
+        """
         self._directory.mkdir(mode=0o700, exist_ok=True)
         path = self.path(observer.query, observer.id)
         temporary = path.with_suffix(".tmp")
@@ -103,6 +112,6 @@ class ObserverFiles:
             os.close(descriptor)
 
     def path(self, query: str, id_: str) -> Path:
-        """By a digest: names may be longer than a file's may, and hold what it may not."""
+        """Return the observer's path, named by a digest: names may be too long for a file's, or hold characters that it may not."""
         digest = hashlib.sha256(f"{query}\0{id_}".encode()).hexdigest()
         return self._directory / f"{digest[:32]}.json"

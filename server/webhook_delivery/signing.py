@@ -1,4 +1,4 @@
-"""Signatures of webhooks: Standard Webhooks 1.0, symmetric (v1)."""
+"""Signs webhooks according to Standard Webhooks 1.0, symmetric (v1)."""
 
 import base64
 import binascii
@@ -10,7 +10,7 @@ from server.http.problem_details import bad_request
 
 _PREFIX = "whsec_"
 _LEAST, _MOST = 24, 64
-"""Bytes of a secret, as the specification bounds them."""
+"""The specification limits a secret to this range of bytes."""
 
 
 def new_secret() -> str:
@@ -18,7 +18,7 @@ def new_secret() -> str:
 
 
 def key_of(secret: str) -> bytes:
-    """Raises: Fault 400 for what is no secret."""
+    """Return the key in a secret. Raises: Fault 400 for what is no secret."""
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):
@@ -30,6 +30,6 @@ def key_of(secret: str) -> bytes:
 
 
 def signature(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
-    """The header webhook-signature of a delivery."""
+    """Return the header webhook-signature of a delivery."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp_s, body)
     return "v1," + base64.b64encode(hmac.digest(key_of(secret), signed, hashlib.sha256)).decode()

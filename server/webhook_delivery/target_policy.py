@@ -1,4 +1,4 @@
-"""Where webhooks may go: nowhere that only this machine or its network can reach, unless the operator allows it."""
+"""Decides where webhooks may go: to nothing that only this machine or its network can reach, unless the operator allows it."""
 
 import asyncio
 import ipaddress
@@ -15,7 +15,7 @@ _PORTS = {"http": 80, "https": 443}
 _LONGEST = 2048
 _RESOLVING_S = 10.0
 _GLOBAL = ipaddress.IPv6Network("2000::/3")
-"""All of IPv6 that is handed out for the internet: what is site-local, unique local or of no use yet is elsewhere."""
+"""This network is all of IPv6 that is handed out for the internet: site-local, unique local and unused addresses are elsewhere."""
 _SPECIAL: tuple[tuple[str, tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]], ...] = (
     (
         "an address that a gateway turns into another one",  # NAT64, 6to4, Teredo, IPv4-compatible and IPv4-translated
@@ -23,13 +23,13 @@ _SPECIAL: tuple[tuple[str, tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, 
     ),
     ("an address of a special purpose", tuple(map(ipaddress.ip_network, ("2001::/23", "3fff::/20", "192.0.0.0/24")))),
 )
-"""What IANA's registries of special addresses have beyond what the oldest Python of ours knows."""
-_ISATAP = (0x00005EFE, 0x02005EFE)  # the third quarter of an address whose last is IPv4 (RFC 5214)
+"""IANA's registries of special addresses have these beyond those that the oldest supported Python knows."""
+_ISATAP = (0x00005EFE, 0x02005EFE)  # the third 32 bits of an address whose last 32 bits are IPv4 (RFC 5214)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A webhook's URL in parts. `path` holds the query string too."""
+    """Holds a webhook's URL in parts. `path` holds the query string too."""
 
     scheme: str
     host: str
@@ -38,22 +38,22 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """As the Host header has it."""
+        """Return host and port in the form of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     def at(self, address: Address) -> str:
-        """The URL with an address in the host's place."""
+        """Return the URL with an address in the host's place."""
         host = f"[{address}]" if address.version == 6 else str(address)
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
 
 class Refused(Exception):
-    """A target that webhooks may not go to, or that cannot be found; the message names it and the remedy."""
+    """Reports a target that webhooks may not go to, or that cannot be found; the message names it and the remedy."""
 
 
 def target_of(url: str) -> Target:
-    """Raises: Fault 400 for what is no URL of a webhook."""
+    """Parse the URL of a webhook. Raises: Fault 400 for what is no such URL."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -75,7 +75,7 @@ def _path(parts: SplitResult) -> str:
 
 
 class Targets:
-    """`allowed` are host names, addresses or networks that are not looked at further."""
+    """Checks targets, except the host names, addresses and networks that are `allowed`."""
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
         self._names: set[str] = set()
@@ -87,7 +87,9 @@ class Targets:
                 self._names.add(each.lower())
 
     async def addresses(self, target: Target) -> tuple[Address, ...]:
-        """What the target's host stands for now, every address of it checked. To be connected to as they are: a name may stand for another one a moment later.
+        """Return all addresses that the target's host has now, each checked.
+
+        Connect to these addresses, not to the name, because the name may stand for another one a moment later.
 
         Raises: Refused.
         """
@@ -103,7 +105,7 @@ class Targets:
         return addresses
 
     def _check(self, host: str, address: Address) -> None:
-        """Raises: Refused."""
+        """Check that webhooks may go to an address. Raises: Refused."""
         if any(address.version == network.version and address in network for network in self._networks):
             return
         why = not_public(address)
@@ -113,7 +115,7 @@ class Targets:
 
 
 def not_public(address: Address) -> str:
-    """Why an address is not one that anybody on the internet could be; empty if it is."""
+    """Return why an address is not one that anybody on the internet could have; empty if it is."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return not_public(address.ipv4_mapped) and f"an IPv4 address in disguise, {not_public(address.ipv4_mapped)}"
