@@ -1,6 +1,7 @@
 """This bench measures the Spark runner.
 
-It tells events a second from a backlog with one bucket and with two, Spark's own joins for the same query, and how soon a solution can be read.
+It tells events a second from a backlog with one bucket and with two, and the same of Spark's own joins for the same query. It also tells how soon a
+solution can be read.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""This module runs an engine, or the merging of several engines, through the log on a thread of its own, ahead of the reader who takes the pieces."""
+"""This module runs an engine, or the merging of several engines, on a thread of its own, ahead of the reader who takes the pieces."""
 
 from collections import deque
 from collections.abc import Callable, Generator
@@ -15,7 +15,7 @@ PIECE_BYTES = 32 << 20
 
 
 class Brings(Protocol):
-    """Implemented by each object that goes through the log."""
+    """Goes through a range of the log and brings its pieces."""
 
     def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
 

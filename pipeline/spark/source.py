@@ -1,8 +1,8 @@
 """This module provides the solutions of a data directory as a Spark data source, `epsparql`, whose tasks host the engine.
 
-A micro-batch is a range of the input log; its one task brings the engines of all buckets, each on a thread, to the range's start (kept in their worker, or from
-snapshot and log), feeds them the range and yields the solutions. State is a function of the log's prefix, so neither Spark's state store nor its checkpoint
-holds anything that matters.
+A micro-batch is a range of the input log with one task. The task brings the engines of all buckets, each on a thread, to the range's start: kept in
+their worker, or from snapshot and log. Then it feeds them the range and yields the solutions. State is a function of the log's prefix, so neither
+Spark's state store nor its checkpoint holds anything that matters.
 """
 
 import gc
