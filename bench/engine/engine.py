@@ -21,7 +21,7 @@ from engine.messages import UNRESTRICTED, Block
 
 _WARM, _WARM_IDS = 20_000, 1_000
 _ROUNDS = 3
-_FIRST_TERM = 1 << 40  # of objects that no query looks at
+_FIRST_TERM = 1 << 40  # no query looks at objects from here on
 
 
 class Timed(Protocol):
@@ -131,7 +131,7 @@ def in_numbers(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BA
 def _baseline(path: Path) -> Any:
     """Return the other kernel as a module; its machine code is kept beside ours."""
     before, config.CACHE_DIR = config.CACHE_DIR, str(cache_directory(path.parent))
-    sys.path.append(str(path.parent))  # for good: it imports what stands beside it when it is called
+    sys.path.append(str(path.parent))  # this stays: a call of the module imports others beside it
     try:
         return import_module(path.stem)
     finally:

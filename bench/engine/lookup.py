@@ -33,7 +33,7 @@ class Way:
     """
 
     pattern: str
-    object: Callable[[int], str]  # of the triple of a thing
+    object: Callable[[int], str]  # the object in the triple of a thing
     solutions: Callable[[Sequence[int]], int]
     added: int
     beside: str = ""
@@ -58,7 +58,7 @@ WAYS = {
 
 def measure(n: int) -> Iterator[str]:
     """Yield a JSON line for each way to ask: `n` events beside ten times as many triples."""
-    for name in WAYS:  # in a process of its own, whose memory is its own
+    for name in WAYS:  # each has a process, and so memory, of its own
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             yield pool.submit(_line, name, n).result()
 

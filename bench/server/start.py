@@ -50,7 +50,7 @@ def _family(pid: int) -> list[int]:
     """Return a process, those that it has begun, and those that they have begun."""
     parents = {int(each.name): _fields(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
     found = [pid]
-    for parent in found:  # which grows meanwhile
+    for parent in found:  # the list grows meanwhile
         found += [child for child, fields in parents.items() if fields and int(fields[1]) == parent]
     return found
 

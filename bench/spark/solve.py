@@ -36,7 +36,7 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
             check(workload, n, k, matches)
         seconds, matches = rounds[_ROUNDS // 2]
         yield line("solve", kind="batch", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(n / seconds))
-        _stream(spark, path, text, f"{place}/warm")  # as of the batch: most of a first stream's time goes into the JVM's compiler
+        _stream(spark, path, text, f"{place}/warm")  # warm, as for the batch: most of a first stream's time goes into the JVM's compiler
         rate, matches = _stream(spark, path, text, f"{place}/checkpoint")
         check(workload, n, k, matches)
         yield line("solve", kind="stream", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(rate))

@@ -31,7 +31,7 @@ from pipeline.spark.sink import SolutionSink
 from pipeline.spark.spark_session import session
 
 MASTER = "local[2,4]"
-PIECES = 4  # that events come to the log in, at the least
+PIECES = 4  # events come to the log in at least so many
 MOST_ROWS = 250_000
 JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
 EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
@@ -140,7 +140,7 @@ def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int
         for kind in _TYPES
     ]
     a, b, c = (side.withWatermark(f"{kind}_at", "0 seconds") for kind, side in zip(_TYPES, sides, strict=True))
-    pairs = a.join(b, _on("a", "b")).drop("a_at")  # whose type is that of an event time for ever
+    pairs = a.join(b, _on("a", "b")).drop("a_at")  # its type stays that of an event time for ever
     chains = pairs.join(c, _on("b", "c")).where("c_us - a_us < 10000000")
     found, times = [0], list[float]()
 

@@ -90,7 +90,7 @@ class Directory:
         """Open the directory; with `locked` it is for one exporter at a time."""
         self._path = path
         try:
-            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # what begins with _ is no data, to those who read
+            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # readers take no file that begins with _ for data
         except Locked as taken:
             raise Locked(taken.path, taken.holder, "--export") from None
 

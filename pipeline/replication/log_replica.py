@@ -74,8 +74,8 @@ class KeptLog:
     def __init__(self, place: Place, fence: Fence, data_dir: Path, kind: str) -> None:
         self._place, self._fence, self.kind = place, fence, kind
         self._directory = data_dir / kind
-        self._lock = Lock()  # of the list
-        self._parts: list[Part] = []  # that count, in order
+        self._lock = Lock()  # guards the list
+        self._parts: list[Part] = []  # the parts that count, in order
         self.bound: Bound = (0, 0)
         """The log is in the store up to this segment and byte."""
 
