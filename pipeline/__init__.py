@@ -1,1 +1,1 @@
-"""The way of events and solutions: logs, formats, and the runners between them."""
+"""This package carries events and solutions: logs, formats, and the runners between them."""

@@ -1,4 +1,4 @@
-"""Faults of bodies, logs and runners. `code` is stable, wording is not."""
+"""These are the errors of bodies, logs and runners. `code` is stable, wording is not."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from engine.messages import Micros
 
 
 class PipelineError(Exception):
-    """Base of what this package raises on purpose."""
+    """This class is the base of all errors that this package raises on purpose."""
 
     code: str = "pipeline"
 
 
 class FormatError(PipelineError):
-    """A body that is not what its media type says; nothing of it is accepted.
+    """A body is not what its media type says; nothing of it is accepted.
 
     `code` is per instance here. `line` and `column` (code points) count from 1 and are None where the body has no lines.
     `expected` says what would have been accepted at the place, or is empty.
@@ -29,7 +29,7 @@ class FormatError(PipelineError):
 
 
 class StreamFinished(PipelineError):
-    """Events for a stream that has ended (409)."""
+    """The stream has ended and takes no more events (409)."""
 
     code = "stream-finished"
 
@@ -42,7 +42,7 @@ class StreamFinished(PipelineError):
 
 
 class TooFarAhead(PipelineError):
-    """An `end` further beyond the clock than the stream's max_ahead (422). `row` counts from 0."""
+    """An `end` lies further beyond the clock than the stream's max_ahead allows (422). `row` counts from 0."""
 
     code = "too-far-ahead"
 
@@ -94,7 +94,7 @@ class Corrupt(PipelineError):
 
 
 class NotOfOneLog(PipelineError):
-    """Parts of a data directory that are of different logs, or of different times of one."""
+    """Parts of a data directory are of different logs, or of different times of one log."""
 
     code = "not-of-one-log"
 
@@ -107,13 +107,13 @@ class NotOfOneLog(PipelineError):
 
 
 class OutOfOrder(PipelineError):
-    """A frame that does not start where the log ends, or solutions whose ends fall."""
+    """A frame does not start where the log ends, or the ends of solutions fall."""
 
     code = "out-of-order"
 
 
 class JavaMissing(PipelineError):
-    """No Java that can run Spark."""
+    """There is no Java that can run Spark."""
 
     code = "java-missing"
 
@@ -125,19 +125,19 @@ class SparkFailed(PipelineError):
 
 
 class Superseded(PipelineError):
-    """A task of Spark's that has been replaced by a later attempt at it, or whose worker nobody looks after any more: it must not go on."""
+    """A later attempt has replaced a task of Spark's, or no process looks after its worker any more: the task must not go on."""
 
     code = "superseded"
 
 
 class SolveFailed(PipelineError):
-    """A DataFrame that is no stream of occurrences, or queries that cannot be run over it."""
+    """A DataFrame is no stream of occurrences, or queries cannot be run over it."""
 
     code = "solve-failed"
 
 
 class NotOfThisLog(PipelineError):
-    """A place that another log is exported to, or that this log cannot go on with."""
+    """Another log is exported to the place, or this log cannot go on with the place."""
 
     code = "not-of-this-log"
 
@@ -182,7 +182,7 @@ class StoreTaken(PipelineError):
 
 
 class NotOfThisStore(PipelineError):
-    """A data directory that is not the one which the store goes on from."""
+    """The data directory is not the one from which the store goes on."""
 
     code = "not-of-this-store"
 
@@ -195,18 +195,18 @@ class NotOfThisStore(PipelineError):
 
 
 class Gone(PipelineError):
-    """What would be needed of the log has been removed (410)."""
+    """A part of the log that would be needed has been removed (410)."""
 
     code = "log-gone"
 
 
 class TooMuchWork(PipelineError):
-    """More work than is granted for one answer (503)."""
+    """One answer would take more work than is granted (503)."""
 
     code = "too-much-work"
 
 
 class NotFoundAgain(PipelineError):
-    """A solution that what is left does not give (409)."""
+    """A solution cannot be derived again from what is left (409)."""
 
     code = "not-found-again"

@@ -1,8 +1,7 @@
-"""Solutions as Parquet files, `query=NAME/date=YYYY-MM-DD/<lo>-<hi>.parquet`, for whatever reads Parquet; each exactly once (docs/decisions/0027).
+"""This module exports solutions as Parquet files, `query=NAME/date=YYYY-MM-DD/<lo>-<hi>.parquet`, each exactly once (docs/decisions/0027).
 
-A long name is cut and ends in a digest, for a directory's name has at most 255 bytes; the file's own metadata hold the whole name.
-
-What is exported next is noted before it is written, as a range of log positions that names the files: an export that was killed is done again, into the same files.
+A long name is cut and ends in a digest, for a directory's name has at most 255 bytes; the file's own metadata hold the whole name. The next export is
+noted before it is written, as a range of log positions that names the files. An export that was killed is thus done again, into the same files.
 """
 
 import hashlib
@@ -35,20 +34,23 @@ from pipeline.solutions.solution_ids import solution_id
 from pipeline.solutions.solution_log import SolutionReader
 
 ROWS = 200_000
-"""Solutions held at a time, about."""
+"""About this many solutions are held at a time."""
 EXPORTED = pa.schema([("id", pa.utf8()), ("registered", pa.int64()), ("entry", pa.int64()), *list(SOLVED)[1:]])
-"""As of `solve`, with the solution's id and the log positions of its registration and of the entry that brought it; `query` and `date` are in the path."""
+"""The columns are those of `solve`, with the solution's id and the log positions of its registration and of the entry that brought it.
+
+`query` and `date` are in the path.
+"""
 _DAY_US = 86_400_000_000
 _PAUSE_S = 5.0
 _LONGEST = 249  # bytes of an encoded name: file systems allow 255, less `query=`
-_CUT = 200  # of a longer one, beside its digest
+_CUT = 200  # bytes that a longer name keeps, beside its digest
 _BROKEN = re.compile(r"%[0-9A-F]?$")  # an escape of which the end is cut off
-_NOTE = "_epsparql.json"  # what begins with _ is no data, to those who read
+_NOTE = "_epsparql.json"  # readers take no file that begins with _ for data
 _log = logging.getLogger("epsparql.export")
 
 
 class State(msgspec.Struct, frozen=True):
-    """What is exported for good; and, beyond that, what is being written. `texts` are the queries that have been met, by registration.
+    """Records what is exported for good and, beyond that, what is being written. `texts` are the queries that have been met, by registration.
 
     `log` is the log's mark where this ends (`pipeline.log.log_fingerprint`), empty in notes of before; `writer` the exporter's own name for itself.
     """
@@ -65,7 +67,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 def export_place(given: str) -> Place:
-    """One that answers, to be closed. Raises: NotOfThisLog where its note is damaged; Locked, OSError, StoreFailed."""
+    """Return a place that answers, to be closed. Raises: NotOfThisLog where its note is damaged; Locked, OSError, StoreFailed."""
     place = place_at(given)
     try:
         _noted(place)
@@ -79,7 +81,7 @@ class Exporter:
     """Follows the solution log of a data directory into `place`, which it closes. `standing` gives the texts of the registrations that stand."""
 
     def __init__(self, data_dir: Path | str, place: Place, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
-        """Raises: NotOfThisLog; OSError, StoreFailed."""
+        """Read the place's note, and write it anew as this exporter's. Raises: NotOfThisLog; OSError, StoreFailed."""
         self._data, self._place, self._standing, self._every_s = Path(data_dir), place, standing, every_s
         self._stood = standing()  # at the last round: who goes between two may have registered where the log is no longer kept
         self._marks, self._writer = Marks(self._data), token_hex(8)
@@ -95,23 +97,23 @@ class Exporter:
         self._stopping = threading.Event()
         self._thread = waiting(self._run)
         self.failure = ""
-        """Why the last round did not end; the next one tries again, unless another server has taken the place."""
+        """The text says why the last round did not end; the next one tries again, unless another server has taken the place."""
 
     @property
     def position(self) -> int:
-        """The log position up to which solutions are exported."""
+        """Return the log position up to which solutions are exported."""
         return self._state.position
 
     @property
     def marked(self) -> int:
-        """The position from which on the input log must be kept: the note's mark is of a frame that is not before it."""
+        """Return the position from which on the input log must be kept: the note's mark is of a frame that is not before it."""
         return self._state.reached - 1
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Export what there is, and end. A store that does not answer is left to the next start, which does again what is noted."""
+        """Export what there is, and end. A store that does not answer is left to the next start, which repeats the noted range."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(self._place.patience_s)
@@ -165,7 +167,7 @@ class Exporter:
 
     # ------------------------------------------------------------ files
     def _files(self, solutions: SolutionReader, until: int) -> dict[str, pa.Table]:
-        """What the range from the present position on gives, by name."""
+        """Return the files of the range from the present position on, by name."""
         by_folder: dict[str, list[pa.Table]] = {}
         for batch in solutions.emitted(self._state.position):
             entries = batch.column("entry").to_numpy()
@@ -176,7 +178,7 @@ class Exporter:
         return {f"{folder}/{self._state.position:020d}-{until:020d}.parquet": pa.concat_tables(tables) for folder, tables in by_folder.items()}
 
     def _write(self, files: dict[str, pa.Table], until: int) -> None:
-        """The files of the noted range, and then the note that they are there."""
+        """Write the files of the noted range, and then the note that they are there."""
         self._still_ours()
         for name, table in files.items():
             data = pa.BufferOutputStream()
@@ -185,7 +187,7 @@ class Exporter:
         self._note(State(until, until, dict(self._texts)))
 
     def _tables(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
-        """EXPORTED by query name and day."""
+        """Yield EXPORTED by query name and day."""
         registered = batch.column("registered").to_numpy()
         for number in np.unique(registered).tolist():
             mine = batch.filter(pa.array(registered == number))
@@ -203,7 +205,7 @@ class Exporter:
                 yield f"{self._folder(name)}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
 
     def _folder(self, name: str) -> str:
-        """A query's folder. One with a longer name, which a store took before names were cut, goes on in use."""
+        """Return a query's folder. A folder with a longer name, which a store took before names were cut, goes on in use."""
         if name not in self._folders:
             whole, found = f"query={quote(name, safe='')}", folder_of(name)
             self._folders[name] = whole if whole != found and self._has(whole) else found
@@ -228,7 +230,7 @@ class Exporter:
         return self._parsed[registered]
 
     def _logged(self, registered: int) -> str | None:
-        """Of a query that is gone. What was registered after the last round is still kept."""
+        """Return the text of a query that is gone. A registration after the last round is still kept."""
         try:
             with closing(LogReader(self._data)) as log:
                 (entry,) = (entry for block in log.blocks(registered, 1, registered + 1) for entry in block.entries)
@@ -239,7 +241,7 @@ class Exporter:
 
     # ------------------------------------------------------------ state
     def _found(self) -> State:
-        """The state that this log can go on from. Raises: NotOfThisLog."""
+        """Return the state that this log can go on from. Raises: NotOfThisLog."""
         begins, known = oldest(self._data / "solutions"), _noted(self._place)
         if known is None:
             return State(begins)
@@ -260,7 +262,7 @@ class Exporter:
         return known
 
     def _still_ours(self) -> None:
-        """There may be no lock. Raises: Overtaken."""
+        """Check that no other server exports here, for there may be no lock. Raises: Overtaken."""
         found = _noted(self._place)
         if found is not None and found.writer != self._writer:
             raise Overtaken(str(self._place))
@@ -292,7 +294,7 @@ def _noted(place: Place) -> State | None:
 
 
 def _piece(solutions: SolutionReader, position: int, head: int) -> int:
-    """Where the next range ends: at the head, or after about ROWS solutions."""
+    """Return where the next range ends: at the head, or after about ROWS solutions."""
     rows = 0
     for batch in solutions.emitted(position):
         rows += batch.num_rows

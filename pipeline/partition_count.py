@@ -1,6 +1,7 @@
-"""How many buckets a data directory's queries are dealt out to: settled by its first start, until it is asked for otherwise.
+"""This module settles how many buckets a data directory's queries are dealt out to. The first start settles it, until another number is asked for.
 
-Solutions are the same with any number. Snapshots are of one number, so another one begins with what the log gives (docs/decisions/0025-number-of-buckets.md).
+Solutions are the same with any number. Snapshots are of one number, so another one begins with what the log gives
+(docs/decisions/0025-number-of-buckets.md).
 """
 
 import os
@@ -8,24 +9,24 @@ from contextlib import suppress
 from pathlib import Path
 
 SNAPSHOT_WEIGHT = 1_000_000
-"""What may lie between two snapshots: rows, an entry counting as a hundred. About a second or two to read again."""
+"""This much may lie between two snapshots: rows, an entry counting as a hundred. Reading it again takes about a second or two."""
 MOST_BUCKETS = 64
 
 
 def name_of(bucket: int, buckets: int) -> str:
-    """Of a bucket, in names of files."""
+    """Return a bucket's name, as it stands in names of files."""
     return "0" if buckets == 1 else f"{bucket}of{buckets}"
 
 
 def recorded(data_dir: Path | str) -> int | None:
-    """The number that was settled."""
+    """Return the number that was settled, or None."""
     with suppress(FileNotFoundError, ValueError):
         return int(_path(data_dir).read_text(encoding="ascii"))
     return None
 
 
 def settle(data_dir: Path | str, wanted: int | None) -> int:
-    """The number that was asked for, else that of before, else one; it is recorded. For the one who runs the directory."""
+    """Settle and record the number that was asked for, else the earlier one, else one. Only the process that runs the directory calls this."""
     number = wanted or recorded(data_dir) or 1
     if number != recorded(data_dir):
         path = _path(data_dir)

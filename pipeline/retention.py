@@ -1,4 +1,4 @@
-"""What both logs keep: no more than was asked for by age and size, and never less than a start would need (docs/operations.md).
+"""This module bounds what both logs keep: no more than was asked for by age and size, and never less than a start would need (docs/operations.md).
 
 A log is cut by whole segments, from its beginning.
 """
@@ -17,7 +17,7 @@ from pipeline.solutions.solution_log import SolutionReader
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of each log: segments whose last frame is older go, and the oldest while there are more bytes. None for no limit."""
+    """Bounds each log: segments whose last frame is older go, and the oldest while there are more bytes. None is no limit."""
 
     age: Micros | None = None
     bytes: int | None = None
@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Bytes that a sweep has freed."""
+    """Counts the bytes that a sweep has freed."""
 
     log: int
     solutions: int
@@ -44,9 +44,9 @@ class Retention:
         self.solution_holds: list[Callable[[], int]] = []
 
     def sweep(self, now: Micros) -> Removed:
-        """Raises: OSError; what was not removed is removed another time."""
+        """Remove segments beyond the limits. Raises: OSError; segments that were not removed are removed another time."""
         if self._limits == Limits():
-            return Removed(0, 0)  # what is needed costs reading a snapshot, and syncing all
+            return Removed(0, 0)  # finding what is needed means reading a snapshot, and syncing all
         log, solutions = self._data / "log", self._data / "solutions"
         needed = min([self._saved(), self._secured(), *(hold() for hold in self.log_holds)])
         freed = _remove(log, _cut(log, self._limits, now, needed))
@@ -57,7 +57,7 @@ class Retention:
 
 
 def _cut(directory: Path, limits: Limits, now: Micros, needed: int) -> int | None:
-    """The segment that is to be the first; None where that is so already."""
+    """Return the segment that is to be the first; None where it is the first already."""
     known = segments(directory) if directory.exists() else []
     sizes = [segment_path(directory, first).stat() for first in known]
     total, chosen = sum(found.st_size for found in sizes), None
@@ -71,7 +71,7 @@ def _cut(directory: Path, limits: Limits, now: Micros, needed: int) -> int | Non
 
 
 def _remove(directory: Path, cut: int | None) -> int:
-    """The oldest first, so that what is left is always one piece."""
+    """Remove segments before `cut`, the oldest first, so that the rest is always one piece; return the bytes freed."""
     freed = 0
     if cut is not None and read_begin(directory) < cut:
         write_begin(directory, cut)
@@ -87,9 +87,10 @@ def _remove(directory: Path, cut: int | None) -> int:
 
 # ---------------------------------------------------------------- snapshots
 def secured(data_dir: Path) -> int:
-    """The position from which on the engine needs the log, whatever falls: that of the oldest snapshot, if it is whole; it is made durable here.
+    """Return the position from which on the engine needs the log, whatever falls.
 
-    Engines of several buckets may have to begin anew whenever a query is registered (`Moved`, docs/decisions/0024): they need all of it.
+    It is that of the oldest snapshot, if that is whole, and is made durable here. Engines of several buckets may have to begin anew whenever a query
+    is registered (`Moved`, docs/decisions/0024): they need all of the log.
     """
     directory = data_dir / "snapshots"
     found = _snapshots(directory)
@@ -110,7 +111,7 @@ def secured(data_dir: Path) -> int:
 
 
 def needed_by(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
-    """The position from which on engines need the log, where these are the oldest snapshots of buckets; None for all of it."""
+    """Return the position from which on engines need the log, given the oldest snapshots of buckets; None for all of it."""
     return snapshots[name_of(0, 1)] if (recorded(data_dir) or 1) == 1 and snapshots.keys() == {name_of(0, 1)} else None
 
 

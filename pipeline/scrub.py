@@ -1,6 +1,6 @@
-"""Reads what nobody may read for long: the segments of both logs that are full, once after a start, beside the work.
+"""This module reads the full segments of both logs, which nobody may read for long, once after a start, beside the work.
 
-A start compares only the begins and sizes of segments (`frames.check_chain`), so that it takes no longer with a larger log.
+A start compares only the begins and sizes of segments (`segments.check_chain`), so that it takes no longer with a larger log.
 """
 
 import logging
@@ -16,12 +16,12 @@ from pipeline.log.segments import SegmentFile, read_opening, segment_path, segme
 from pipeline.replication.restore import LOGS
 
 _WORKS_S, _RESTS = 0.01, 19
-"""How long it works at a time, and how many times as long it rests then: it takes a twentieth of a core."""
+"""It works so long at a time, and then rests so many times as long: it takes a twentieth of a core."""
 _log = logging.getLogger("epsparql.scrub")
 
 
 class Scrubber:
-    """`found` is told of the first damage, from a thread of its own; `damage` says it."""
+    """Reads the logs in a thread of its own, which tells `found` of the first damage; `damage` describes it."""
 
     def __init__(self, data_dir: Path, found: Callable[[Corrupt], None], rests: float = _RESTS) -> None:
         self._data, self._found, self._rests = Path(data_dir), found, rests
@@ -44,7 +44,7 @@ class Scrubber:
         for kind in LOGS:
             directory = self._data / kind
             for first, following in pairwise(segments(directory) if directory.exists() else []):
-                with suppress(FileNotFoundError):  # it has been removed meanwhile
+                with suppress(FileNotFoundError):  # the segment has been removed meanwhile
                     self._scrub_one(directory, first, following)
                 if self._over.is_set():
                     return
@@ -63,7 +63,7 @@ class Scrubber:
             raise Corrupt(segment_path(directory, first), size, f"it ends at position {tail.position}, and the next segment begins at {following}")
 
     def _rest(self) -> bool:
-        """After some work. True where it is to end."""
+        """Rest after some work. Return True where the scrubber is to end."""
         worked = time.monotonic() - self._since_s
         if worked < _WORKS_S:
             return False

@@ -1,4 +1,7 @@
-"""Small files in which a process tells others how it stands. Each is written in its place: one that replaced it would wait for the disk, and the solutions with it."""
+"""This module writes small files in which a process tells others how it stands.
+
+Each is written in its place: a file that replaced it would wait for the disk, and the solutions with it.
+"""
 
 import os
 import struct
@@ -15,7 +18,7 @@ def note_path(data_dir: Path | str, name: str) -> Path:
 
 
 def write_note(path: Path, text: bytes) -> None:
-    """Nothing is synced: a note is of no use to a later process. Raises: OSError."""
+    """Write a note without syncing it, for a note is of no use to a later process. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
@@ -25,7 +28,7 @@ def write_note(path: Path, text: bytes) -> None:
 
 
 def read_note(path: Path) -> bytes | None:
-    """None where there is none that is whole."""
+    """Read a note. Return None where there is none that is whole."""
     for _ in range(_TRIES):
         try:
             data = path.read_bytes()
@@ -40,7 +43,7 @@ def read_note(path: Path) -> bytes | None:
 
 
 def read_checksum(path: Path) -> bytes:
-    """The head of a note, which is another one after each change; b"" where there is no note."""
+    """Return the head of a note, which is another one after each change; b"" where there is no note."""
     try:
         with path.open("rb") as file:
             return file.read(_HEAD.size)

@@ -1,4 +1,7 @@
-"""Compiling what reads bodies and writes solutions before it is needed: some twenty seconds, once per machine; later a fraction of one to load it."""
+"""This module compiles what reads bodies and writes solutions before it is needed.
+
+That takes some twenty seconds, once per machine; later it takes a fraction of one to load.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,7 @@ _EVENT = rb'{"s":"<x:s>","p":"<x:p>","o":"\"\u00e9\"","at":"2026-01-01T00:00:00Z
 
 
 def warm() -> None:
-    """One body of each kind and one solution go through each entry point."""
+    """Send one body of each kind and one solution through each entry point."""
     default = Interval(0, 0)
     read = quads_batch(_QUADS, default, graphs=True), events_batch(_EVENT, default, frame=False)
     assert all(batch is not None for batch in read)

@@ -1,7 +1,7 @@
-"""EP-SPARQL queries over any DataFrame of occurrences, batch or streaming: for Spark users, without a server or a log (docs/spark.md).
+"""This module evaluates EP-SPARQL queries over any DataFrame of occurrences, batch or streaming.
 
-Events go to their buckets in the JVM, which sorts a batch frame's by end; an engine per bucket takes them in as Arrow batches. Of a stream the engines'
-states are kept by transformWithState (`pipeline/dataframes/streaming.py`).
+It serves Spark users without a server or a log (docs/spark.md). Events go to their buckets in the JVM, which sorts a batch frame's events by end; an
+engine per bucket takes them in as Arrow batches. For a stream, transformWithState keeps the engines' states (`pipeline/dataframes/streaming.py`).
 """
 
 import importlib.util
@@ -38,8 +38,9 @@ def solve(
     policies: Mapping[str, str] | str = UNRESTRICTED,
     default_graph: str = "all",
 ) -> DataFrame:
-    """The solutions of queries (by name; a single text is called `q`) over a DataFrame of occurrences, as the in-process engine gives them.
+    """Return the solutions of queries over a DataFrame of occurrences, as the in-process engine gives them.
 
+    `queries` is by name; a single text is called `q`.
     `events` has columns s, p, o (terms in N-Triples syntax), start, end (timestamps), and maybe g (an event graph) and stream (its name, `default` if
     null); others are ignored. The frame returned has `query`, `start`, `end`, `binding` (of a SELECT: a map from variable to term), `triples` (of a
     CONSTRUCT or DESCRIBE) and `boolean` (of an ASK), in no particular order. `background` is Turtle, or Turtle by graph.
@@ -69,7 +70,7 @@ def _asked(
     buckets: int,
     named: bool,
 ) -> "tuple[tuple[Asked, ...], tuple[Share, ...]]":
-    """Per bucket what its engine is asked, and the shares. Raises: SolveFailed, QueryError."""
+    """Return what the engine of each bucket is asked, and the shares. Raises: SolveFailed, QueryError."""
     import epsparql  # and below: the engine and its second of import only once a frame is asked for
     from engine.validation.validate import check
     from pipeline.dataframes.engine_task import STREAM, Asked
@@ -143,7 +144,7 @@ def _buckets(events: DataFrame, wish: int | None) -> int:
 
 
 def _dealt(events: DataFrame, shares: "Iterable[Share]") -> DataFrame:
-    """The events with the number of their bucket, once for each share; times in µs."""
+    """Return the events with the number of their bucket, once for each share; times are in µs."""
     texts = [f.col(name) if name in events.columns else f.lit(None).cast(StringType()).alias(name) for name in _TEXTS]
     chosen = [_bucket(share) for share in shares]
     bucket = chosen[0] if len(chosen) == 1 else f.explode(f.array(*chosen))
@@ -158,7 +159,7 @@ def _bucket(share: "Share") -> Column:
 
 # ---------------------------------------------------------------- batch
 def _finished(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int) -> DataFrame:
-    """Each bucket is one sorted partition, which begins with a row that only names the bucket: there may be nothing else in it."""
+    """Solve a batch frame: each bucket is one sorted partition, whose first row only names the bucket, for it may hold no events."""
     nothing = [f.lit(None).cast(StringType()).alias(name) for name in _TEXTS] + [f.lit(None).cast(LongType()).alias(name) for name in _TIMES]
     names = dealt.sparkSession.range(total).select(f.col("id").cast(IntegerType()).alias("bucket"), *nothing)
 

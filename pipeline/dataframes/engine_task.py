@@ -1,4 +1,4 @@
-"""An engine over tables of occurrences instead of a log: what `pipeline.dataframes.api` runs in Spark's tasks. No Spark here."""
+"""This module runs an engine over tables of occurrences instead of a log, for `pipeline.dataframes.api` in Spark's tasks. It imports no Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,18 +29,18 @@ SOLVED = pa.schema(
         ("boolean", pa.bool_()),
     ]
 )
-"""A solution: of a SELECT `binding` (its unbound variables left out), of a CONSTRUCT or DESCRIBE `triples`, of an ASK `boolean`."""
+"""A row is one solution: a SELECT fills `binding` (without its unbound variables), a CONSTRUCT or DESCRIBE `triples`, an ASK `boolean`."""
 
 NO_SOLUTIONS = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NO_EVENTS = pa.table(
     {name: pa.array([], pa.utf8()) for name in ("s", "p", "o", "g", "stream")} | {name: pa.array([], pa.int64()) for name in ("start", "end")}
 )
-"""The columns that events come in."""
+"""These are the columns that events come in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Queries of one share by name, with their policies, over background graphs ("" for none) in N-Triples."""
+    """Represents the queries of one share by name, with their policies, over background graphs ("" for none) in N-Triples."""
 
     queries: tuple[tuple[str, str, str], ...]
     facts: tuple[tuple[str, str], ...]
@@ -55,10 +55,10 @@ class Asked:
 
 
 class Solver:
-    """The engine of one bucket. Time is one for all streams: who feeds says how far it has come."""
+    """Holds the engine of one bucket. All streams share one time, and each call of `feed` says how far it has come."""
 
     def __init__(self, asked: Asked, snapshot: bytes | None = None) -> None:
-        """Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""
+        """Begin anew or restore a snapshot. Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""
         self.queries = asked.parsed()
         into = {query.into for query in self.queries.values() if isinstance(query, Construct)}
         self._streams = sorted({stream for query in self.queries.values() for stream in query.streams} - into)
@@ -69,7 +69,10 @@ class Solver:
             self._engine = Engine.restore(snapshot)
 
     def feed(self, rows: pa.RecordBatch, streams: Sequence[str | None] | None, time: Micros) -> pa.RecordBatch:
-        """What OCCURRENCES bring (SOLUTIONS), whose ends none before `time` will follow; `streams` names theirs. Raises: SolveFailed."""
+        """Return the SOLUTIONS that OCCURRENCES bring, after which no end before `time` follows; `streams` names their streams.
+
+        Raises: SolveFailed.
+        """
         entries: list[Entry] = []
         parts = []
         for stream, part in _apart(rows, streams, self._streams):
@@ -79,7 +82,7 @@ class Solver:
         return self._solutions(entries, parts)
 
     def finish(self) -> pa.RecordBatch:
-        """What comes when every stream ends."""
+        """Return the solutions that come when every stream ends."""
         return self._solutions([Finish(self._engine.position + k, stream) for k, stream in enumerate(self._streams)], [])
 
     @property
@@ -104,7 +107,10 @@ class Solver:
 
 
 def occurrences(table: pa.Table) -> pa.RecordBatch:
-    """OCCURRENCES of columns s, p, o, g (text) and start, end (µs). Blank nodes keep their labels, for a frame is one document. Raises: SolveFailed."""
+    """Return OCCURRENCES from columns s, p, o, g (text) and start, end (µs).
+
+    Blank nodes keep their labels, for a frame is one document. Raises: SolveFailed.
+    """
     start, end = (table.column(name).combine_chunks() for name in ("start", "end"))
     try:
         if start.null_count or end.null_count:
@@ -120,13 +126,13 @@ def occurrences(table: pa.Table) -> pa.RecordBatch:
 
 
 def streams_of(table: pa.Table) -> list[str | None] | None:
-    """The stream of each row; None where none is named."""
+    """Return the stream of each row, or None where no row names one."""
     column = table.column("stream")
     return None if column.null_count == len(column) else column.to_pylist()
 
 
 def _apart(rows: pa.RecordBatch, streams: Sequence[str | None] | None, wanted: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Each wanted stream with its rows, maybe none: its time passes all the same."""
+    """Yield each wanted stream with its rows; a stream without rows is there too, for its time passes all the same."""
     if streams is None:
         yield from ((stream, rows if stream == STREAM else NO_ROWS) for stream in wanted)
         return
@@ -138,7 +144,7 @@ def _apart(rows: pa.RecordBatch, streams: Sequence[str | None] | None, wanted: S
 
 # ---------------------------------------------------------------- solutions
 def solved(solutions: pa.RecordBatch, queries: Mapping[str, Query]) -> Iterator[pa.RecordBatch]:
-    """SOLUTIONS as SOLVED, each query's in their order."""
+    """Yield SOLUTIONS as SOLVED, each query's in their order."""
     if not solutions.num_rows:
         return
     names = solutions.column("query")
@@ -159,7 +165,7 @@ def solved(solutions: pa.RecordBatch, queries: Mapping[str, Query]) -> Iterator[
 
 
 def _bindings(values: pa.ListArray, variables: Sequence[str]) -> pa.MapArray:
-    """A map per row; what is unbound has no entry."""
+    """Return a map per row; an unbound variable has no entry."""
     terms, n = values.flatten(), len(values)
     if not terms.null_count:
         offsets = np.arange(n + 1, dtype=np.int32) * len(variables)
@@ -171,7 +177,7 @@ def _bindings(values: pa.ListArray, variables: Sequence[str]) -> pa.MapArray:
 
 
 def _names(variables: tuple[str, ...], n: int) -> pa.StringArray:
-    """All of them, `n` times."""
+    """Return all names, `n` times."""
     return _names_often(variables, 1 << max(n - 1, 0).bit_length()).slice(0, n * len(variables))
 
 

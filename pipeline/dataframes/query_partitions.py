@@ -1,4 +1,7 @@
-"""How the queries over a DataFrame are shared out among engines: those that events can be dealt out for by subject or object, and the rest, which sees all."""
+"""This module shares out the queries over a DataFrame among engines.
+
+Queries whose events can be dealt out by subject or object get several engines; the rest get one engine, which sees all events.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +12,15 @@ from epsparql import algebra as a
 from epsparql.literals import nodes
 
 _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
-"""What rests on when the streams begin, or on their time: that is its own in each engine of a frame. Its queries are not dealt out."""
+"""These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself. Their queries are not dealt out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Queries that run in the same `buckets` engines, numbered from `first`; an event goes to the one that its term in `column` chooses (None: there is one)."""
+    """Represents queries that run in the same `buckets` engines, numbered from `first`.
+
+    An event goes to the engine that its term in `column` chooses; with None there is one engine.
+    """
 
     queries: tuple[str, ...]
     column: str | None
@@ -23,7 +29,10 @@ class Share:
 
 
 def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, background: bool, buckets: int) -> tuple[Share, ...]:
-    """Every query is in one share. With background everything is in one: what matches it alone would come from each bucket."""
+    """Put every query into one share.
+
+    With background one share has all queries, for solutions of the background alone would come from each bucket.
+    """
     derived = {query.into for query in queries.values() if isinstance(query, a.Construct)} - {None}
     by_column: dict[str | None, list[str]] = {}
     for name, query in queries.items():
@@ -38,7 +47,7 @@ def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, backg
 
 
 def _column(query: a.Query) -> str | None:
-    """Where every triple pattern has the key: `s`, `o`, or nowhere in common."""
+    """Return the column in which every triple pattern has the key, `s` or `o`; None where there is no common one."""
     if any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in nodes(query.pattern)):
         return None
     try:

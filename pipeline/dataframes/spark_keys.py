@@ -1,4 +1,7 @@
-"""Keys by which Spark spreads groups evenly: it deals them out by a hash, which may send all of a few to one task while the others have none."""
+"""This module makes keys by which Spark spreads groups evenly.
+
+Spark deals groups out by a hash, which may send all of a few groups to one task while other tasks have none.
+"""
 
 _WORD = 1 << 32
 _SEED, _BYTES = 42, 8
@@ -7,8 +10,9 @@ _LAST_BUT_ONE, _LAST = 0x85EBCA6B, 0xC2B2AE35
 
 
 def key_of(bucket: int) -> int:
-    """The number from 0 to 2^32 whose hash as a long of Spark's is `bucket`: so buckets go to tasks in turn, however many tasks there are.
+    """Return the number from 0 to 2^32 whose hash, as a long of Spark's, is `bucket`.
 
+    Buckets then go to tasks in turn, however many tasks there are.
     Source: MurmurHash3, x86, 32 bits, as `org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong` has it; each of its steps can be undone.
     """
     state = _unshifted(bucket, 16)
@@ -19,20 +23,20 @@ def key_of(bucket: int) -> int:
 
 
 def _before(state: int) -> int:
-    """The state before a half of the long, already mixed in, was followed by the step that follows each."""
+    """Return the hash state before the step that follows each half of the long, where the half is already mixed in."""
     return _turned(_divided(state - _ADDED, 5), 13)
 
 
 def _divided(product: int, factor: int) -> int:
-    """Of words: what times the odd `factor` gives the product."""
+    """Return the word that, multiplied by the odd `factor`, gives the product."""
     return product * pow(factor, -1, _WORD) % _WORD
 
 
 def _turned(word: int, bits: int) -> int:
-    """To the right."""
+    """Rotate a word to the right."""
     return (word >> bits | word << 32 - bits) % _WORD
 
 
 def _unshifted(word: int, bits: int) -> int:
-    """What gives the word when its own upper bits, so far down, are added to it without carry."""
+    """Undo an xor-shift: return the word that gives this one when its own upper bits, shifted down by `bits`, are added without carry."""
     return word ^ word >> bits ^ word >> 2 * bits

@@ -1,7 +1,7 @@
-"""`solve` over a streaming DataFrame: an engine per bucket, whose state Spark keeps (docs/decisions/0026).
+"""This module runs `solve` over a streaming DataFrame: an engine per bucket, whose state Spark keeps (docs/decisions/0026).
 
-Stored are a snapshot and the events since; a version is named by a random token, so an engine that a worker still has in memory is known to be the
-one that some version stands for, whatever was tried twice or elsewhere meanwhile, and it only reads on.
+Spark stores a snapshot and the events since. A random token names each version, so a worker knows which version an engine in its memory stands for.
+That holds whatever was tried twice or elsewhere meanwhile, and such an engine only reads on.
 """
 
 from collections import OrderedDict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.dataframes.engine_task import Asked, Solver
 
 SNAPSHOT_ROWS = 200_000
-"""Events between two snapshots; reading them again takes about half a second."""
+"""This many events lie between two snapshots; reading them again takes about half a second."""
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _KEPT = 64
@@ -35,11 +35,11 @@ _PARCEL = pa.schema([("engine", pa.int64()), ("latest", pa.int64()), ("rows", pa
 _PARCEL_COLUMNS = "engine long, latest long, rows binary"
 _FOUND_COLUMNS = "solutions binary"
 _STEP = "EPSPARQL_STEP"
-_PIECE_ROWS = 50_000  # that an engine takes in at once: what they bring must fit into a row
+_PIECE_ROWS = 50_000  # an engine takes in so many at once: their solutions must fit into a row
 
 
 def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta) -> DataFrame:
-    """Raises: SolveFailed."""
+    """Return the solutions of a streaming frame. Raises: SolveFailed."""
     from pipeline.dataframes.api import SOLVED_COLUMNS
 
     if dealt.sparkSession.conf.get(_PROVIDER, "") != _ROCKS:
@@ -53,8 +53,9 @@ def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay
 
 @contextmanager
 def _workers_of_its_own(spark: SparkSession, name: str) -> Iterator[None]:
-    """For the steps that are planned meanwhile: Spark gives a worker to whichever step is next, but keeps apart those with another environment.
+    """Give the steps that are planned meanwhile workers of their own.
 
+    Spark gives a worker to whichever step is next, but keeps workers with another environment apart.
     The fewer workers serve the engines, the more often one meets the worker that has it in memory.
     """
     environment = spark.sparkContext.environment
@@ -66,7 +67,7 @@ def _workers_of_its_own(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 def unpacked(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> Iterator[pa.RecordBatch]:
-    """Solutions that came as Arrow streams, a row each."""
+    """Yield the solutions that came as Arrow streams, a row each."""
     from pipeline.dataframes.engine_task import solved
 
     queries = {name: query for each in dict.fromkeys(asked) for name, query in each.parsed().items()}
@@ -76,7 +77,10 @@ def unpacked(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> I
 
 
 def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
-    """A partition's events as an Arrow stream per bucket and batch, for rows that go through the JVM one by one are slow; and, for all buckets alike, how far its time has come."""
+    """Yield a partition's events as an Arrow stream per bucket and batch, for rows that pass through the JVM one by one are slow.
+
+    At the end yield, for every bucket, how far the partition's time has come.
+    """
     latest = -END_OF_TIME
     for batch in batches:
         if batch.num_rows:
@@ -93,7 +97,7 @@ def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
 
 
 class EngineProcessor(StatefulProcessor):
-    """One engine per key, which its bucket's number gives."""
+    """Runs one engine per key, which its bucket's number gives."""
 
     def __init__(self, asked: "tuple[Asked, ...]", max_delay: Micros) -> None:
         self._asked, self._max_delay, self._snapshot_rows = asked, max_delay, SNAPSHOT_ROWS
@@ -133,7 +137,7 @@ class EngineProcessor(StatefulProcessor):
         yield from (Row(solutions=stream_of(batch).to_pybytes()) for batch in found if batch.num_rows)
 
     def _at(self, bucket: int, token: str) -> "Solver":
-        """The engine as of a version: the one kept of the latest version on the way there, and what came since."""
+        """Return the engine as of a version: the kept engine, if its version is on the way there, else the snapshot's, fed the events since."""
         from pipeline.dataframes.engine_task import Solver
 
         kept, solver = _kept.pop((self._print, bucket), ("", None))
@@ -147,12 +151,15 @@ class EngineProcessor(StatefulProcessor):
             kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
         for _, time, rows in log[tokens.index(kept) :]:
             for _ in _fed(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
-                pass  # what it brings was given when it came
+                pass  # its solutions were given when the events came
         return solver
 
 
 def _in_order(parts: list[pa.Table], mark: Micros) -> pa.Table:
-    """The events by end, without those that are late. Most often they come so, and sorting them would cost as much as feeding them to an engine."""
+    """Return the events by end, without the late ones.
+
+    Most often they come sorted, and sorting them would cost as much as feeding them to an engine.
+    """
     whole = pa.concat_tables(parts)
     ends = whole.column("end").combine_chunks()
     if not ends.null_count:
@@ -172,7 +179,7 @@ def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa
         yield solver.feed(rows, streams_of(piece), time if last else min(time, piece.column("end")[-1].as_py()))
 
 
-_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # with its version; tasks come and go, and their worker process stays
+_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # each with its version; tasks come and go, and their worker process stays
 
 
 def _keep(whose: tuple[str, int], token: str, solver: "Solver") -> None:

@@ -1,6 +1,6 @@
-"""application/vnd.apache.arrow.stream: occurrences as columns s, p, o, optionally g, and start and end.
+"""This module reads application/vnd.apache.arrow.stream: occurrences as columns s, p, o, optionally g, and start and end.
 
-Terms may be dictionary-encoded; each distinct one is looked at once. Places are told by row, counted from 1, and column.
+Terms may be dictionary-encoded; each distinct term is looked at once. An error names the row, counted from 1, and the column.
 """
 
 import struct
@@ -26,7 +26,7 @@ _HEADER, _COMPRESSION, _DATA = 2, 3, 1  # fields of Message, RecordBatch and Dic
 
 
 def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
-    """OCCURRENCES of a stream of record batches; `default` is the time of one without times. Raises: FormatError."""
+    """Return OCCURRENCES of a stream of record batches; `default` is the time of a stream without times. Raises: FormatError."""
     budget = Budget(len(body))
     table = _read(body, budget)
     budget.spend(table.num_rows * ROW_BYTES)
@@ -51,7 +51,10 @@ def _read(body: bytes, budget: Budget) -> pa.Table:
 
 
 def _bounded(reader: pa.RecordBatchStreamReader, budget: Budget) -> Iterator[pa.RecordBatch]:
-    """The batches, valid, each when what it expands to was spent: its views, and dictionaries, which a message may add to and so make anew."""
+    """Yield the valid batches, each after its expanded size was spent from the budget.
+
+    That size counts views, and dictionaries, which a message may extend and thereby make anew.
+    """
     known: dict[str, object] = {}
     for batch in reader:
         batch.validate(full=True)
@@ -64,12 +67,12 @@ def _bounded(reader: pa.RecordBatchStreamReader, budget: Budget) -> Iterator[pa.
 
 
 def _identity(array: pa.Array) -> tuple[int, ...]:
-    """Equal for arrays of one memory."""
+    """Return a value that is equal for arrays over the same memory."""
     return len(array), array.offset, *(0 if buffer is None else buffer.address for buffer in array.buffers())
 
 
 def _text_bytes(array: pa.Array) -> int:
-    """Bytes that its texts have together, of which views may show the same many times; of other arrays what they hold."""
+    """Return the bytes that the texts have together, which views may repeat; for arrays without views, the bytes that they hold."""
     if array.type != pa.string_view():
         return int(array.nbytes)
     _, views, *_ = array.buffers()
@@ -78,7 +81,7 @@ def _text_bytes(array: pa.Array) -> int:
 
 
 def _compressed(message: pa.Message) -> bool:
-    """Whether a message's buffers are to be expanded: nobody knows how far, before it is done."""
+    """Tell whether a message's buffers are compressed: nobody knows their expanded size beforehand."""
     data = message.metadata.to_pybytes()
     header = _field(data, _table_at(data, 0), _HEADER)
     if message.type == "dictionary" and header is not None:
@@ -87,12 +90,12 @@ def _compressed(message: pa.Message) -> bool:
 
 
 def _table_at(data: bytes, place: int) -> int:
-    """The flatbuffers table that the offset at `place` leads to."""
+    """Return the place of the flatbuffers table to which the offset at `place` leads."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 
 def _field(data: bytes, table: int, number: int) -> int | None:
-    """The place of a table's field, None if it is absent. Source: FlatBuffers internals, vtables."""
+    """Return the place of a table's field, or None if it is absent. Source: FlatBuffers internals, vtables."""
     vtable = table - int(struct.unpack_from("<i", data, table)[0])
     entry = 4 + 2 * number
     if entry >= struct.unpack_from("<H", data, vtable)[0]:
@@ -139,7 +142,7 @@ def _fault(code: str, where: NDArray[np.bool_], message: str, expected: str = ""
 
 # ---------------------------------------------------------------- terms
 def terms_of(table: pa.Table, name: str, written: Callable[[str], str]) -> pa.DictionaryArray:
-    """The column's terms, canonical, each as often in the dictionary as it is told apart; `written` gives the term of a blank node's label.
+    """Return the column's canonical terms, each once in the dictionary; `written` gives the term of a blank node's label.
 
     Raises: FormatError.
     """
@@ -169,7 +172,7 @@ def _canonical(column: pa.DictionaryArray, k: int, name: str, terms: Terms, text
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """One dictionary array of utf8 with int32 indices."""
+    """Return one dictionary array of utf8 with int32 indices."""
     if pa.types.is_dictionary(column.type):
         if any(chunk.dictionary.null_count for chunk in column.chunks):
             raise FormatError("term", "a dictionary has a null in it", expected="nulls in a column's indices alone")

@@ -1,4 +1,4 @@
-"""Bodies and files of background knowledge: RDF in any of its syntaxes, read into graphs of N-Triples text. Nothing is fetched."""
+"""This module reads bodies and files of background knowledge, RDF in any of its syntaxes, into graphs of N-Triples text. Nothing is fetched."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -34,17 +34,17 @@ _SUFFIXES = {
     ".nq": N_QUADS,
 }  # fmt: skip
 UNNAMED_ELEMENT = b"<oxprefix: "
-"""In RDF/XML as it is written: an element without a name, which is none, for a predicate that has none."""
+"""Serialised RDF/XML has this element where a predicate has no name: it is not valid RDF/XML."""
 NO_GRAPH = ""
 Graphs = dict[str, str]
-"""By graph its triples as N-Triples text, each once."""
+"""Maps each graph to its triples as N-Triples text, each once."""
 
 _GRANTED, _FACTOR = 64 << 20, 16
-"""Bytes of triples that any body may give, and for each of its own: a name is written out in each triple anew."""
+"""A body may give this many bytes of triples, and this many more for each of its own bytes: a name is written out in each triple anew."""
 
 
 def syntax_of(path: Path) -> str:
-    """By the file's suffix. Raises: FormatError."""
+    """Return the syntax that the file's suffix names. Raises: FormatError."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise FormatError("media-type", f"no format of background is known by the suffix {suffix!r}", expected=", ".join(_SUFFIXES))
@@ -52,9 +52,10 @@ def syntax_of(path: Path) -> str:
 
 
 def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
-    """The graphs of a body; `name` is the graph of triples in none, and the base of relative IRIs. An empty body is that graph, empty. Raises: FormatError.
+    """Return the graphs of a body. Triples in no graph go to the graph `name`, which is also the base of relative IRIs.
 
-    Blank nodes are named after the body, so that they are the same whenever it is read, and no other's.
+    An empty body is that graph, empty. Raises: FormatError. Blank nodes are named after the body, so their names are the same at each reading and are
+    no other body's.
     """
     kind = media_type.partition(";")[0].strip().lower()
     if kind not in _FORMATS:
@@ -74,7 +75,7 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
 
 
 def read_graph(body: bytes, media_type: str, name: str) -> str:
-    """The triples of a body that is about one graph. Raises: FormatError, also where it names another one."""
+    """Return the triples of a body that is about one graph. Raises: FormatError, also where the body names another graph."""
     graphs = read_graphs(body, media_type, name)
     for other in graphs:
         if other != name:
@@ -83,7 +84,7 @@ def read_graph(body: bytes, media_type: str, name: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """A graph's name: an absolute IRI, or nothing. Raises: FormatError."""
+    """Return a graph's name, an absolute IRI or nothing, after a check. Raises: FormatError."""
     if name == NO_GRAPH:
         return name
     try:

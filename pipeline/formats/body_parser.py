@@ -1,4 +1,4 @@
-"""Request bodies, WebSocket frames and files to occurrences: interfaces.md, stream formats."""
+"""This module turns request bodies, WebSocket frames and files into occurrences: interfaces.md, stream formats."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
 
 
 def media_type_of(path: Path | str) -> str:
-    """By the file's suffix. Raises: FormatError."""
+    """Return the media type that the file's suffix names. Raises: FormatError."""
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise FormatError("media-type", f"{Path(path).name}: no format is known by the suffix {suffix!r}", expected=", ".join(_SUFFIXES))
@@ -58,7 +58,7 @@ def media_type_of(path: Path | str) -> str:
 
 
 def interval_of(at: str | None, start: str | None, end: str | None) -> Interval | None:
-    """The request's `?at=` or `?start=&end=` as xsd:dateTime; None where none is given. Raises: FormatError."""
+    """Return the request's `?at=` or `?start=&end=`, given as xsd:dateTime; None where none is given. Raises: FormatError."""
     if at is None and start is None and end is None:
         return None
     try:
@@ -75,10 +75,10 @@ def interval_of(at: str | None, start: str | None, end: str | None) -> Interval 
 
 
 def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None) -> pa.RecordBatch:
-    """OCCURRENCES (late all False) of one body. What it leaves untimed stands at `default`, or else at `arrived`.
+    """Return OCCURRENCES (late all False) of one body. Rows without a time stand at `default`, or else at `arrived`.
 
-    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages.
-    Raises: FormatError, code `media-type` for an unknown one.
+    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages. Raises: FormatError,
+    code `media-type` for an unknown media type.
     """
     kind = media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
@@ -103,14 +103,14 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
 
 
 def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
-    """The exact path of RDF: OCCURRENCES of any message, those without a time at `otherwise`. Raises: FormatError."""
+    """Read any RDF message by the exact path: return its OCCURRENCES, those without a time at `otherwise`. Raises: FormatError."""
     rows = Rows(Budget(len(body)))
     read_message(body, fmt, otherwise, rows)
     return rows.batch()
 
 
 def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None) -> pa.RecordBatch:
-    """One message, which has no graphs and so is timed as a whole. Raises: FormatError."""
+    """Read RDF/XML as one message, which has no graphs and so is timed as a whole. Raises: FormatError."""
     rows = Rows(Budget(len(body)))
     try:
         read_timed_message(plain_xml(body, rows.budget), ox.RdfFormat.RDF_XML, otherwise, rows, timing, scope=body)
@@ -120,7 +120,7 @@ def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None) -> pa.Re
 
 
 def version_of(media_type: str) -> str | None:
-    """The media type's parameter `version`."""
+    """Return the media type's parameter `version`."""
     for parameter in media_type.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "version":
@@ -129,7 +129,10 @@ def version_of(media_type: str) -> str | None:
 
 
 def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[pa.RecordBatch, str | None]:
-    """A WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary one is Arrow. Raises: FormatError."""
+    """Read a WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary frame is Arrow.
+
+    Raises: FormatError.
+    """
     if binary:
         return parse_arrow(body, Interval(arrived, arrived)), None
     return parse_ndjson_frame(body, Interval(arrived, arrived))

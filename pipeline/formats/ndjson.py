@@ -1,6 +1,7 @@
-"""application/x-ndjson: one event, or one message of several triples, per line.
+"""This module reads application/x-ndjson: one event, or one message of several triples, per line.
 
-Two ways to one result: compiled, for bodies of the usual shape (pipeline/formats/batches/fast_path.py); and line by line for all others, which also finds the place of a fault.
+Two ways lead to one result. The compiled way is for bodies of the usual shape (pipeline/formats/batches/fast_path.py). The way line by line is for
+all others, and also finds the place of a fault.
 """
 
 import re
@@ -22,11 +23,11 @@ from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import read_message
 
 LONGEST_KEY = 255
-"""Characters of a frame's id, and of an idempotency key."""
+"""A frame's id and an idempotency key have at most this many characters."""
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """What one line may say."""
+    """Represents one line: the fields that it may have."""
 
     s: str | UnsetType = UNSET
     p: str | UnsetType = UNSET
@@ -39,7 +40,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class FrameLine(Line, forbid_unknown_fields=True, gc=False):
-    """A line of a WebSocket frame, whose first may carry the frame's id."""
+    """Represents a line of a WebSocket frame, whose first line may carry the frame's id."""
 
     id: str | UnsetType = UNSET
 
@@ -54,13 +55,16 @@ _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
 
 
 def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
-    """OCCURRENCES of a body. `default` is the time of what has none. Raises: FormatError."""
+    """Return OCCURRENCES of a body. `default` is the time of lines without one. Raises: FormatError."""
     found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE)
     return found[0]
 
 
 def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
-    """A WebSocket frame: as a body, and the `"id"` of its first line, if it has one (a line may hold nothing else). Raises: FormatError."""
+    """Read a WebSocket frame like a body.
+
+    Return also the `"id"` of its first line, if there is one; that line may hold nothing else. Raises: FormatError.
+    """
     batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
@@ -76,7 +80,7 @@ def _too_long(body: bytes) -> FormatError:
 def read_lines(
     body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine] = _LINE
 ) -> tuple[pa.RecordBatch, str | None]:
-    """The exact path, line by line: OCCURRENCES of any body, and the first line's id. Raises: FormatError."""
+    """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
     rows, first = Rows(Budget(len(body))), None
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
@@ -105,7 +109,7 @@ def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgs
 
 
 def _invalid(message: str, text: bytes, number: int) -> FormatError:
-    """A fault of JSON that is well-formed and not an event."""
+    """Return the error for well-formed JSON that is no event."""
     reason, _, path = message.partition(" - at `$.")
     field = path.rstrip("`")
     unknown = re.search(r"unknown field `(.*)`", reason)
@@ -119,18 +123,18 @@ def _invalid(message: str, text: bytes, number: int) -> FormatError:
 
 
 class _Place:
-    """One line, and where in it things stand. Columns are code points, from 1."""
+    """Represents one line, and finds where in it things stand. Columns are code points, from 1."""
 
     def __init__(self, text: bytes, number: int) -> None:
         self.text, self.number = text, number
 
     def key(self, name: str) -> int:
-        """Column of a field's name."""
+        """Return the column of a field's name."""
         found = [m for m in _FIELD.finditer(self.text.decode()) if _unescaped(m[1]) == name]
         return found[0].start(1) if found else 1
 
     def value(self, name: str) -> tuple[int, str]:
-        """Column of a field's value, and the value as written between its quotes (empty if it is no string)."""
+        """Return the column of a field's value, and the value as written between its quotes (empty if it is no string)."""
         found = [m for m in _FIELD.finditer(self.text.decode()) if _unescaped(m[1]) == name]
         if not found:
             return 1, ""
@@ -138,7 +142,7 @@ class _Place:
         return (last.start(2), last[2]) if last[2] is not None else (last.end() + 1, "")
 
     def column(self, name: str, offset: int) -> int:
-        """Column of the decoded value's code point at `offset`."""
+        """Return the column of the decoded value's code point at `offset`."""
         begin, raw = self.value(name)
         return begin + 1 + sum(len(piece) for piece in _ESCAPE.findall(raw)[:offset])
 
@@ -146,7 +150,7 @@ class _Place:
         return FormatError(code, message, self.number, self.column(name, 0), expected)
 
     def read(self, line: Line, default: Interval, rows: Rows) -> None:
-        """Adds the occurrences of the line. Raises: FormatError."""
+        """Add the occurrences of the line. Raises: FormatError."""
         when = self._when(line)
         labels = Labels(self.text, default if when is None else None)
         if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in Line.__struct_fields__):
@@ -178,7 +182,7 @@ class _Place:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
 
     def _read_triples(self, text: str, at: Interval, rows: Rows, graph: str | None, *, stated: bool) -> None:
-        """A message of Turtle, whose blank nodes are scoped by the whole line."""
+        """Read a message of Turtle, whose blank nodes are scoped by the whole line."""
         try:
             read_message(text.encode(), ox.RdfFormat.TURTLE, at, rows, scope=self.text, stated=stated, graph=graph)
         except FormatError as fault:
@@ -187,7 +191,7 @@ class _Place:
             raise FormatError(fault.code, fault.message, self.number, self.column("triples", offset), fault.expected) from None
 
     def _when(self, line: Line) -> Interval | None:
-        """The time that the line states."""
+        """Return the time that the line states, or None."""
         if line.at is not UNSET:
             for name in ("start", "end"):
                 if getattr(line, name) is not UNSET:
@@ -212,7 +216,7 @@ class _Place:
 
 
 def _unescaped(name: str) -> str:
-    """A field's name; as written where the rest of a line that is refused anyway is malformed."""
+    """Return a field's name; as written where it is malformed, in a line that is refused anyway."""
     with suppress(msgspec.DecodeError):
         return str(msgspec.json.decode(f'"{name}"'))
     return name

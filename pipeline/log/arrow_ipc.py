@@ -1,4 +1,4 @@
-"""Rows as an Arrow stream: as one buffer, in a file, or as the parts it consists of."""
+"""This module writes rows as an Arrow stream: as one buffer, in a file, or as the parts it consists of."""
 
 import io
 from collections.abc import Sequence
@@ -20,7 +20,10 @@ def write_stream(sink: pa.NativeFile, rows: pa.RecordBatch | pa.Table) -> None:
 
 
 def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:
-    """The same stream in parts, one after the other. Those that are the batch's own memory are not copied, so they are good as long as it is."""
+    """Return the same stream in parts, one after the other.
+
+    Parts that are the batch's own memory are not copied, so they are good as long as the batch is.
+    """
     found = _Parts()
     with pa.PythonFile(found, "w") as sink:
         write_stream(sink, batch)

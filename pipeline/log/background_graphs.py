@@ -1,4 +1,4 @@
-"""What the log holds of background graphs: their triples are read out of the entries that brought them."""
+"""This module reads the triples of background graphs out of the log entries that brought them."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from pipeline.log import LogReader
 from pipeline.log.catalog import Graph
 
 Lines = dict[str, None]
-"""Triples, each once, as a line of N-Triples without its end."""
+"""Holds triples, each once, as a line of N-Triples without its end."""
 
 
 def lines_of(ntriples: str) -> Lines:
@@ -15,7 +15,7 @@ def lines_of(ntriples: str) -> Lines:
 
 
 def graph_lines(reader: LogReader, graph: Graph) -> Lines:
-    """The triples of a graph, in the order in which they came."""
+    """Return the triples of a graph, in the order in which they came."""
     found: Lines = {}
     for offset in graph.entries:
         found |= lines_of(_facts(reader, offset).triples)
@@ -23,12 +23,12 @@ def graph_lines(reader: LogReader, graph: Graph) -> Lines:
 
 
 def nquads(reader: LogReader, graphs: Iterable[Graph]) -> str:
-    """The triples of graphs, each in its own, as N-Quads."""
+    """Return the triples of graphs, each in its own, as N-Quads."""
     return "".join(quads_of(graph_lines(reader, graph), graph.name) for graph in graphs)
 
 
 def quads_of(lines: Iterable[str], graph: str) -> str:
-    """The triples in a graph ("" for none) as N-Quads."""
+    """Return the triples in a graph ("" for none) as N-Quads."""
     place = f" <{graph}> .\n" if graph else " .\n"
     return "".join(line.removesuffix(" .") + place for line in lines)
 

@@ -1,4 +1,4 @@
-"""What the log's entries amount to: streams with their watermarks, and queries with their states."""
+"""This module folds the log's entries into a catalogue: streams with their watermarks, and queries with their states."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -27,12 +27,15 @@ from engine.messages import (
 from pipeline.log.codec import Record
 
 CLOCK_SILENCE: Micros = 1_000_000
-"""How long a stream without times of its own is silent before the clock advances it."""
+"""A stream without times of its own is silent for this long before the clock advances it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream as of some log position. `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late."""
+    """Represents a stream as of some log position.
+
+    `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late.
+    """
 
     name: str
     created: int
@@ -46,18 +49,18 @@ class Stream:
     accepted: int = 0
     late: int = 0
     arrived: Micros | None = None  # clock at its last events
-    by_clock: bool = False  # whether all its events took the server's arrival time
+    by_clock: bool = False  # true where all its events took the server's arrival time
 
     def after(self, latest: Micros | None) -> Micros | None:
-        """The watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
+        """Return the watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
         if latest is None:
             return self.watermark
         return latest - self.max_delay if self.watermark is None else max(self.watermark, latest - self.max_delay)
 
     def advance(self, now: Micros, deadline: Micros) -> Micros | None:
-        """The watermark to which the clock at `now` brings a silent stream, beyond the `deadline` that queries wait for; None while it does not.
+        """Return the watermark to which the clock at `now` brings a silent stream; None while it does not pass the `deadline` of waiting queries.
 
-        A deadline that the watermark has passed is an old one: so each brings one advance, and no watermark ever falls.
+        A deadline that the watermark has passed is an old one: so each deadline brings one advance, and no watermark ever falls.
         """
         silence = CLOCK_SILENCE if self.by_clock else self.idle_timeout
         if silence is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < silence:
@@ -69,11 +72,11 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A registered query; `registered`, the offset of its entry, is what it is known by. `state` is running, paused, completed or failed.
+    """Represents a registered query; `registered`, the offset of its entry, identifies it. `state` is running, paused, completed or failed.
 
-    A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it.
-    One that is behind the others has read the log up to `reads`, and catches up together with the one registered at `lead`; else it runs
-    with the others, since the entry `since` if it was ever behind.
+    A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it. A query that is behind the
+    others has read the log up to `reads`, and catches up together with the one registered at `lead`. Any other query runs with the others, since the
+    entry `since` if it was ever behind.
     """
 
     registered: int
@@ -95,7 +98,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A background graph: the entries whose triples it has, which are in the log. `size` is that of their texts, in characters."""
+    """Represents a background graph by the log entries whose triples it has. `size` is the length of their texts, in characters."""
 
     name: str  # "" for no graph
     entries: tuple[int, ...] = ()
@@ -103,21 +106,24 @@ class Graph:
 
     @property
     def offset(self) -> int:
-        """Of its latest change."""
+        """Return the offset of the graph's latest change."""
         return self.entries[-1]
 
 
 @dataclass(slots=True)
 class Catalogue:
-    """The fold of a log's entries. One thread applies; values are frozen and replaced, so any thread may look meanwhile."""
+    """Folds a log's entries. One thread applies; values are frozen and replaced, so any thread may look meanwhile."""
 
     position: int = 0
     streams: dict[str, Stream] = field(default_factory=dict)
-    queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
-    graphs: dict[str, Graph] = field(default_factory=dict)  # of the background
+    queries: dict[str, Registration] = field(default_factory=dict)  # the key is the name; the order is that of registration
+    graphs: dict[str, Graph] = field(default_factory=dict)  # these are the background graphs
     entailment: str = RDFS
     rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """By the entry from which queries were behind: their lead, where they began to read again, and the last entry that let them."""
+    """The key is the entry from which queries were behind.
+
+    The value is their lead, where they began to read again, and the last entry that let them.
+    """
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
 
     def __post_init__(self) -> None:
@@ -127,7 +133,7 @@ class Catalogue:
         self.leads = frozenset(query.lead for query in self.queries.values() if query.lead is not None)
 
     def stream(self, name: str) -> Stream:
-        """The stream, or what feeding it now would create."""
+        """Return the stream, or the one that feeding it now would create."""
         return self.streams.get(name) or Stream(name, self.position)
 
     def apply(self, record: Record, at: Micros) -> None:
@@ -183,7 +189,7 @@ class Catalogue:
         found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from)
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
-            self.rereads[entry.offset] = entry.offset, 0, entry.offset  # what comes before `reads_from` gives the background and the watermarks
+            self.rereads[entry.offset] = entry.offset, 0, entry.offset  # entries before `reads_from` give the background and watermarks
             self._change(set(entry.holds), reads=entry.offset, lead=entry.offset)
         elif entry.waits_for is not None:
             found = replace(found, reads=entry.offset, lead=entry.waits_for)
@@ -206,16 +212,19 @@ class Catalogue:
                 self._change({query.registered}, reads=entry.upto)
 
     def needed_from(self, start: int) -> int:
-        """From where an engine needs the log that reads it on from the position `start`: what is behind reads again, and so does what was behind there."""
+        """Return the position from which an engine needs the log when it reads on from `start`.
+
+        Queries that are behind read again, and so do those that were behind at `start`.
+        """
         again = [begin for lead, begin, last in list(self.rereads.values()) if lead in self.leads or last >= start]
         return min(again, default=start)
 
     def forget_before(self, oldest: int) -> None:
-        """No engine begins before the log does, the position `oldest`: who was behind only until then matters no more."""
+        """Forget the queries that were behind only before the position `oldest`: the log begins there, so no engine begins earlier."""
         self.rereads = {begun: reread for begun, reread in self.rereads.items() if reread[0] in self.leads or reread[2] >= oldest}
 
     def behind(self, lead: int) -> list[Registration]:
-        """Those that catch up together."""
+        """Return the queries that catch up together."""
         return [query for query in list(self.queries.values()) if query.lead == lead]
 
     def _change(self, registered: set[int], **changes: Any) -> None:
@@ -241,7 +250,7 @@ class Catalogue:
             self.graphs[entry.graph] = Graph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
 
     def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
-        """The queries, with what the runner found out about them."""
+        """Return the queries, with the states that the runner reported in `changes`."""
         found = {change.registered: change for change in changes}
         return {
             name: replace(query, state=found[query.registered].state, reason=found[query.registered].reason) if query.registered in found else query

@@ -1,4 +1,4 @@
-"""Frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
+"""This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -27,7 +27,7 @@ from engine.messages import (
 from pipeline.log.arrow_ipc import stream_of
 
 HAS_LATE = 1
-"""Frame flag: some of its rows are late."""
+"""This frame flag says that some of its rows are late."""
 
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
@@ -40,7 +40,7 @@ _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for k
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An entry with what its writer knew.
+    """Holds an entry with what its writer knew about it.
 
     For Events: the number of late rows, the watermark they missed, the stream's latest end after it, and whether all rows took the arrival time.
     """
@@ -54,7 +54,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """A decoded frame; `at` is the clock when it was written."""
+    """Represents a decoded frame; `at` is the clock when it was written."""
 
     at: Micros
     records: tuple[Record, ...]
@@ -74,7 +74,7 @@ def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memor
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:
-    """The entries alone; the rows are left in the reader."""
+    """Decode the entries alone; the rows are left in the reader."""
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
     at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
     records = tuple(Record(_entry(first + i, kind, values), *known) for i, (kind, values, *known) in enumerate(plain))

@@ -1,4 +1,4 @@
-"""Idempotency keys of the last 24 hours with their acks: a bounded number for each stream, in files apart from the catalogue.
+"""This module keeps the idempotency keys of the last 24 hours with their acks: a bounded number a stream, in files apart from the catalogue.
 
 A file holds the keys of a range of log positions and is written once, so saving costs what is new. Its name says the range, the
 clock at its newest key, and a checksum: `<first>-<after>-<newest>-<crc>.keys`. In it stand, for n keys:
@@ -34,12 +34,12 @@ from pipeline.log.segments import sync_directory
 HOUR: Micros = 3600 * 1_000_000
 REMEMBERED: Micros = 24 * HOUR
 KEYS = 2_000_000
-"""Keys that a stream may have at a time."""
+"""A stream may have this many keys at a time."""
 KEYS_FOLDER = "keys"
 _UNSAVED = 50_000
-"""Keys that are in memory at a time; a merged file has at most forty times as many."""
+"""This many keys may be in memory at a time; a merged file has at most forty times as many."""
 _SPAN: Micros = 4 * HOUR
-"""Between the oldest and the newest key of a merged file: it goes as a whole, so its first keys stay so much longer."""
+"""At most this time lies between the oldest and the newest key of a merged file. The file goes as a whole, so its first keys stay so much longer."""
 _STREAM, _DIGEST = 8, 24  # bytes
 _ROW = 32
 _NAME = re.compile(r"(\d{20})-(\d{20})-(\d{20})-([0-9a-f]{8})\.keys")
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """A durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone."""
+    """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone."""
 
     offset: int
     accepted: int = 0
@@ -56,20 +56,20 @@ class Ack:
 
 
 Saved: TypeAlias = tuple[int, int, Micros]
-"""A file's range of log positions, and the clock at its newest key."""
+"""Describes a file by its range of log positions and the clock at its newest key."""
 _Digests: TypeAlias = "npt.NDArray[np.bytes_]"
 _Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class Keys:
-    """The keys of a data directory, for the one thread that writes its log."""
+    """Keeps the keys of a data directory, for the one thread that writes its log."""
 
     def __init__(self, directory: Path, head: int, now: Micros) -> None:
-        """Files of a log that is longer than `head` are not of this one, and go."""
+        """Open the files of keys. Files of a log that is longer than `head` are not of this one, and go."""
         self._directory, self._now = directory, now
-        self._files: list[_File] = []  # in order of the log
+        self._files: list[_File] = []  # these are in order of the log
         self._recent: dict[bytes, tuple[Micros, Ack]] = {}
-        self._counts: Counter[bytes] = Counter()  # by stream, of those that have been asked for
+        self._counts: Counter[bytes] = Counter()  # keys by stream, for the streams that were asked for
         for path in sorted(directory.glob("*.keys*")):
             file = _open(path)
             if file is None or file.after > head:
@@ -79,7 +79,7 @@ class Keys:
 
     @property
     def saved(self) -> list[Saved]:
-        """The files, for the catalogue: what of them is gone later is read from the log again."""
+        """Return the files, for the catalogue: the keys of a file that is gone later are read from the log again."""
         return [(file.first, file.after, file.newest) for file in self._files]
 
     def lacks(self, saved: Iterable[Saved]) -> int | None:
@@ -88,7 +88,10 @@ class Keys:
         return min((first for first, after in wanted if not any(f.first <= first and after <= f.after for f in self._files)), default=None)
 
     def get(self, stream: str, key: str | None, now: Micros) -> Ack | None:
-        """Raises: Overloaded where a new key would be one too many for its stream: forgetting one early would break the promise made for it."""
+        """Return the Ack that a key got within the last 24 hours, or None for a new key.
+
+        Raises: Overloaded where a new key would be one too many for its stream: forgetting one early would break the promise made for it.
+        """
         if key is None:
             return None
         digest = _digest(stream, key)
@@ -118,7 +121,7 @@ class Keys:
             self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late))
 
     def forget(self, now: Micros) -> None:
-        """Drop the files whose keys are older than 24 hours. A file from when the clock was ahead is as old as the moment at which that is seen."""
+        """Drop the files whose keys are older than 24 hours. A file whose date is ahead of the clock is dated to `now`."""
         self._now = now
         due = [file for file in self._files if not now - REMEMBERED < file.newest <= now]
         for file in due:
@@ -131,12 +134,12 @@ class Keys:
                 self._counts.clear()
 
     def is_due(self) -> bool:
-        """Whether so many keys are in memory, or for so long, that they should be saved."""
+        """Tell whether keys should be saved: so many are in memory, or have been for so long."""
         at, _ = next(iter(self._recent.values()), (self._now, None))
         return len(self._recent) >= _UNSAVED or not self._now - HOUR < at <= self._now
 
     def save(self) -> None:
-        """Write what is in memory to a file, together with the newest files if they are small beside it. Raises: OSError."""
+        """Write the keys in memory to a file, together with the newest files if they are small beside it. Raises: OSError."""
         if not self._recent:
             return
         offsets = [ack.offset for _, ack in self._recent.values()]
@@ -167,7 +170,7 @@ class Keys:
 
 
 class _File:
-    """A file of keys, mapped."""
+    """Represents a mapped file of keys."""
 
     def __init__(self, path: Path, first: int, after: int, newest: Micros, data: mmap.mmap) -> None:
         self.path, self.first, self.after, self.newest, self._data = path, first, after, newest, data
@@ -193,7 +196,7 @@ class _File:
         return self._place(stream + b"\xff" * _DIGEST) - self._place(stream)
 
     def date(self, newest: Micros) -> None:
-        """Make its newest key so old. Raises: OSError."""
+        """Date the newest key of the file to `newest`. Raises: OSError."""
         crc = self.path.stem[-8:]
         self.path = self.path.rename(self.path.with_name(_name(self.first, self.after, newest, int(crc, 16))))
         self.newest, self.oldest = newest, min(self.oldest, newest)
@@ -206,7 +209,7 @@ class _File:
 
 
 def _digest(stream: str, key: str) -> bytes:
-    """Sixteen bytes of the key's, for two keys must not pass for one."""
+    """Return a digest with eight bytes of the stream and sixteen of the key, for two keys must not pass for one."""
     return blake2b(stream.encode(), digest_size=_STREAM).digest() + blake2b(key.encode(), digest_size=_DIGEST - _STREAM).digest()
 
 
@@ -229,12 +232,12 @@ def _write(directory: Path, first: int, after: int, newest: Micros, data: bytes)
 
 
 def _open(path: Path) -> _File | None:
-    """None for what is no whole file of keys."""
+    """Open a file of keys. Return None if it is not a whole one."""
     named = _NAME.fullmatch(path.name)
     if named is None:
         return None
     first, after, newest = map(int, named.groups()[:3])
-    with path.open("rb") as file, suppress(ValueError):  # which an empty file gives
+    with path.open("rb") as file, suppress(ValueError):  # an empty file raises it
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(data) % (_DIGEST + _ROW) == 0 and zlib.crc32(data) == int(named[4], 16):
             return _File(path, first, after, newest, data)

@@ -1,4 +1,4 @@
-"""How much of the log its readers have yet to read, in rows."""
+"""This module tells how much of the log its readers have yet to read, in rows."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ _MOST = 100_000  # frames that are told apart
 
 
 class Backlog:
-    """Rows by frame, of those written since the log was opened. One thread adds while another asks."""
+    """Counts rows by frame, for the frames written since the log was opened. One thread adds while another asks."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[int, int]] = deque(maxlen=_MOST)  # the position after a frame, and the rows up to there
@@ -17,7 +17,7 @@ class Backlog:
         self._marks.append((after, self._rows))
 
     def beyond(self, position: int) -> int:
-        """Rows of the frames that do not end by `position`, which does not fall from one call to the next."""
+        """Return the rows of the frames that do not end by `position`, which does not fall from one call to the next."""
         marks = self._marks
         while marks and marks[0][0] <= position:
             self._read = marks.popleft()[1]

@@ -1,4 +1,4 @@
-"""One writer per directory."""
+"""This module lets one writer at a time into a directory."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from pipeline.errors import Locked
 
-PATIENCE_S = 30.0  # who held the lock of a killed server goes within seconds
+PATIENCE_S = 30.0  # the holder of a killed server's lock goes within seconds
 _LOOK_S = 0.1
 _Held = TypeVar("_Held")
 
@@ -22,7 +22,7 @@ class Over(Protocol):
 
 
 class DirectoryLock:
-    """An advisory lock that the system releases with its process. Raises: Locked, OSError."""
+    """Holds an advisory lock that the system releases with its process. Raises: Locked, OSError."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class DirectoryLock:
             raise
 
     def _sign(self, name: bytes) -> None:
-        """Who has the lock again needs no room on the disk."""
+        """Write the holder's name, unless it is there: a process that takes its lock again needs no room on the disk."""
         if os.pread(self._fd, 32, 0) != name:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, name, 0)
@@ -52,7 +52,10 @@ class DirectoryLock:
 
 
 def patiently(take: Callable[[], _Held], over: Over) -> _Held | None:
-    """What `take` gives once it no longer raises Locked, None if it is over before. Raises: Locked after `PATIENCE_S`; whatever else `take` raises."""
+    """Return what `take` gives once `take` no longer raises Locked, or None if it is over before.
+
+    Raises: Locked after `PATIENCE_S`; any other error of `take`.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while not over.is_set():
         try:

@@ -1,7 +1,7 @@
-"""What tells a log from all others: one of its frames, for it was written at its own microsecond.
+"""This module tells a log from all others by one of its frames, for each frame was written at its own microsecond.
 
-Logs that agree in a frame are one log, or copies that had not parted yet when it was written. It needs no name of the log's own, so a data directory that
-was restored from a copy is the same one, up to where the copy ends.
+Logs that agree in a frame are one log, or copies that had not parted yet when it was written. A log thus needs no name of its own. A data directory
+that was restored from a copy is the same one, up to where the copy ends.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from pipeline.log.segments import Frame, FrameReader, mark_of, oldest, read_open
 
 
 class Marks:
-    """Of the log of a data directory. One thread at a time."""
+    """Computes marks of the log of a data directory. One thread at a time."""
 
     def __init__(self, data_dir: Path) -> None:
         self._directory = data_dir / "log"
@@ -19,9 +19,9 @@ class Marks:
         self._last: Frame | None = None
 
     def at(self, position: int) -> str:
-        """Of the first kept frame that ends at or after a position, which is not beyond the head, and must not fall from one call to the next.
+        """Return the mark of the first kept frame that ends at or after a position.
 
-        Empty for the log's beginning.
+        The position is not beyond the head, and does not fall from call to call. The mark is empty for the log's beginning.
         """
         if position == 0:
             return ""
@@ -48,7 +48,7 @@ class Marks:
         return mark_of(self._last.crc) if known and self._last is not None else 0
 
     def holds(self, mark: str) -> bool:
-        """Whether it is of this log. Raises: Gone."""
+        """Tell whether a mark is of this log. Raises: Gone."""
         first = mark.partition("-")[0]
         found = next(self._frames.frames(int(first)), None) if first.isdecimal() else None
         return found is not None and _mark(found) == mark

@@ -1,4 +1,4 @@
-"""Reading the input log: blocks for the engine, ranges for Spark, late rows for their feed."""
+"""This module reads the input log: blocks for the engine, ranges for Spark, late rows for their feed."""
 
 import time
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from pipeline.log.segments import Frame, FrameReader, oldest
 
 _POLL_S = 0.002
 KEPT_CONTENTS, SMALL = 64, 64 << 10
-"""How many frames of how many bytes at most are handed on in a process beside being written."""
+"""A writer hands on this many frames, of at most this many bytes each, in its own process beside writing them."""
 LATE_REASON = "its end is below the stream's watermark"
 
 
 @dataclass(frozen=True, slots=True)
 class LateRow:
-    """A late occurrence with the watermark it missed; `offset` is the log position after its entry."""
+    """Represents a late occurrence with the watermark it missed; `offset` is the log position after its entry."""
 
     s: str
     p: str
@@ -38,19 +38,20 @@ class LateRow:
 
 
 class Published:
-    """The position a writer in this process has published, for readers that wait on it; and what its last small frames hold, for those that follow
-    closely.
+    """Holds the position that a writer in this process has published, for readers that wait on it.
+
+    It also holds the contents of the last small frames, for readers that follow closely.
     """
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.damage = ""
-        """What is wrong with the log: nothing more is written to it then."""
+        """The text says what is wrong with the log: nothing more is written to it then."""
         self._changed = Condition()
-        self._contents: dict[int, Content] = {}  # by the first position of each frame
+        self._contents: dict[int, Content] = {}  # the key is the first position of a frame
 
     def announce(self, position: int, content: Content | None = None) -> None:
-        """`content`: of the frame that ends at `position`, if it is small."""
+        """Publish a position. `content` is that of the frame that ends there, if the frame is small."""
         with self._changed:
             if content is not None:
                 self._contents[self.position] = content
@@ -60,7 +61,7 @@ class Published:
             self._changed.notify_all()
 
     def content(self, first: int) -> Content | None:
-        """Of the frame that begins at a position, if it is still at hand."""
+        """Return the content of the frame that begins at a position, if it is still at hand."""
         return self._contents.get(first)
 
     def wait(self, position: int, timeout: float) -> int:
@@ -77,11 +78,11 @@ class LogReader:
         self._published = published
 
     def head(self) -> int:
-        """The position after the last published entry."""
+        """Return the position after the last published entry."""
         return self._published.position if self._published is not None else self._frames.head().position
 
     def wait(self, position: int, timeout: float) -> int:
-        """The head, as soon as it is beyond `position` or `timeout` seconds have passed."""
+        """Return the head, as soon as it is beyond `position` or `timeout` seconds have passed."""
         if self._published is not None:
             return self._published.wait(position, timeout)
         deadline = time.monotonic() + timeout
@@ -90,7 +91,10 @@ class LogReader:
         return head
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
-        """Entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows and entries; a longer entry is a block of its own."""
+        """Yield the entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows and entries.
+
+        A longer entry is a block of its own.
+        """
         parts: list[Block] = []
         rows = entries = 0
         for part in self._parts(position, max_rows, until):
@@ -104,11 +108,11 @@ class LogReader:
             yield merge(parts)
 
     def entry(self, offset: int) -> Entry:
-        """The entry at an offset before the head."""
+        """Return the entry at an offset before the head."""
         return next(self.blocks(offset, 1, offset + 1)).entries[0]
 
     def advance(self, position: int, max_rows: int) -> int:
-        """The position after whole frames with about `max_rows` rows (at least one frame), at most the head; no payload is read."""
+        """Return the position after whole frames with about `max_rows` rows (at least one frame), at most the head; no payload is read."""
         rows = 0
         for frame in self._frames.frames(position):
             if rows and rows + frame.rows > max_rows:
@@ -118,13 +122,13 @@ class LogReader:
         return position
 
     def rows(self, position: int, until: int) -> int:
-        """Rows of the frames that begin in [position, until), late ones too; no payload is read."""
+        """Count the rows of the frames that begin in [position, until), late ones too; no payload is read."""
         return sum(frame.rows for frame in takewhile(lambda frame: frame.first < until, self._frames.frames(position)))
 
     def late(self, stream: str, after: int, limit: int) -> list[LateRow]:
-        """Late rows of `stream` in entries at or after position `after` (0: the oldest kept): whole entries, until there are at least `limit` rows.
+        """Return late rows of `stream` in entries at or after position `after` (0: the oldest kept).
 
-        Raises: Gone.
+        Entries are whole, and are taken until there are at least `limit` rows. Raises: Gone.
         """
         after = after or oldest(self._frames.directory)
         found: list[LateRow] = []
@@ -155,7 +159,7 @@ class LogReader:
                 return
 
     def _told(self, frames: Iterator[Frame]) -> Iterator[Frame]:
-        """The frames; damage is told to the writer, if that is in this process."""
+        """Yield the frames; report damage to the writer, if the writer is in this process."""
         try:
             yield from frames
         except Corrupt as fault:
@@ -178,16 +182,16 @@ class LogReader:
 
 
 class SharedReader(LogReader):
-    """For threads that read the same blocks at about the same time: each is read and decoded once."""
+    """Serves threads that read the same blocks at about the same time: each block is read and decoded once."""
 
     def __init__(self, data_dir: Path | str, readers: int, apart: int) -> None:
-        """`apart`: by how many blocks the fastest of the readers may be ahead of the slowest."""
+        """Open the log; `apart` is by how many blocks the fastest of the readers may be ahead of the slowest."""
         super().__init__(data_dir)
         self._lock = Lock()
         self._readers, self._most = readers, apart + 1
         self._kept: dict[Asked, tuple[Block, int]] = {}  # and how many have yet to take it
         self._walk: Iterator[Block] = iter(())
-        self._next: Asked | None = None  # what `_walk` gives
+        self._next: Asked | None = None  # `_walk` gives this block next
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
         while (block := self._block((position, max_rows, until))) is not None:
@@ -214,11 +218,11 @@ class SharedReader(LogReader):
 
 
 Asked = tuple[int, int, int | None]
-"""Where a block begins, and how it was asked for."""
+"""Tells where a block begins, and how it was asked for."""
 
 
 def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch, position: int, until: int, max_rows: int) -> Iterator[Block]:
-    """The entries of a frame in [position, until), in pieces of at most `max_rows` rows or one entry."""
+    """Yield the entries of a frame in [position, until), in pieces of at most `max_rows` rows or one entry."""
     taken: list[Entry] = []
     begin = row = 0
     for entry in entries:
@@ -238,7 +242,7 @@ def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch, position: int, until:
 
 
 def merge(parts: list[Block]) -> Block:
-    """One block of consecutive ones."""
+    """Return one block made of consecutive ones."""
     if len(parts) == 1:
         return parts[0]
     filled = [part.rows for part in parts if part.rows.num_rows]
@@ -247,7 +251,7 @@ def merge(parts: list[Block]) -> Block:
 
 
 def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of several frames. Each keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
+    """Return the rows of several frames. Each frame keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
     columns = []
     for k, kind in enumerate(OCCURRENCES.types):
         column = [part.column(k) for part in parts]
@@ -256,7 +260,7 @@ def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _late_rows(content: Content, stream: str, after: int) -> Iterator[list[LateRow]]:
-    """Per entry, the late rows of `stream`."""
+    """Yield, per entry, the late rows of `stream`."""
     row = 0
     for record in content.records:
         entry, begin = record.entry, row

@@ -1,4 +1,4 @@
-"""A framed, checksummed, append-only log in segment files: what the input log and the solution log are made of (docs/decisions/0001).
+"""This module keeps a framed, checksummed, append-only log in segment files; the input log and the solution log are two (docs/decisions/0001).
 
 A frame is a header and a payload, padded to 8 bytes; it covers the positions [first, after), and the next frame begins at `after`. A segment
 is named by its first position. `head` says how far readers may look: one small record, rewritten in place after the frames it covers.
@@ -32,16 +32,16 @@ SEGMENT_BYTES = 64 << 20
 CHUNK = 256 << 10
 SUFFIX = ".frames"
 LINK = 1 << 31
-"""Frame flag: it covers no positions, and its payload is a `Link`."""
+"""This frame flag says that the frame covers no positions, and that its payload is a `Link`."""
 _NAME = re.compile(r"(\d{20})\.frames")
 _OPENING_BYTES = 512
-"""Of a segment, more than a link takes."""
+"""This many bytes of a segment are more than a link takes."""
 _DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A header as read: where it stands and what it says of its payload. `rows` and `flags` are the writer's to use."""
+    """Represents a header as read: where it stands and what it says of its payload. `rows` and `flags` are the writer's to use."""
 
     segment: int
     byte: int
@@ -54,13 +54,13 @@ class Frame:
 
     @property
     def end(self) -> int:
-        """The byte after the frame."""
+        """Return the byte after the frame."""
         return self.byte + HEADER.size + self.length + -self.length % 8
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is published: `size` bytes of `segment` and all earlier ones, up to `position`."""
+    """Says how much is published: `size` bytes of `segment` and all earlier ones, up to `position`."""
 
     segment: int = 0
     size: int = 0
@@ -72,17 +72,17 @@ def segment_path(directory: Path, first: int) -> Path:
 
 
 def segments(directory: Path) -> list[int]:
-    """Return the segments by their first positions. What is named otherwise is not the log's."""
+    """Return the segments by their first positions. A file with another kind of name is not the log's."""
     return sorted(int(found[1]) for name in os.listdir(directory) if (found := _NAME.fullmatch(name)) is not None)
 
 
 def oldest(directory: Path) -> int:
-    """The first position that is kept."""
+    """Return the first position that is kept."""
     return min(segments(directory), default=0) if directory.exists() else 0
 
 
 def pack_header(payload: Sequence[bytes | memoryview], length: int, first: int, after: int, rows: int, flags: int) -> bytes:
-    """`payload`: in parts, `length` bytes in all."""
+    """Return the header of a frame. `payload` is in parts, with `length` bytes in all."""
     crc = 0
     for part in payload:
         crc = zlib.crc32(part, crc)
@@ -91,7 +91,7 @@ def pack_header(payload: Sequence[bytes | memoryview], length: int, first: int, 
 
 
 def unpack_header(data: bytes | memoryview, segment: int, byte: int) -> Frame | None:
-    """None for what is no header."""
+    """Return the frame that a header describes, or None where the bytes are no header."""
     magic, length, first, after, rows, flags, crc, own = HEADER.unpack(data)
     if magic != MAGIC or own != zlib.crc32(data[:-4]):
         return None
@@ -113,14 +113,14 @@ class Link(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Tail:
-    """A segment's sound frames: their bytes, the position after them, the last payload's checksum, and the digests of a `Link`."""
+    """Summarizes a segment's sound frames: their bytes, the position after them, the last payload's checksum, and the digests of a `Link`."""
 
     segment: int
     position: int
     size: int = 0
     crc: int = 0
     flags: int = 0
-    """Those of the last frame."""
+    """These are the flags of the last frame."""
     opening: str = ""
     _digest: "blake2b" = field(default_factory=lambda: blake2b(digest_size=_DIGEST_BYTES))
 
@@ -132,13 +132,16 @@ class Tail:
             self.crc, self.flags = frame.crc, frame.flags
 
     def link(self) -> Link:
-        """Return what the next segment says of this one."""
+        """Return the link by which the next segment names this one."""
         return Link(self.segment, self.size, self.opening, self._digest.hexdigest(), self.crc)
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The begin of a segment: the digest of its first header (empty without a sound one), the position there, and the segment's link, if it has one."""
+    """Describes the begin of a segment: the digest of its first header, the position there, and the segment's link, if it has one.
+
+    The digest is empty without a sound header.
+    """
 
     size: int
     digest: str = ""
@@ -147,7 +150,7 @@ class Opening:
 
 
 def mark_of(crc: int) -> int:
-    """What tells a frame from those of other logs, in the bits of the flags that are not `LINK`."""
+    """Return a mark that tells a frame from those of other logs, in the bits of the flags that are not `LINK`."""
     return crc & (LINK - 1)
 
 
@@ -156,7 +159,7 @@ def digest_of(header: bytes | memoryview) -> str:
 
 
 def read_opening(directory: Path, first: int) -> Opening:
-    """Read the begin of a segment alone. Raises: OSError."""
+    """Read only the begin of a segment. Raises: OSError."""
     with segment_path(directory, first).open("rb", buffering=0) as file:
         size, data = os.fstat(file.fileno()).st_size, os.pread(file.fileno(), _OPENING_BYTES, 0)
     header = data[: HEADER.size]
@@ -218,7 +221,7 @@ def read_begin(directory: Path) -> int:
 
 
 def write_begin(directory: Path, position: int) -> None:
-    """Note durably that frames before a position are removed on purpose, before they are."""
+    """Note durably that frames before a position are removed on purpose, before their removal."""
     replace_file(directory / _BEGIN, seal(b"%d" % position))
 
 
@@ -227,12 +230,12 @@ _TRAILER = 9
 
 
 def seal(data: bytes) -> bytes:
-    """Add a line with the checksum."""
+    """Append a line with the checksum."""
     return data + b"\n%08x" % zlib.crc32(data)
 
 
 def unseal(data: bytes) -> bytes | None:
-    """Return what was sealed; None where the checksum does not hold."""
+    """Return the sealed data; None where the checksum does not hold."""
     body, trailer = data[:-_TRAILER], data[-_TRAILER:]
     return body if trailer == b"\n%08x" % zlib.crc32(body) else None
 
@@ -268,20 +271,20 @@ class SegmentFile:
         return os.fstat(self._fd).st_size
 
     def bytes_at(self, byte: int, count: int, limit: int) -> memoryview:
-        """`count` bytes, fewer where the file or `limit` ends."""
+        """Return `count` bytes, fewer where the file or `limit` ends."""
         if not self._at <= byte <= byte + count <= self._at + len(self._window):
             self._window, self._at = os.pread(self._fd, min(max(count, CHUNK), max(limit - byte, 0)), byte), byte
         start = byte - self._at
         return memoryview(self._window)[start : start + count]
 
     def frame_at(self, byte: int, limit: int) -> Frame | None:
-        """The frame whose header stands at `byte`; None if it is none or does not fit below `limit`."""
+        """Return the frame whose header stands at `byte`; None if there is no header or the frame does not fit below `limit`."""
         data = self.bytes_at(byte, HEADER.size, limit)
         frame = unpack_header(data, self.first, byte) if len(data) == HEADER.size else None
         return frame if frame is not None and frame.end <= limit else None
 
     def payload(self, frame: Frame, limit: int) -> memoryview | None:
-        """None where the checksum does not hold."""
+        """Return a frame's payload, or None where the checksum does not hold."""
         data = self.bytes_at(frame.byte + HEADER.size, frame.length, limit)
         return data if len(data) == frame.length and zlib.crc32(data) == frame.crc else None
 
@@ -314,7 +317,7 @@ class FrameReader:
         raise Corrupt(self.directory / "head", 0, "its checksum does not hold")
 
     def frames(self, position: int, head: Head | None = None) -> Iterator[Frame]:
-        """The published frames that hold positions at or after `position`, in order. Payloads are not read."""
+        """Yield the published frames that hold positions at or after `position`, in order. Payloads are not read."""
         head = head or self.head()
         if position >= head.position:
             return
@@ -335,7 +338,7 @@ class FrameReader:
                     file = self._open(segment)  # whoever took the frame may have read elsewhere
 
     def frame(self, segment: int, byte: int) -> Frame:
-        """The frame that is known to stand there."""
+        """Return the frame that is known to stand there."""
         file = self._open(segment)
         found = unpack_header(file.bytes_at(byte, HEADER.size, byte + HEADER.size), segment, byte)
         if found is None:
@@ -358,7 +361,7 @@ class FrameReader:
             self._head_fd = -1
 
     def _walk(self, position: int, head: Head) -> Iterator[tuple[int, int, int]]:
-        """Segments to look through: first position, byte to begin at, byte to stop at."""
+        """Yield the segments to look through: first position, byte to begin at, byte to stop at."""
         at, segment, byte = self._next
         if at == position and segment == head.segment:
             yield segment, byte, head.size  # the usual case of a follower costs no directory listing
@@ -386,11 +389,11 @@ class FrameReader:
 
 
 class FrameWriter:
-    """The one writer of a log directory. Not thread-safe.
+    """Writes a log directory, as its only writer. Not thread-safe.
 
-    `durable`: frames are on disk before they are published, so a published byte that is gone is damage. Otherwise (a log that can be computed
-    again) whatever of the last segment does not hold is cut off. `keep` is told, before they are published, up to which byte of which segment they are on disk.
-    Raises: Locked, Corrupt.
+    With `durable` frames are on disk before they are published, so a published byte that is gone is damage. Otherwise the log can be computed again,
+    and whatever of the last segment does not hold is cut off. `keep` is told, before frames are published, up to which byte of which segment they are
+    on disk. Raises: Locked, Corrupt.
     """
 
     def __init__(self, directory: Path, *, durable: bool, segment_bytes: int = SEGMENT_BYTES, keep: Callable[[int, int], None] | None = None) -> None:
@@ -401,7 +404,7 @@ class FrameWriter:
         try:
             self._head_fd = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o644)
             published = self._published()
-            self._before: Link | None = None  # of the segment ahead of one that has no frame yet
+            self._before: Link | None = None  # names the segment before one that has no frame yet
             self._tail = self._recover(published)
             self._fd = os.open(segment_path(directory, self._tail.segment), os.O_RDWR | os.O_CREAT, 0o644)
             os.truncate(self._fd, self._tail.size)
@@ -419,28 +422,31 @@ class FrameWriter:
 
     @property
     def position(self) -> int:
-        """The position after the last frame."""
+        """Return the position after the last frame."""
         return self._tail.position
 
     @property
     def mark(self) -> int:
-        """That of the last frame; 0 without frames."""
+        """Return the mark of the last frame; 0 without frames."""
         return mark_of(self._before.crc if self._before is not None else self._tail.crc)
 
     @property
     def flags(self) -> int:
-        """Those of the last frame, as far as its segment is the last one."""
+        """Return the flags of the last frame, as far as its segment is the last one."""
         return self._tail.flags
 
     def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0) -> bool:
-        """Write a frame, whose payload is in parts; it is neither durable nor published yet. True if it began a new segment. Raises: OutOfOrder, OSError."""
+        """Write a frame, whose payload is in parts; it is neither durable nor published yet.
+
+        Return True if it began a new segment. Raises: OutOfOrder, OSError.
+        """
         if first != self.position or after < first:
             raise OutOfOrder(f"a frame of [{first}, {after}) cannot follow position {self.position} of {self.directory}")
         rotated = self._tail.size >= self._segment_bytes
         if rotated:
             self._rotate()
         frames = [(list(payload), sum(map(len, payload)), after, rows, flags)]
-        if self._before is not None:  # in one write with the frame, so that a segment without frames has no link either
+        if self._before is not None:  # one write has link and frame, so a segment without frames has no link either
             link = msgspec.json.encode(self._before)
             frames.insert(0, ([link], len(link), first, 0, LINK))
         self._write(first, frames)
@@ -453,14 +459,14 @@ class FrameWriter:
             self._keep(self._tail.segment, self._tail.size)
 
     def publish(self) -> None:
-        """Let readers see what was appended."""
+        """Let readers see the frames that were appended."""
         record = HEAD.pack(HEAD_MAGIC, self._tail.segment, self._tail.size, self.position, 0)[:-4]
         os.pwrite(self._head_fd, record + zlib.crc32(record).to_bytes(4, "little"), 0)
 
     def cut_back(self) -> None:
-        """Take back what was appended since the last sync that held; after it the writer can only be closed. Raises: OSError.
+        """Take back what was appended since the last sync that held; after that the writer can only be closed. Raises: OSError.
 
-        The system calls bytes clean whose sync failed, so that a second sync says nothing of them.
+        The system calls bytes clean whose sync failed, so a second sync says nothing of them.
         """
         segment, size = self._synced
         for first in segments(self.directory):
@@ -477,7 +483,7 @@ class FrameWriter:
         self._lock.close()
 
     def _write(self, first: int, frames: list[tuple[list[bytes | memoryview], int, int, int, int]]) -> None:
-        """Frames at the end, in one write: parts of the payload, its length, the position after it, rows and flags."""
+        """Write frames at the end, in one write. Each has the parts of its payload, its length, the position after it, rows and flags."""
         parts: list[bytes | memoryview] = []
         added: list[tuple[Frame, bytes]] = []
         at = self._tail.size
@@ -504,7 +510,7 @@ class FrameWriter:
         self._synced = self._tail.segment, self._tail.size
 
     def _rewrite(self) -> None:
-        """Write again what is not known to be on disk, in its place: only then does the next sync speak of it."""
+        """Write the bytes that are not known to be on disk again, in their place: only then does the next sync speak of them."""
         segment, at = self._synced
         for begin in range(at if segment == self._tail.segment else 0, self._tail.size, CHUNK):
             os.pwrite(self._fd, os.pread(self._fd, min(CHUNK, self._tail.size - begin), begin), begin)
@@ -519,7 +525,7 @@ class FrameWriter:
         sync_directory(self.directory)
 
     def _recover(self, published: Head) -> Tail:
-        """The sound frames of the last segment. Raises: Corrupt."""
+        """Return the sound frames of the last segment. Raises: Corrupt."""
         known = segments(self.directory)
         if published.segment not in known and (known or published.size):
             raise Corrupt(segment_path(self.directory, published.segment), 0, "the file is missing")
@@ -546,7 +552,7 @@ class FrameWriter:
             self._before = found.link()
 
     def _published(self) -> Head:
-        """The head as the last writer left it; where that cannot be read, nothing counts as published."""
+        """Return the head as the last writer left it; where the head cannot be read, nothing counts as published."""
         record = os.pread(self._head_fd, HEAD.size, 0)
         if len(record) < HEAD.size or HEAD.unpack(record)[4] != zlib.crc32(record[:-4]):
             return Head(oldest(self.directory))
@@ -554,7 +560,7 @@ class FrameWriter:
         return Head(segment, size, position)
 
     def _sound(self, file: SegmentFile, published: Head) -> Tail:
-        """The segment's frames that hold. Raises: Corrupt where more than a torn tail is wrong."""
+        """Return the segment's frames that hold. Raises: Corrupt where more than a torn tail is wrong."""
         tail, limit = sound(file), file.size()
         if self._durable:
             if published.segment > file.first or (published.segment == file.first and published.size > tail.size):
@@ -577,7 +583,7 @@ def sound(file: SegmentFile, is_over: Callable[[], bool] = lambda: False) -> Tai
 
 
 def _frame_follows(file: SegmentFile, byte: int, limit: int) -> bool:
-    """Whether a whole frame stands somewhere after the fault at `byte`: then that is no torn tail, for the last write alone can tear."""
+    """Tell whether a whole frame stands somewhere after the fault at `byte`. Then the fault is no torn tail, for the last write alone can tear."""
     rest = bytes(file.bytes_at(byte, limit - byte, limit))
     at = rest.find(MAGIC, 1)
     while at >= 0:

@@ -1,4 +1,4 @@
-"""Writing the input log: one committer thread gathers what many threads append into one frame and one fsync."""
+"""This module writes the input log: one committer thread gathers what many threads append into one frame and one fsync."""
 
 import logging
 from collections import deque
@@ -28,29 +28,29 @@ QUEUED_BYTES = 256 << 20
 QUEUED_REQUESTS = 10_000
 FRAME_ROWS = 100_000
 FRAME_BYTES = 64 << 20
-"""What is gathered into one frame; a body by itself may have more."""
+"""This much is gathered into one frame; a body by itself may have more."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Request:
-    """Events of a stream, or (`build`) a control entry; `done` gets an Ack either way."""
+    """Holds events of a stream, or (`build`) a control entry; `done` gets an Ack either way."""
 
     done: "Future[Ack]"
     stream: str
     rows: pa.RecordBatch
     key: str | None = None
     build: Callable[[int], Entry] | None = None
-    arrived: Micros | None = None  # what rows without a time of their own were given
+    arrived: Micros | None = None  # rows without a time of their own were given this one
     size: int = 0
 
 
 class LogWriter:
-    """The one writer of a data directory's log. Thread-safe.
+    """Writes the log of a data directory, as its only writer. Thread-safe.
 
-    `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys.
-    `keep` (segment, bytes of it) returns once the log is kept elsewhere up to there too: before anything is acknowledged.
-    Raises: Locked at once if another writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
+    `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys. `keep` (segment, bytes of it) returns
+    once the log is kept elsewhere up to there too: before anything is acknowledged. Raises: Locked at once if another writer has the directory;
+    Corrupt if the log is damaged before its end; whatever `keep` raises.
     """
 
     def __init__(
@@ -72,35 +72,38 @@ class LogWriter:
         self._thread.start()
 
     catalogue: Catalogue
-    """Streams and queries as of the last entry. For looking only."""
+    """The catalogue has streams and queries as of the last entry. It is for looking only."""
     saved: int = 0
-    """The position from which on a start reads the log for the catalogue."""
+    """A start reads the log for the catalogue from this position on."""
 
     def submit(
         self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None, timeout: float | None = 0.0
     ) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, Overloaded or LogFailed.
 
-        `arrived` is the arrival time that its untimed rows stand at. With the queue full, waits up to `timeout` seconds (None: as long as it takes), then raises Overloaded. A key that was accepted
-        within the last 24 hours gets the Ack it got then, and nothing is written.
+        `arrived` is the arrival time at which the body's untimed rows stand. With the queue full, this waits up to `timeout` seconds (None: as long
+        as it takes), then raises Overloaded. A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
         return self._enqueue(_Request(Future(), stream, batch, key, arrived=arrived, size=batch.get_total_buffer_size()), timeout)
 
     def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None) -> Ack:
-        """`submit`, waiting for room and for the Ack."""
+        """Append a body by `submit`, waiting for room and for the Ack."""
         return self.submit(stream, batch, key, arrived=arrived, timeout=None).result()
 
     def submit_entry(self, build: Callable[[int], Entry], *, timeout: float | None = 0.0) -> "Future[Ack]":
-        """Queue the control entry `build(offset)`; its own offset is its Ack's less one. `build` runs in the committer: it may look at `catalogue`, and raise."""
+        """Queue the control entry `build(offset)`; its own offset is its Ack's less one.
+
+        `build` runs in the committer: it may look at `catalogue`, and raise.
+        """
         return self._enqueue(_Request(Future(), "", NO_ROWS, build=build), timeout)
 
     def append(self, build: Callable[[int], Entry]) -> int:
-        """`submit_entry`, waiting; returns the entry's own offset (what a registration is known by)."""
+        """Append a control entry by `submit_entry`, waiting; return the entry's own offset (the number of a registration)."""
         return self.submit_entry(build, timeout=None).result().offset - 1
 
     def pass_time(self, deadlines: Mapping[str, Micros]) -> None:
-        """Append a Tick for each silent stream that the clock takes beyond its deadline, for which queries wait. To be called now and then."""
+        """Append a Tick for each silent stream that the clock takes beyond the deadline for which its queries wait. Call this now and then."""
         now, streams = self._clock(), self.catalogue.streams
         for name, deadline in deadlines.items():
             if name in streams and streams[name].advance(now, deadline) is not None:
@@ -111,32 +114,32 @@ class LogWriter:
         return self.append(lambda offset: Tick(offset, None, None))
 
     def oldest(self) -> int:
-        """The position of the first entry that there is."""
+        """Return the position of the first entry that is kept."""
         return oldest(self._data / "log")
 
     def head(self) -> int:
-        """The position after the last durable entry."""
+        """Return the position after the last durable entry."""
         return self._published.position
 
     @property
     def damage(self) -> str:
-        """What is wrong with what was written; empty if nothing is. Then nothing more is."""
+        """Return what is wrong with the written log; empty if nothing is. With damage nothing more is written."""
         return self._published.damage
 
     def tell_damage(self, fault: Corrupt) -> None:
-        """Write nothing more: what came after the damage would be lost when the log is restored from a copy."""
+        """Write nothing more: entries after the damage would be lost when the log is restored from a copy."""
         self._published.damage = str(fault)
 
     def rows_beyond(self, position: int) -> int:
-        """Rows, written since the start, of frames that do not end by a position, which must not fall from one call to the next."""
+        """Count the rows, written since the start, of frames that do not end by a position. The position must not fall from one call to the next."""
         return self._backlog.beyond(position)
 
     def reader(self) -> LogReader:
-        """A reader in this process, woken by each commit."""
+        """Return a reader in this process, woken by each commit."""
         return LogReader(self._data, self._published)
 
     def close(self) -> None:
-        """Commit what is queued, save the state, release the directory. Where the state cannot be saved, the next start reads more of the log."""
+        """Commit the queue, save the state, release the directory. Where the state cannot be saved, the next start reads more of the log."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -180,7 +183,7 @@ class LogWriter:
         return request.done
 
     def _take(self) -> list[_Request]:
-        """What goes into the next frame; empty when closing."""
+        """Take the requests for the next frame from the queue; the list is empty when closing."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closing)
             taken: list[_Request] = []
@@ -194,7 +197,7 @@ class LogWriter:
             return taken
 
     def _waiting(self) -> list[_Request]:
-        """All that is queued, taken from there."""
+        """Take all requests that are queued."""
         with self._changed:
             taken = [request for request in self._queue if request.done.set_running_or_notify_cancel()]
             self._queue.clear()
@@ -213,7 +216,7 @@ class LogWriter:
                 self._broken = True
                 self._withdraw()  # before anyone is told
                 if isinstance(fault, StoreFailed):
-                    requests += self._waiting()  # as long as these: each would wait for the store as long again
+                    requests += self._waiting()  # each of them would wait for the store as long as these
                 for request in requests:
                     if not request.done.done():
                         request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))
@@ -223,7 +226,7 @@ class LogWriter:
 
     # ------------------------------------------------------------ commit
     def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Ack]]:
-        """Make one frame of the requests that stand, durable and published. What is refused gets its error here."""
+        """Make one frame of the requests that stand, durable and published. A refused request gets its error here."""
         at, first = self._clock(), self.catalogue.position
         self._keys.forget(at)
         records: list[Record] = []
@@ -260,7 +263,7 @@ class LogWriter:
             self._save()
 
     def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
-        """The request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead."""
+        """Return the request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead."""
         offset = self.catalogue.position
         if request.build is not None:
             entry = request.build(offset)
@@ -290,7 +293,7 @@ class LogWriter:
             raise
 
     def _fold(self) -> None:
-        """The catalogue and the keys, as of what is published."""
+        """Read the catalogue and the keys, as of the published position."""
         with closing(FrameReader(self._data / "log")) as reader:
             catalogue, keys, begin = load(self._data, reader.head().position, self._clock())
             if catalogue.position < oldest(self._data / "log"):
@@ -307,9 +310,9 @@ class LogWriter:
         self.catalogue, self._keys = catalogue, keys
 
     def _withdraw(self) -> None:
-        """After a write that failed: what is not published must not stand in the catalogue. The next commit begins by `_recover`.
+        """Withdraw the entries that are not published from the catalogue, after a write that failed. The next commit begins by `_recover`.
 
-        What was not on disk is cut off; what was may be in the store already, so it stays, and is published once the store answers.
+        Bytes that were not on disk are cut off. Bytes on disk may be in the store already, so they stay, and are published once the store answers.
         """
         with suppress(OSError):
             self._frames.cut_back()
@@ -317,7 +320,7 @@ class LogWriter:
             self._fold()
 
     def _recover(self) -> None:
-        """All as it is on disk, once nothing is there of which the disk has not said so."""
+        """Open the log anew as it is on disk, after cutting off bytes that the disk has not confirmed."""
         self._frames.cut_back()
         self._frames.close()
         self._open()
@@ -328,7 +331,7 @@ class LogWriter:
         self._broken = False
 
     def _save(self) -> None:
-        """It only saves time: what was to be written is in the log."""
+        """Save the catalogue and the keys. This only saves time: the log has all that they hold."""
         self.catalogue.forget_before(self.oldest())
         try:
             save(self._data, self.catalogue, self._keys, self._frames.mark)
@@ -340,7 +343,7 @@ class LogWriter:
 def judge(
     stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros, arrived: Micros | None = None
 ) -> tuple[Record, pa.RecordBatch]:
-    """The entry of a body at `offset`: lateness is judged against the watermark before it. Raises: StreamFinished, TooFarAhead."""
+    """Return the entry of a body at `offset`. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead."""
     if stream.finished:
         raise StreamFinished(stream.name)
     by_clock = arrived is not None and _is_untimed(rows, arrived)
@@ -362,12 +365,12 @@ def judge(
 
 
 def _is_untimed(rows: pa.RecordBatch, arrived: Micros) -> bool:
-    """Whether all rows stand at their arrival."""
+    """Tell whether all rows stand at their arrival."""
     return not rows.num_rows or all(bool((int64s(rows.column(name)) == arrived).all()) for name in ("start", "end"))
 
 
 def _not_before(rows: pa.RecordBatch, watermark: Micros | None) -> pa.RecordBatch:
-    """Untimed rows, no earlier than the watermark: the clock advanced it while the body was read, or has gone back since."""
+    """Move untimed rows up to the watermark: the clock advanced it while the body was read, or has gone back since."""
     if watermark is None or not rows.num_rows or int64s(rows.column("end"))[0] >= watermark:
         return rows
     times = pa.array(np.full(rows.num_rows, watermark, np.int64)).cast(INSTANT)

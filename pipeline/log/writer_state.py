@@ -1,4 +1,7 @@
-"""The state that the log's writer saves, so that a start reads only the log's end: the catalogue, and which files hold idempotency keys."""
+"""This module saves the state of the log's writer, so that a start reads only the log's end.
+
+The state is the catalogue, and which files hold idempotency keys.
+"""
 
 import logging
 from contextlib import closing
@@ -27,7 +30,7 @@ class _State:
     rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     keyed: list[Saved] = field(default_factory=list)
     keys: list[tuple[str, str, Micros, Ack]] = field(default_factory=list)
-    """The keys themselves, which 0.1.0 kept here; read, no longer written."""
+    """Version 0.1.0 kept the keys themselves here; they are read, no longer written."""
     mark: int = 0
 
 
@@ -48,7 +51,7 @@ def load(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Keys, int]:
     path = data_dir / "catalogue.json"
     try:
         data = path.read_bytes()
-        state = msgspec.json.decode(unseal(data) or data, type=_State)  # that of version 0.1.0 is not sealed
+        state = msgspec.json.decode(unseal(data) or data, type=_State)  # version 0.1.0 did not seal its state
     except FileNotFoundError:
         return Catalogue(), Keys(data_dir / KEYS_FOLDER, head, now), 0
     except (msgspec.MsgspecError, ValueError) as fault:

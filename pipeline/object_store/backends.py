@@ -1,4 +1,4 @@
-"""Where an export goes: a directory, or a store that `pyarrow.fs` reaches by a URI. What is there is there whole, and stays."""
+"""This module reaches the place of an export: a directory, or a store that `pyarrow.fs` reaches by a URI. An object there is whole, and stays."""
 
 import os
 import re
@@ -17,10 +17,13 @@ from pipeline.log.lock import DirectoryLock
 from pipeline.log.segments import sync_directory
 
 STORE = "EPSPARQL_STORE"
-"""The variable that names the store in which a data directory is kept."""
+"""This variable names the store in which a data directory is kept."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _WHOLE = ("s3", "gcs")
-"""An object appears there when its upload ends, and replaces what was there. Elsewhere an open file is seen, and a finished one is moved."""
+"""In these stores an object appears when its upload ends, and replaces an earlier one.
+
+Elsewhere an open file is seen, and a finished one is moved.
+"""
 _NO_SECRETS = (
     "region", "scheme", "endpoint_override", "retry_limit_seconds", "project_id",
     "allow_delayed_open", "blob_storage_authority", "dfs_storage_authority", "enable_tls", "credential_kind",
@@ -28,29 +31,29 @@ _NO_SECRETS = (
 _DELAYED = "allow_delayed_open"
 _HIDDEN = "***"
 _SHORTEST = 4
-"""Letters of a secret that is looked for in messages: shorter ones are words."""
+"""A secret of at least this many letters is looked for in messages: shorter ones are words."""
 _STORE_S = 10.0
 
 
 class Place(Protocol):
-    """Names are relative, with `/`. `str` of it is for messages: it holds no secret."""
+    """A place holds objects by relative names, with `/`. `str` of a place is for messages: it holds no secret."""
 
     patience_s: float | None
-    """How long a stop waits for it; None for as long as it takes."""
+    """A stop waits for the place for this long; None for as long as it takes."""
 
     def read(self, name: str) -> bytes | None: ...
     def put(self, name: str, data: pa.Buffer | bytes) -> None: ...
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, without it and in order; what is a folder itself ends in `/`."""
+        """Return the names in a folder, without the folder's own and in order; a name that is a folder itself ends in `/`."""
 
     def remove(self, name: str) -> None:
-        """If it is there."""
+        """Remove an object, if it is there."""
 
     def close(self) -> None: ...
 
 
 def place_at(given: str, *, locked: bool = True) -> Place:
-    """Of a path or a URI. `locked`: a directory is for one process at a time. Raises: Locked, OSError, StoreFailed."""
+    """Return the place at a path or a URI. With `locked` a directory is for one process at a time. Raises: Locked, OSError, StoreFailed."""
     if not _URI.match(given):
         return Directory(Path(given), locked=locked)
     uri = Uri(given)
@@ -60,34 +63,34 @@ def place_at(given: str, *, locked: bool = True) -> Place:
 
 
 def _in_one_request(given: str) -> str:
-    """S3 takes a small object so, where Arrow would begin, send and complete an upload in parts."""
+    """Make S3 take a small object in one request, where Arrow would begin, send and complete an upload in parts."""
     if not given.startswith("s3:") or _DELAYED in given:
         return given
     return f"{given}{'&' if '?' in given else '?'}{_DELAYED}=true"
 
 
 def reached(given: str) -> Place:
-    """A place that answers, for all who share it. Raises: OSError, StoreFailed."""
+    """Return a place that answers, for all who share it. Raises: OSError, StoreFailed."""
     place = place_at(given, locked=False)
     place.names("claims")
     return place
 
 
 def named(given: str) -> str:
-    """A path or URI as messages have it."""
+    """Return a path or URI as messages show it."""
     return str(Uri(given)) if _URI.match(given) else given
 
 
 class Directory:
-    """Of a file system that this machine has. What is put there outlives the machine's fall."""
+    """Keeps objects in a directory of this machine's file system. An object that is put there outlives the machine's fall."""
 
     patience_s: float | None = None
 
     def __init__(self, path: Path, *, locked: bool = True) -> None:
-        """`locked`: for one exporter at a time."""
+        """Open the directory; with `locked` it is for one exporter at a time."""
         self._path = path
         try:
-            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # what begins with _ is no data, to those who read
+            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # readers take no file that begins with _ for data
         except Locked as taken:
             raise Locked(taken.path, taken.holder, "--export") from None
 
@@ -123,7 +126,7 @@ class Directory:
 
 
 class Store:
-    """A file system of `pyarrow.fs`, which has no locks. Its faults are StoreFailed."""
+    """Keeps objects in a file system of `pyarrow.fs`, which has no locks. Its faults are StoreFailed."""
 
     patience_s: float | None = _STORE_S
 
@@ -181,19 +184,19 @@ class Store:
         return found
 
     def _write(self, path: str, data: pa.Buffer | bytes) -> None:
-        """In one call: what fails halfway is never closed as if it were complete."""
+        """Write an object in one call: an object that fails halfway is never closed as if it were complete."""
         with self._files.open_output_stream(path, compression=None) as stream:
             stream.write(data)
 
 
 def _temporary(name: str) -> str:
-    """What begins with `.` is not read by those who read Parquet."""
+    """Return a name that begins with `.`, which readers of Parquet pass over."""
     folder, last = split(name)
     return join(folder, f".{last}.tmp")
 
 
 class Uri:
-    """As given, for messages: credentials may stand before its `@`, and among its parameters."""
+    """Shows a URI in messages: credentials may stand before its `@`, and among its parameters."""
 
     def __init__(self, given: str) -> None:
         scheme, rest = re.split(r"(?<=:)/+", given, maxsplit=1)
@@ -214,7 +217,7 @@ class Uri:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Faults of Arrow become StoreFailed, without what is secret."""
+        """Turn faults of Arrow into StoreFailed, without secrets."""
         try:
             yield
         except (OSError, ValueError, pa.ArrowException) as fault:  # ValueError: text that is no UTF-8

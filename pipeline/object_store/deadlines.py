@@ -1,4 +1,7 @@
-"""Threads that wait for a store. What waits in a client of pyarrow cannot be interrupted, and at exit pyarrow waits for it too; so such a thread may be left behind."""
+"""This module starts threads that wait for a store.
+
+A call that waits in a client of pyarrow cannot be interrupted, and at exit pyarrow waits for it too; so such a thread may be left behind.
+"""
 
 import os
 import sys
@@ -14,12 +17,12 @@ _Given = TypeVar("_Given")
 
 
 def waiting(run: Callable[[], None]) -> threading.Thread:
-    """To be started."""
+    """Return a thread that is to be started."""
     return threading.Thread(target=run, name=_NAME, daemon=True)
 
 
 def within(seconds: float, work: Callable[[], _Given]) -> _Given:
-    """What `work` gives. Raises: StoreFailed if it has given nothing by then; whatever `work` raises."""
+    """Return what `work` gives. Raises: StoreFailed if it has given nothing within `seconds`; whatever `work` raises."""
     given: Future[_Given] = Future()
 
     def run() -> None:
@@ -37,7 +40,7 @@ def within(seconds: float, work: Callable[[], _Given]) -> _Given:
 
 
 def leave(code: int) -> int:
-    """The exit code; where a thread was left behind, the process ends here."""
+    """Return the exit code; where a thread was left behind, end the process here."""
     if any(thread.name == _NAME for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()

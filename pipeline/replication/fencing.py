@@ -1,7 +1,8 @@
-"""Which server writes to a store that has no locks and no conditional creation: the one of the latest epoch (docs/decisions/0034).
+"""This module decides which server writes to a store without locks and conditional creation: the server of the latest epoch (docs/decisions/0034).
 
-A server claims the epoch after the last one by an object with its own name, and looks whether another has claimed the same. Whoever writes looks after each write,
-and before it tells anyone, whether there is a later claim: if there is none, a later server, which claims before it looks at what there is, finds that write.
+A server claims the epoch after the last one by an object with its own name, and looks whether another has claimed the same. A writer looks after each
+write, and before it tells anyone, whether there is a later claim. If there is none, a later server, which claims before it looks at what there is,
+finds that write.
 """
 
 import re
@@ -18,28 +19,31 @@ from pipeline.replication.object_names import Bound, standing
 _FOLDER = "claims"
 _NAME = re.compile(r"(\d{10})-([0-9a-f]{16})-([0-9a-f]{8})-(\d{10})")
 _TRIES = 10
-"""What is listed may have been removed when it is read: then there is something later."""
+"""A listed object may have been removed before it is read, and then there is a later one: a look is tried this often."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Claim:
     epoch: int
     server: str
-    """The name that a data directory has for itself."""
+    """A data directory has this name for itself."""
     start: str
-    """Of the process: two may run on copies of one directory."""
+    """The process has this name: two may run on copies of one directory."""
 
     @property
     def key(self) -> str:
         return f"{self.epoch:010d}-{self.server}-{self.start}"
 
     def name(self, version: int) -> str:
-        """No object is ever written twice, for that takes more than one step in some stores. The first one claims; whoever tells a version writes."""
+        """Return the name of an object of this claim. The object of the first version claims; a server that tells a later version writes.
+
+        No object is ever written twice, for that takes more than one step in some stores.
+        """
         return f"{_FOLDER}/{self.key}-{version:010d}"
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What those of before have told is in here too, as far as it still says something."""
+    """Holds what a server tells, with what earlier servers have told, as far as that still says something."""
 
     begins: dict[str, int]
     bounds: list[tuple[int, dict[str, Bound]]]
@@ -50,22 +54,22 @@ def new_server() -> str:
 
 
 class Fence:
-    """Of one server."""
+    """Fences the store for one server."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._claim: Claim | None = None
         self.bounds: list[tuple[int, dict[str, Bound]]] = []
-        """From where on in each log the servers of epochs have written, up to the last one that has."""
+        """The bounds say from where on in each log the servers of epochs have written, up to the last one that has."""
         self.begins: dict[str, int] = {}
-        """The segment with which each log begins. What lies before it is on its way out."""
+        """Each log begins with this segment. Earlier segments are being removed."""
         self.last: Claim | None = None
-        """The last claim whose server has written."""
+        """The server of this claim was the last to write."""
         self._version = 0
 
     @property
     def claim(self) -> Claim:
-        """That of this server."""
+        """Return the claim of this server."""
         assert self._claim is not None
         return self._claim
 
@@ -77,7 +81,7 @@ class Fence:
         return [(epoch, each[kind]) for epoch, each in self.bounds if kind in each]
 
     def look(self) -> None:
-        """What others have claimed and told. Raises: StoreFailed."""
+        """Read what others have claimed and told. Raises: StoreFailed."""
         for _ in range(_TRIES):
             found = self._claims()
             self.last, version = max(((claim, version) for claim, version in found if version), default=(None, 0))
@@ -95,7 +99,7 @@ class Fence:
         raise StoreFailed("servers begin to write to it faster than can be seen")
 
     def take(self, server: str) -> None:
-        """The next epoch. Raises: StoreTaken if another server does the same at this moment; StoreFailed."""
+        """Claim the next epoch. Raises: StoreTaken if another server does the same at this moment; StoreFailed."""
         claim = self._claim = Claim(max((each.epoch for each, _ in self._claims()), default=0) + 1, server, token_hex(4))
         try:
             self._place.put(claim.name(0), b"{}")
@@ -107,22 +111,22 @@ class Fence:
             raise
 
     def withdraw(self) -> None:
-        """Leave the store to whoever has it. Only before anything was written under the epoch, which another server may get."""
+        """Leave the store to its present holder. Call this only before anything was written under the epoch, which another server may get."""
         with suppress(OSError, StoreFailed):  # then it waits for a start
             self._place.remove(self.claim.name(0))
 
     def begin(self, bounds: dict[str, Bound]) -> None:
-        """Tell from where on it writes, before it does. Raises: StoreTaken, StoreFailed."""
+        """Tell from where on this server writes, before it does. Raises: StoreTaken, StoreFailed."""
         self.bounds = [*self.bounds, (self.epoch, bounds)]
         self._tell(self.begins)
 
     def cut(self, begins: dict[str, int]) -> None:
-        """Tell with which segments the logs begin, before those ahead of them go: no later server looks for what goes. Raises: StoreTaken, StoreFailed."""
+        """Tell with which segments the logs begin, before earlier segments go: no later server looks for those. Raises: StoreTaken, StoreFailed."""
         if begins != self.begins:
             self._tell(begins)
 
     def check(self) -> None:
-        """Raises: StoreTaken if a later server has come; StoreFailed."""
+        """Check that no later server has come. Raises: StoreTaken if one has; StoreFailed."""
         self._checked()
 
     def _checked(self) -> list[tuple[Claim, int]]:
@@ -133,7 +137,7 @@ class Fence:
 
     def _tell(self, begins: dict[str, int]) -> None:
         bounds = standing(self.bounds, begins)
-        self._version += 1  # of a try that failed there may be an object all the same
+        self._version += 1  # a try that failed may have left an object all the same
         self._place.put(self.claim.name(self._version), msgspec.json.encode(_Told(begins, bounds)))
         found = self._checked()
         self.bounds, self.begins = bounds, begins

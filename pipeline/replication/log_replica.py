@@ -1,7 +1,7 @@
-"""A log of a data directory in a store: what is appended here is an object there, and many small ones become large ones.
+"""This module keeps a log of a data directory in a store: each append here is an object there, and many small objects become large ones.
 
-An earlier server that has not noticed yet may put one object in the place of many, and then remove these. So an object of another's is removed only where this
-server has put what is in it, and the last object of a segment stays: whoever lists a segment meanwhile sees what is missing.
+An earlier server that has not noticed yet may put one object in the place of many, and then remove these. So another server's object is removed only
+where this server has put its content. The last object of a segment stays: whoever lists a segment meanwhile sees what is missing.
 """
 
 import os
@@ -24,25 +24,25 @@ from pipeline.replication.fencing import Fence
 from pipeline.replication.object_names import Bound, Extent, Part, counted, cover, extent_of
 
 PART_BYTES = 16 << 20
-"""Of an object at the most, but for those that stand for many."""
+"""An object has at most this many bytes, but for those that stand for many."""
 MANY = 64
-"""Objects of one class of size that become one."""
+"""This many objects of one class of size become one."""
 SIZES = 64 << 10, 4 << 20
-"""From which on objects are of the next class; those of the last stay as they are."""
+"""From these sizes on objects are of the next class; those of the last stay as they are."""
 _TRIES = 5
-"""A server that has not noticed yet may put one object in the place of many while they are listed."""
+"""A listing is tried this often: a server that has not noticed yet may put one object in the place of many meanwhile."""
 _ORDER = attrgetter("extent.segment", "begin")
 
 
 def listed(place: Place, kind: str, begin: int = 0) -> list[Extent]:
-    """The extents of a log in the store from a segment on, in order; some may not count."""
+    """Return the extents of a log in the store from a segment on, in order; some may not count."""
     found = [int(folder[:-1]) for folder in place.names(kind) if folder[:-1].isdecimal()]
     names = [(segment, name) for segment in found if segment >= begin for name in place.names(f"{kind}/{segment:020d}")]
     return sorted(each for segment, name in names if (each := extent_of(segment, name)) is not None)
 
 
 def present(place: Place, fence: Fence, kind: str, begin: int = 0) -> dict[int, list[Part]]:
-    """What makes up each segment, from one on. Raises: StoreFailed where something is missing."""
+    """Return the parts that make up each segment, from the segment `begin` on. Raises: StoreFailed where something is missing."""
     for _ in range(_TRIES):
         with suppress(StoreFailed):
             return _present(place, fence, kind, begin)
@@ -56,7 +56,7 @@ def _present(place: Place, fence: Fence, kind: str, begin: int) -> dict[int, lis
 
 
 def bytes_of(place: Place, kind: str, parts: list[Part]) -> bytes | None:
-    """None where one of them has gone. Raises: StoreFailed."""
+    """Return the bytes of the parts, or None where one of them has gone. Raises: StoreFailed."""
     found = []
     for part in parts:
         data = place.read(f"{kind}/{part.extent.name}")
@@ -69,18 +69,21 @@ def bytes_of(place: Place, kind: str, parts: list[Part]) -> bytes | None:
 
 
 class KeptLog:
-    """Of `kind` log or solutions. One thread pushes; another may tidy meanwhile."""
+    """Keeps a log in the store; `kind` is log or solutions. One thread pushes; another may tidy meanwhile."""
 
     def __init__(self, place: Place, fence: Fence, data_dir: Path, kind: str) -> None:
         self._place, self._fence, self.kind = place, fence, kind
         self._directory = data_dir / kind
-        self._lock = Lock()  # of the list
-        self._parts: list[Part] = []  # that count, in order
+        self._lock = Lock()  # guards the list
+        self._parts: list[Part] = []  # the parts that count, in order
         self.bound: Bound = (0, 0)
-        """Segment and byte up to which the log is in the store."""
+        """The log is in the store up to this segment and byte."""
 
     def adopt(self) -> bool:
-        """Go on from what the store holds, as far as it is what is here; whether that is all of it. Before the first push. Raises: StoreFailed."""
+        """Go on from what the store holds, as far as it equals what is here; return whether all of it does.
+
+        Call this before the first push. Raises: StoreFailed.
+        """
         self._parts, self.bound = [], (0, 0)
         here = segments(self._directory) if self._directory.exists() else []
         found = present(self._place, self._fence, self.kind, here[0] if here else 0)
@@ -100,7 +103,10 @@ class KeptLog:
         return True
 
     def push(self, segment: int, size: int) -> None:
-        """The store has the log up to byte `size` of `segment`, and no later server has come before. Raises: StoreFailed, StoreTaken."""
+        """Bring the log to the store up to byte `size` of `segment`, and see that no later server has come before.
+
+        Raises: StoreFailed, StoreTaken.
+        """
         for first in segments(self._directory):
             if self.bound[0] <= first <= segment:
                 end = size if first == segment else segment_path(self._directory, first).stat().st_size
@@ -113,14 +119,14 @@ class KeptLog:
         self._fence.check()
 
     def tidy(self) -> None:
-        """Many small objects in a row become one. Raises: StoreFailed."""
+        """Merge many small objects in a row into one. Raises: StoreFailed."""
         with self._lock:
             runs = _runs(self._parts)
         for run in runs:
             self._replace(run, self._put(run[0].extent.segment, run[0].begin, run[-1].end))
 
     def drop(self) -> None:
-        """What lies before the segment with which the log begins. Raises: StoreFailed."""
+        """Remove the objects before the segment with which the log begins. Raises: StoreFailed."""
         begin = self._fence.begins.get(self.kind, 0)
         with self._lock:
             gone = [part.extent for part in self._parts if part.extent.segment < begin]
@@ -129,7 +135,10 @@ class KeptLog:
             self._parts = [part for part in self._parts if part.extent.segment >= begin]
 
     def mend(self) -> None:
-        """Bring the store to what is counted on, first; then remove what is not, and cannot be what something else counts on. Raises: StoreFailed, OSError."""
+        """Bring the store to what is counted on; then remove objects that neither this list nor another object counts on.
+
+        Raises: StoreFailed, OSError.
+        """
         with self._lock:
             parts = list(self._parts)
         there = listed(self._place, self.kind)
@@ -146,7 +155,7 @@ class KeptLog:
                 self._remove([extent])
 
     def _size(self, segment: int, *, whole: bool) -> int:
-        """Of what is here, and holds."""
+        """Return how many bytes of a segment are here, and hold."""
         path = segment_path(self._directory, segment)
         if whole or not path.exists():
             return path.stat().st_size if path.exists() else 0
@@ -154,7 +163,7 @@ class KeptLog:
             return sound(file).size
 
     def _same(self, part: Part, size: int) -> int:
-        """Up to where the bytes of a part are those that are here, of which `size` hold."""
+        """Return up to where the bytes of a part are those that are here, of which `size` hold."""
         if size <= part.begin:
             return part.begin
         end = min(part.end, size)
@@ -190,7 +199,7 @@ class KeptLog:
 
 
 def _within(part: Part | None, parts: list[Part]) -> bool:
-    """Whether parts, in order, hold all of another."""
+    """Tell whether parts, in order, hold all of another."""
     at = part.begin if part is not None else 0
     for each in parts:
         if part is not None and each.extent.segment == part.extent.segment and each.begin <= at:
@@ -199,7 +208,7 @@ def _within(part: Part | None, parts: list[Part]) -> bool:
 
 
 def _runs(parts: list[Part]) -> list[list[Part]]:
-    """Stretches of a segment in at least MANY objects of one class of size; the segment's last one is in none."""
+    """Return stretches of a segment in at least MANY objects of one class of size; the segment's last object is in none."""
     runs: list[list[Part]] = []
     for _, segment in groupby(parts, attrgetter("extent.segment")):
         for size, group in groupby([*segment][:-1], lambda part: sum(part.end - part.begin >= size for size in SIZES)):

@@ -1,7 +1,7 @@
-"""Stretches of a log's segments as objects of a store, which cannot append: what they are called, and which of them make up the log.
+"""This module names stretches of a log's segments as objects of a store, which cannot append, and finds those that make up the log.
 
-A server writes under an epoch of its own (`pipeline/replication/fencing.py`) and says from where on. What an earlier one, who has not noticed yet, still writes beyond that
-does not count.
+A server writes under an epoch of its own (`pipeline/replication/fencing.py`) and says from where on. What an earlier server, who has not noticed yet,
+still writes beyond that does not count.
 """
 
 import re
@@ -13,12 +13,12 @@ from pipeline.errors import StoreFailed
 
 _NAME = re.compile(r"(\d{12})-(\d{12})-([0-9a-f]{8})-(\d{10})")
 Bound = tuple[int, int]
-"""A segment, and a byte in it."""
+"""Names a segment, and a byte in it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Extent:
-    """Bytes [begin, end) of a segment, with their checksum, as the server of an epoch wrote them."""
+    """Represents bytes [begin, end) of a segment, with their checksum, as the server of an epoch wrote them."""
 
     segment: int
     begin: int
@@ -28,13 +28,13 @@ class Extent:
 
     @property
     def name(self) -> str:
-        """In the folder of its log."""
+        """Return the object's name in the folder of its log."""
         return f"{self.segment:020d}/{self.begin:012d}-{self.end:012d}-{self.crc:08x}-{self.epoch:010d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The bytes of an extent from `begin` of its segment on, up to `end`."""
+    """Represents the bytes of an extent from `begin` of its segment on, up to `end`."""
 
     extent: Extent
     begin: int
@@ -42,15 +42,15 @@ class Part:
 
 
 def extent_of(segment: int, name: str) -> Extent | None:
-    """Of an object in a segment's folder; None for what is none."""
+    """Return the extent of an object in a segment's folder; None where the name is no extent's."""
     found = _NAME.fullmatch(name)
     return None if found is None else Extent(segment, int(found[1]), int(found[2]), int(found[3], 16), int(found[4]))
 
 
 def cover(extents: Iterable[Extent], bounds: Sequence[tuple[int, Bound]]) -> list[Part]:
-    """What makes up a segment, in order, from its first byte. `bounds`: from where on the servers of epochs write, as far as that is told.
+    """Return the parts that make up a segment, in order, from its first byte.
 
-    Raises: StoreFailed where bytes are missing.
+    `bounds` says from where on the servers of epochs write, as far as that is told. Raises: StoreFailed where bytes are missing.
     """
     counting = [part for each in extents if (part := counted(each, bounds)) is not None]
     parts: list[Part] = []
@@ -68,7 +68,7 @@ def cover(extents: Iterable[Extent], bounds: Sequence[tuple[int, Bound]]) -> lis
 
 
 def counted(extent: Extent, bounds: Sequence[tuple[int, Bound]]) -> Part | None:
-    """What lies before the bytes from which on later servers write."""
+    """Return the part of an extent before the bytes from which on later servers write; None where nothing of it counts."""
     end = extent.end
     for epoch, (segment, byte) in bounds:
         if epoch > extent.epoch and segment <= extent.segment:
@@ -77,7 +77,10 @@ def counted(extent: Extent, bounds: Sequence[tuple[int, Bound]]) -> Part | None:
 
 
 def standing(bounds: Sequence[tuple[int, dict[str, Bound]]], begins: Mapping[str, int]) -> list[tuple[int, dict[str, Bound]]]:
-    """The bounds that say something in logs which begin with those segments: later servers write from further on, and not all of the log."""
+    """Return the bounds that say something in logs which begin with those segments.
+
+    A bound says something where later servers write from further on, and it does not exclude all of the log.
+    """
     lowest: dict[str, Bound] = {}
     kept = []
     for epoch, each in sorted(bounds, key=itemgetter(0), reverse=True):

@@ -1,7 +1,8 @@
-"""A data directory in a store that `pyarrow.fs` reaches: nothing is acknowledged that is not there, and a server with an empty directory goes on from it.
+"""This module keeps a data directory in a store that `pyarrow.fs` reaches. Nothing is acknowledged before it is in the store.
 
-The log of events goes there with each group commit. Solutions, snapshots and small files, which follow from it or change seldom, go there a second later, or when
-somebody waits for it; what is removed here is removed there after that (docs/decisions/0034).
+A server with an empty directory goes on from the store. The log of events goes there with each group commit. Solutions, snapshots and small files,
+which follow from it or change seldom, go there a second later, or when somebody waits for it. What is removed here is removed there after that
+(docs/decisions/0034).
 """
 
 import logging
@@ -27,11 +28,11 @@ from pipeline.status_files import NOTES, note_path, write_note
 
 ROUND_S, PAUSE_S, RETRY_S = 1.0, 5.0, 1.0
 LOOK_S = 10.0
-"""How often a server that has nothing to bring looks whether a later one has come."""
+"""A server that has nothing to bring looks this often whether a later one has come."""
 PATIENCE_S = 30.0
-"""How long an entry waits for the store before whoever sent it is told that it failed."""
+"""An entry waits for the store this long before its sender is told that it failed."""
 MENDED_S = 60.0, 3600.0
-"""When the store is first compared with what should be there, and how often after that."""
+"""The store is compared with what should be there after the first of these times, and again each time the second has passed."""
 _NOTE, _UNFINISHED, _LOCK, _SNAPSHOT = "store.json", "store.restoring", "store.lock", ".snapshot"
 _LACKS = "lacks events that are in"
 _Signature = tuple[int, int, int]
@@ -40,28 +41,29 @@ _log = logging.getLogger("epsparql.store")
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """Which server a data directory is, and the latest epoch that it has claimed."""
+    """Names the server that a data directory is, and the latest epoch that it has claimed."""
 
     server: str
     epoch: int
 
 
 class Keeper:
-    """Of one server, from before its log is opened until after it is closed."""
+    """Keeps the store up to date for one server, from before its log is opened until after it is closed."""
 
     def __init__(self, data_dir: Path, place: Place, *, away: bool = False) -> None:
-        """Copies the store into an empty directory. `away`: the engines are on machines that do not see the directory, and bring their snapshots themselves.
+        """Copy the store into an empty directory.
 
-        Raises: Locked, NotOfThisStore, StoreTaken, StoreFailed, OSError.
+        With `away` the engines are on machines that do not see the directory, and bring their snapshots themselves. Raises: Locked, NotOfThisStore,
+        StoreTaken, StoreFailed, OSError.
         """
         self._data, self._place, self.away = data_dir, place, away
         self._fence = Fence(place)
         self.log, self.solutions = (KeptLog(place, self._fence, data_dir, kind) for kind in LOGS)
         self._head = FrameReader(data_dir / self.solutions.kind)
-        self._snapshots: dict[str, _Signature | None] = {}  # in the store; None: as of whichever server
-        self._states: dict[str, _Signature] = {}  # in the store, of this server
+        self._snapshots: dict[str, _Signature | None] = {}  # those in the store; None: some server's
+        self._states: dict[str, _Signature] = {}  # this server's, in the store
         self._stating = threading.Lock()  # one of them at a time is compared, put or removed
-        self._notes = dict[str, bytes]()  # as they were taken from there
+        self._notes = dict[str, bytes]()  # each as it was taken from the store
         self._stopping = threading.Event()
         self._thread = waiting(self._run)
         self._failure = self._taken_by = ""
@@ -74,7 +76,7 @@ class Keeper:
 
     @property
     def failure(self) -> str:
-        """Why the last round did not end; the next one tries again, unless another server has taken the store."""
+        """Return why the last round did not end; the next one tries again, unless another server has taken the store."""
         return self._taken_by or self._failure
 
     @property
@@ -83,11 +85,11 @@ class Keeper:
 
     @property
     def kept(self) -> int:
-        """The position from which on solutions may not be in the store yet."""
+        """Return the position from which on solutions may not be in the store yet."""
         return self.solutions.bound[0]
 
     def secured(self) -> int:
-        """The position from which on engines need the log, whatever falls. Raises: StoreFailed."""
+        """Return the position from which on engines need the log, whatever falls. Raises: StoreFailed."""
         if not self.away:
             return secured(self._data)
         found = [name.removesuffix(".snapshot").partition("-") for name in self._place.names(SNAPSHOTS) if name.endswith(".snapshot")]
@@ -97,11 +99,17 @@ class Keeper:
         self._thread.start()
 
     def keep(self, segment: int, size: int) -> None:
-        """The store has the log up to there, and no later server has come. A store that does not answer is waited for. Raises: StoreFailed, StoreTaken."""
+        """Bring the log to the store up to there, and see that no later server has come.
+
+        A store that does not answer is waited for. Raises: StoreFailed, StoreTaken.
+        """
         self._patiently(lambda: self.log.push(segment, size), "an entry of the log")
 
     def keep_states(self, paths: Sequence[Path]) -> None:
-        """The store has small files as they are here, or has them no more, and so on as `keep`. From any thread. Raises: StoreFailed, StoreTaken."""
+        """Bring small files to the store as they are here, or remove them there; otherwise as `keep`.
+
+        Any thread may call this. Raises: StoreFailed, StoreTaken.
+        """
 
         def bring() -> None:
             for path in paths:
@@ -127,7 +135,7 @@ class Keeper:
                 return
 
     def stop(self) -> None:
-        """Bring what there is to the store, and end. What a store that does not answer has not got is brought by the next start."""
+        """Bring what there is to the store, and end. If a store does not answer, the next start brings the rest."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(self._place.patience_s)
@@ -139,7 +147,7 @@ class Keeper:
         self._lock.close()
 
     def round(self) -> None:
-        """Bring the store up to what is here. Raises: OSError, PipelineError."""
+        """Bring the store up to the state here. Raises: OSError, PipelineError."""
         self._fence.check()
         begins = {kind: max(oldest(self._data / kind), self._fence.begins.get(kind, 0)) for kind in LOGS}
         present = [] if self.away else snapshots(self._data)  # before the solutions, so that these reach as far as the oldest of them
@@ -163,7 +171,7 @@ class Keeper:
             kept.tidy()
 
     def mend(self) -> None:
-        """Bring the store to what is taken to be there. Raises: OSError, PipelineError."""
+        """Restore in the store the objects that are taken to be there. Raises: OSError, PipelineError."""
         self._fence.check()
         for kept in (self.log, self.solutions):
             kept.mend()
@@ -190,7 +198,7 @@ class Keeper:
                 raise self._refusal("has a log of its own, and so has")
             if note.server != before.server or note.epoch < before.epoch:
                 raise self._refusal("is not what another server has kept since in")
-            if not self.log.adopt():  # who is refused takes it from nobody
+            if not self.log.adopt():  # a server that is refused takes the store from nobody
                 raise self._refusal(_LACKS)
         server = note.server if note is not None and before is not None and not restoring else new_server()
         self._fence.take(server)
@@ -222,7 +230,10 @@ class Keeper:
         restore(self._place, self._data, self._fence)
 
     def _adopt(self, restoring: bool) -> None:
-        """After a restore there may be more: what was put since, and half a frame, of which nobody was told that they are kept."""
+        """Go on from the logs in the store.
+
+        After a restore the store may have more: later objects, and half a frame, which nobody was told are kept.
+        """
         if not self.log.adopt() and not restoring:
             raise self._refusal(_LACKS)
         self.solutions.adopt()
@@ -272,13 +283,13 @@ class Keeper:
             _log.error("nothing more is kept: %s", fault)
 
     def _here(self) -> object:
-        """What a round would bring, and what it would leave; None where that is not for this machine to say."""
+        """Return the state that a round would bring to the store; None where this machine does not know it."""
         if self.away:
             return None
         return self._head.head(), snapshots(self._data), [*self._signatures()], [oldest(self._data / kind) for kind in LOGS]
 
     def _signatures(self) -> Iterator[tuple[Path, _Signature]]:
-        """Of the small files that are here."""
+        """Yield the small files that are here, with their signatures."""
         for path in self._states_here():
             with suppress(FileNotFoundError):
                 yield path, _signature(path)
@@ -288,7 +299,7 @@ class Keeper:
         return keys + [self._data / name for name in STATES] + sorted((self._data / OBSERVERS).glob("*.json"))
 
     def _bring(self, name: str) -> bool:
-        """If the store does not have it. False where the snapshot has just been let go."""
+        """Bring a snapshot, if the store does not have it. Return False where the snapshot has just been let go."""
         path = self._data / SNAPSHOTS / name
         try:
             signature = _signature(path)
@@ -300,7 +311,7 @@ class Keeper:
         return True
 
     def _take_notes(self) -> None:
-        """What the engines tell."""
+        """Take the engines' notes from the store."""
         for name in self._place.names(NOTES):
             note = self._place.read(f"{NOTES}/{name}")
             if note is not None and note != self._notes.get(name):
@@ -308,7 +319,7 @@ class Keeper:
                 self._notes[name] = note
 
     def _bring_states(self) -> None:
-        """Those that have changed, and those that are gone."""
+        """Bring the small files that have changed, and remove those that are gone."""
         for name in dict.fromkeys([*(str(path.relative_to(self._data)) for path in self._states_here()), *list(self._states)]):
             self._bring_state(name)
 
@@ -330,7 +341,7 @@ class Keeper:
 
 
 def unfinished(data_dir: Path) -> bool:
-    """Whether a directory is half a copy of a store."""
+    """Tell whether a directory is half a copy of a store."""
     return (data_dir / _UNFINISHED).exists()
 
 

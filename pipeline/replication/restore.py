@@ -1,4 +1,4 @@
-"""A data directory from what a store holds of it."""
+"""This module restores a data directory from its copy in a store."""
 
 import os
 import shutil
@@ -17,11 +17,11 @@ LOGS = "log", "solutions"
 STATES = "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
 OBSERVERS, SNAPSHOTS = "observers", "snapshots"
 _TRIES = 5
-"""A server that has not noticed yet may put one object in the place of many before they are read."""
+"""A reading is tried this often: a server that has not noticed yet may put one object in the place of many before they are read."""
 
 
 def restore(place: Place, data_dir: Path, fence: Fence) -> None:
-    """All of it, as of the last server that has written. Raises: StoreFailed, OSError."""
+    """Restore all of a data directory, as of the last server that has written. Raises: StoreFailed, OSError."""
     assert fence.last is not None
     for kind in LOGS:
         _restore_log(place, data_dir, kind, fence)
@@ -35,7 +35,7 @@ def restore(place: Place, data_dir: Path, fence: Fence) -> None:
             write(data_dir / name, data, mode=0o600 if name.startswith(OBSERVERS) else 0o644)
     for kind in LOGS:
         with closing(FrameWriter(data_dir / kind, durable=kind == "log")):
-            pass  # it says how far readers may look, and cuts off a frame that did not come whole
+            pass  # opening says how far readers may look, and cuts off a torn frame
 
 
 def wipe(data_dir: Path) -> None:
@@ -47,19 +47,19 @@ def wipe(data_dir: Path) -> None:
 
 
 def state_name(claim: Claim, name: str = "") -> str:
-    """The small files of each server are in a folder of its own."""
+    """Return the folder of a server's small files, or the place of one of them: each server has a folder of its own."""
     return f"state/{claim.key}" + (f"/{name}" if name else "")
 
 
 def snapshots(data_dir: Path) -> list[str]:
-    """Their names in the order in which they have to be there: pieces first."""
+    """Return the names of snapshots in the order in which they have to be there: pieces first."""
     root = data_dir / SNAPSHOTS
     found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".tmp"] if root.exists() else []
     return [str(path.relative_to(root)) for path in sorted(found, key=lambda path: (path.suffix == ".snapshot", path))]
 
 
 def tree(place: Place, folder: str) -> list[str]:
-    """What is in a folder and in the folders in it."""
+    """Return the names in a folder and in the folders in it."""
     found = []
     for name in place.names(folder):
         found += [f"{name}{inner}" for inner in tree(place, f"{folder}/{name[:-1]}")] if name.endswith("/") else [name]

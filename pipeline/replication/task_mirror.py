@@ -1,6 +1,6 @@
-"""The log of a store as files of the machine that a task runs on; and the snapshots that the task makes, in the store too.
+"""This module copies the log of a store to files of the machine that a task runs on. It puts the snapshots that the task makes into the store too.
 
-It reads what a server has acknowledged, and nothing beyond: what else lies there may not count.
+It reads what a server has acknowledged, and nothing beyond: other objects there may not count.
 """
 
 from collections.abc import Iterator
@@ -17,22 +17,22 @@ from pipeline.replication.restore import SNAPSHOTS, snapshots, tree, write
 
 _LOG = "log"
 _TRIES = 10
-"""A server may put one object in the place of many between looking and reading."""
+"""Reading is tried this often: a server may put one object in the place of many between looking and reading."""
 
 
 class Replica:
-    """Of one process. One thread at a time."""
+    """Mirrors the log for one process. One thread at a time."""
 
     def __init__(self, place: Place, directory: Path) -> None:
         self._place, self.directory = place, directory
         self._fence = Fence(place)
         self._log: FrameWriter | None = None
         self._segments: list[int] = []
-        self._segment, self._byte, self._rest = 0, 0, b""  # of the store: the next byte to read, and what of a frame was read before it
-        self._snapshots = set[str]()  # in both
+        self._segment, self._byte, self._rest = 0, 0, b""  # in the store: the next byte to read, and the bytes of its frame before that
+        self._snapshots = set[str]()  # these are both here and in the store
 
     def follow(self, position: int) -> None:
-        """The log is here up to a position that was acknowledged. Raises: StoreFailed, OSError."""
+        """Copy the log up to a position that was acknowledged. Raises: StoreFailed, OSError."""
         for tries in range(_TRIES):
             if self._log is not None and self._log.position >= position:
                 return
@@ -47,7 +47,7 @@ class Replica:
 
     # ------------------------------------------------------------ snapshots
     def fetch(self, buckets: int) -> None:
-        """The snapshots of that many buckets; those of another number go. Raises: StoreFailed, OSError."""
+        """Fetch the snapshots of that many buckets, and remove those of another number. Raises: StoreFailed, OSError."""
         names = {name_of(bucket, buckets) for bucket in range(buckets)}
         for name in tree(self._place, SNAPSHOTS):
             if name.partition("-")[0] not in names:
@@ -57,21 +57,24 @@ class Replica:
                 self._snapshots.add(name)
 
     def bring(self) -> None:
-        """The store has the snapshots that are here. Raises: StoreFailed, OSError."""
+        """Bring the snapshots that are here to the store. Raises: StoreFailed, OSError."""
         for name in snapshots(self.directory):
             if name not in self._snapshots:
                 self._place.put(f"{SNAPSHOTS}/{name}", (self.directory / SNAPSHOTS / name).read_bytes())
                 self._snapshots.add(name)
 
     def drop(self) -> None:
-        """The store loses those that have gone here. Raises: StoreFailed."""
+        """Remove from the store the snapshots that have gone here. Raises: StoreFailed."""
         for name in self._snapshots - {*snapshots(self.directory)}:
             self._place.remove(f"{SNAPSHOTS}/{name}")
             self._snapshots.discard(name)
 
     # ------------------------------------------------------------ the log
     def _look(self) -> None:
-        """Which segments there are, and what earlier servers may have written that does not count: as of now, for what is acknowledged has come before."""
+        """Look which segments there are, and which bytes of earlier servers may not count.
+
+        The state as of now will do, for acknowledged entries have come before.
+        """
         self._fence.look()
         found = sorted(int(folder[:-1]) for folder in self._place.names(_LOG) if folder[:-1].isdecimal())
         self._segments = [segment for segment in found if segment >= self._fence.begins.get(_LOG, 0)]
@@ -79,11 +82,11 @@ class Replica:
             self._segment = self._segments[0]
             path = segment_path(self.directory / _LOG, self._segment)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()  # where the log begins
+            path.touch()  # the log begins here
             self._log = FrameWriter(path.parent, durable=False)
 
     def _read(self, position: int) -> None:
-        """As far as it goes with the segments that are known."""
+        """Read as far as the known segments go, at most to a position."""
         if self._log is None:
             return
         for segment in [each for each in self._segments if each >= self._segment]:
@@ -92,7 +95,7 @@ class Replica:
         self._log.publish()
 
     def _read_segment(self, log: FrameWriter, segment: int, position: int) -> bool:
-        """False where it cannot go on with this one now."""
+        """Read one segment. Return False where reading cannot go on with it now."""
         if segment != self._segment:
             if segment != log.position or self._rest:
                 return False
@@ -114,7 +117,7 @@ class Replica:
         return True
 
     def _take(self, log: FrameWriter, data: bytes, position: int) -> None:
-        """The frames that end by `position`, and the one in which it lies."""
+        """Take the frames that end by `position`, and the frame in which it lies."""
         whole = memoryview(self._rest + data)
         begin = self._byte - len(self._rest)
         self._byte += len(data)
@@ -129,7 +132,7 @@ class Replica:
 
 
 def frames_in(data: memoryview, segment: int, byte: int) -> Iterator[tuple[Frame, memoryview]]:
-    """The whole frames of a segment's bytes from `byte` on, with their payloads. Raises: StoreFailed."""
+    """Yield the whole frames of a segment's bytes from `byte` on, with their payloads. Raises: StoreFailed."""
     at = 0
     while len(data) - at >= HEADER.size:
         frame = unpack_header(data[at : at + HEADER.size], segment, byte + at)

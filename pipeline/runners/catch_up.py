@@ -1,4 +1,4 @@
-"""What lets queries that are behind read on: an entry of the log for each piece of the past, once the runner has read the one before."""
+"""This module lets queries that are behind read on. It appends a log entry for each piece of the past, once the runner has read the piece before."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,18 +7,18 @@ from engine.messages import CatchUp
 from pipeline.log import LogReader, LogWriter
 
 PIECE_ROWS = 25_000
-"""Of the past, while what comes in waits: a few hundredths of a second."""
+"""A piece of the past has this many rows; incoming events wait for it, a few hundredths of a second."""
 
 
 class Catching:
-    """One thread at a time."""
+    """Appends the entries that let queries catch up. One thread at a time."""
 
     def __init__(self, data_dir: Path | str, log: LogWriter, rows: int = PIECE_ROWS) -> None:
         self._data, self._log, self._rows = data_dir, log, rows
         self._asked: dict[int, int] = {}
 
     def step(self, solved: int) -> None:
-        """Append what is due, where the runner has read the log up to `solved`."""
+        """Append the entries that are due, where the runner has read the log up to `solved`."""
         leads = self._log.catalogue.leads
         self._asked = {lead: offset for lead, offset in self._asked.items() if lead in leads}
         for lead in leads:

@@ -1,7 +1,7 @@
-"""An engine for one bucket of a data directory, brought to where it is needed.
+"""This module hosts an engine for one bucket of a data directory, and brings it to the position where it is needed.
 
-An engine's state is a function of the log before its position, so an engine that is behind only reads on and any snapshot at or below a position
-will do; one that is ahead is of no use. Rules taught by kill tests: an engine is taken out of its place before it changes and put back after, and
+An engine's state is a function of the log before its position. So an engine that is behind only reads on, and any snapshot at or below a position
+will do; one that is ahead is of no use. Kill tests taught two rules: an engine is taken out of its place before it changes and put back after, and
 snapshots are named by log position.
 """
 
@@ -36,7 +36,7 @@ _MARKED = struct.Struct("<8sI")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advance:
-    """What the entries [lo, hi) brought. Of many solutions there may be the name of the file that they lie in, and none here."""
+    """Holds what the entries [lo, hi) brought. Many solutions may lie in a file instead; then its name is here, and no solutions."""
 
     lo: int
     hi: int
@@ -55,14 +55,14 @@ class EngineHost:
         self._reader = reader or LogReader(data_dir)
         self._reporter = Reporter(data_dir, self._name, time.monotonic)
         self._engine: Engine | None = None
-        self._weight, self._snapshot_weight = 0, snapshot_weight  # of what the engine has read since the last snapshot
+        self._weight, self._snapshot_weight = 0, snapshot_weight  # the weight of all that was read since the last snapshot
         self.unswept = True
-        """Whether there may be snapshots that `sweep` would drop."""
+        """This is true where there may be snapshots that `sweep` would drop."""
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
-        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order. `then` and `spill` change nothing.
+        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order.
 
-        Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
+        `then` and `spill` change nothing. Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """
         engine = self._at(lo, max_rows)
         try:
@@ -77,7 +77,7 @@ class EngineHost:
         self._reporter.tell(engine)
 
     def tell(self) -> None:
-        """Report what the kept engine keeps, if that is due."""
+        """Report the size of the kept engine's state, if that is due."""
         if self._engine is not None:
             self._reporter.tell(self._engine)
 
@@ -103,11 +103,11 @@ class EngineHost:
             engine.look_back_by(self._past)
             self._weight = 0
         for reader, _ in self._feed(engine, lo, max_rows):
-            engine = reader  # what it brings was committed before
+            engine = reader  # its solutions were committed before
         return engine
 
     def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:
-        """What each block brings, with the engine that has read it: it may be another one."""
+        """Yield what each block brings, with the engine that has read it: that may be another engine."""
         for block in self._reader.blocks(engine.position, max_rows, until):
             before = engine.caught_up
             engine, outcome = self._fed(engine, block, max_rows)
@@ -119,7 +119,10 @@ class EngineHost:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
 
     def _fed(self, engine: Engine, block: Block, max_rows: int) -> tuple[Engine, Outcome]:
-        """Where queries move to another bucket, their state is what an engine has that reads the log from its beginning with them there."""
+        """Feed a block.
+
+        Where queries move to another bucket, an engine that reads the log from its beginning, with them in that bucket, has their state.
+        """
         while True:
             try:
                 return engine, engine.feed(block)
@@ -131,12 +134,12 @@ class EngineHost:
                         self._weight += before.rows.num_rows
 
     def _past(self, lo: int, hi: int) -> Iterator[Block]:
-        """What queries that are behind read, while a later part of the log is read for the others."""
+        """Yield the blocks that queries which are behind read, while a later part of the log is read for the others."""
         with closing(LogReader(self._data)) as reader:
             yield from reader.blocks(lo, MAX_ROWS, hi)
 
     def _is_ours(self, position: int, mark: int) -> bool:
-        """Whether a snapshot with this mark may be of this log: 0 says nothing."""
+        """Tell whether a snapshot with this mark may be of this log: 0 says nothing."""
         with closing(Marks(Path(self._data))) as marks:
             return not mark or marks.mark_before(position) in (0, mark)
 
@@ -146,10 +149,9 @@ class EngineHost:
 
 
 class Snapshots:
-    """A bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
+    """Keeps a bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
 
-    Large parts are pieces in files of their own, named by the digest of what they hold, so that a snapshot writes only those that the ones before
-    have not.
+    Large parts are pieces in files of their own, named by the digest of their content. A snapshot writes only the pieces that earlier ones have not.
     """
 
     def __init__(self, directory: Path, bucket: str, share: Share = ONE) -> None:
@@ -161,16 +163,16 @@ class Snapshots:
         return sorted(int(found[2]) for name in names if (found := SNAPSHOT_NAME.fullmatch(name)) is not None and found[1] == self.bucket)
 
     def newest(self, at_most: int, is_ours: Callable[[int, int], bool] = lambda _position, _mark: True) -> Engine | None:
-        """The engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
+        """Return the engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
         for position in reversed([position for position in self.positions() if position <= at_most]):
             mark, data = self._read(position)
-            with suppress(EngineError):  # of another version
+            with suppress(EngineError):  # another version wrote it
                 if data and is_ours(position, mark) and (engine := Engine.restore(data, self._piece, self._share)).position == position:
                     return engine
         return None
 
     def write(self, engine: Engine, mark: int = 0) -> None:
-        """Pieces come before the snapshot that needs them. `mark`: that of the log's frame with the entry before the position."""
+        """Write a snapshot after the pieces that it needs. `mark` is that of the log's frame with the entry before the position."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._lock:
             data = engine.snapshot(self._put)
@@ -199,14 +201,14 @@ class Snapshots:
             return
         needed = set[str]()
         for position in self.positions():
-            with suppress(EngineError):  # of another version, which is of no use
+            with suppress(EngineError):  # another version's snapshot is of no use
                 _, data = self._read(position)
                 needed |= apart(data) if data else set()
         for name in pieces.keys() - needed:
             pieces[name].unlink(missing_ok=True)
 
     def _read(self, position: int) -> tuple[int, bytes]:
-        """Its mark and the engine's bytes, which are empty where the snapshot is not whole. Those of version 0.1.0 have no mark."""
+        """Return a snapshot's mark and the engine's bytes, which are empty where the snapshot is not whole. Those of version 0.1.0 have no mark."""
         with suppress(OSError):
             data = self._path(position).read_bytes()
             if zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]:
@@ -225,7 +227,7 @@ class Snapshots:
         _replace(path, [piece])
 
     def _piece(self, digest: str) -> bytes:
-        """What is stored under a digest; b"" where nothing is, or something else, which goes."""
+        """Return the piece stored under a digest; b"" where there is none. A piece with another digest is removed."""
         path = self._pieces / digest
         with suppress(FileNotFoundError):
             data = path.read_bytes()
@@ -243,7 +245,7 @@ class Snapshots:
 
 
 def _replace(path: Path, parts: Iterable[bytes | memoryview]) -> None:
-    """A file that is there whole or not at all, as far as the process's own end goes."""
+    """Write a file that is there whole or not at all, as far as the process's own end goes."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with temporary.open("wb") as file:
         file.writelines(parts)

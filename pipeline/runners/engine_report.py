@@ -1,6 +1,6 @@
-"""What the engine of a bucket keeps, as its runner last told: a small file that any process may read, the server above all.
+"""This module reports what the engine of a bucket keeps, in a small file that any process may read, the server above all.
 
-It is no part of what must not be lost: it says as of which log position it is true, and is written anew while the log is read.
+The file may be lost: it says as of which log position it is true, and is written anew while the log is read.
 """
 
 import logging
@@ -28,7 +28,7 @@ _SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A running query's state: how much there is, and at which operators; and what the query reads of the background."""
+    """Represents a running query's state: how much there is, and at which operators; and what the query reads of the background."""
 
     usage: Usage
     operators: tuple[Operator, ...]
@@ -37,8 +37,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """As of a log position: the running queries by their registrations, and what serves all of them; why OWL 2 RL is not applied, though it is the
-    regime ("": it is); and the instants for which queries wait, by stream."""
+    """Reports the running queries by their registrations, and what serves all of them, as of a log position.
+
+    `limited` says why OWL 2 RL is not applied, though it is the regime ("": it is applied). `deadlines` are the instants for which queries wait, by
+    stream.
+    """
 
     position: int
     own: Own
@@ -57,7 +60,7 @@ class Reporter:
         self._limited = ""
 
     def tell(self, engine: Engine) -> None:
-        """Write what the engine keeps, if it has read on since the last report and that was not just now. A full disk is not its affair."""
+        """Write what the engine keeps, if it has read on since the last report and that was not just now. Ignore a full disk."""
         began = self._clock()
         if engine.position == self._position or began < self._after:
             return
@@ -72,7 +75,7 @@ class Reporter:
 
 
 def report_of(engine: Engine) -> Report:
-    each = reversed(tuple(engine.engines()))  # those beside it first: they have copies of rules that it runs
+    each = reversed(tuple(engine.engines()))  # engines beside it come first: they have copies of its rules
     queries = {
         registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
     }
@@ -81,7 +84,7 @@ def report_of(engine: Engine) -> Report:
 
 
 def read_report(data_dir: Path | str) -> Report | None:
-    """What the runner last told of all buckets together; None before each has told, and after another version."""
+    """Return the last report of all buckets together; None before each has reported, and after another version."""
     reports = [_read(data_dir, name_of(bucket, buckets)) for buckets in [recorded(data_dir) or 1] for bucket in range(buckets)]
     told = [report for report in reports if report is not None]
     return _together(told) if len(told) == len(reports) else None
@@ -105,7 +108,7 @@ def _together(reports: Sequence[Report]) -> Report:
 
 
 def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:
-    """By stream, the first deadline of any bucket."""
+    """Return, by stream, the first deadline of any bucket."""
     found: dict[str, Micros] = {}
     for part in parts:
         for name, deadline in part.items():
@@ -115,20 +118,20 @@ def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
-    """The part of a report that is read while nothing happens: to decode it passes over the rest."""
+    """Represents the part of a report that is read while nothing happens: decoding it passes over the rest."""
 
     deadlines: dict[str, Micros] = field(default_factory=dict)
 
 
 class DeadlineReader:
-    """Reads what the buckets wait for from their reports, each again only once it has changed."""
+    """Reads the deadlines of the buckets from their reports, each again only once it has changed."""
 
     def __init__(self, data_dir: Path | str) -> None:
         self._data = data_dir
         self._known: dict[Path, tuple[bytes, dict[str, Micros]]] = {}
 
     def read(self) -> dict[str, Micros]:
-        """The least instant, by stream, that a query waits for; one that is stale has been passed by the stream's watermark."""
+        """Return the least instant, by stream, that a query waits for. The stream's watermark has passed an instant that is stale."""
         buckets = recorded(self._data) or 1
         return _earliest([self._of(note_path(self._data, name_of(bucket, buckets))) for bucket in range(buckets)])
 

@@ -1,4 +1,4 @@
-"""The runner without Spark: a thread that follows the log."""
+"""This module is the runner without Spark: a thread that follows the log."""
 
 import logging
 from collections.abc import Callable
@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 class InProcessRunner:
-    """`reader` may be `LogWriter.reader()` of this process, which wakes the runner at once; without one the log's head file is polled.
+    """Runs the queries of a data directory in this process. `reader` may be `LogWriter.reader()` of this process, which wakes the runner at once.
 
-    `buckets`: None for as many as the data directory has, one if it is new.
+    Without a reader the log's head file is polled. `buckets`: None for as many as the data directory has, one if it is new.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class InProcessRunner:
         self._failure = ""
 
     def start(self) -> None:
-        """Raises: Locked, Corrupt."""
+        """Open the solution log and start the thread. Raises: Locked, Corrupt."""
         assert self._thread is None, "a runner is started once"
         self._following.open()
         self._thread = Thread(target=self._run, name="runner", daemon=True)
@@ -57,21 +57,21 @@ class InProcessRunner:
 
     @property
     def position(self) -> int:
-        """The input-log position up to which solutions are committed."""
+        """Return the input-log position up to which solutions are committed."""
         return self._following.position
 
     @property
     def lag(self) -> int:
-        """Entries that are in the log and not yet answered."""
+        """Return the number of entries that are in the log and not yet answered."""
         return max(self._reader.head() - self.position, 0)
 
     @property
     def state(self) -> str:
-        """`starting`, `running`, `waiting: <reason>`, `stopped` or `failed: <reason>`."""
+        """Return `starting`, `running`, `waiting: <reason>`, `stopped` or `failed: <reason>`."""
         return self._failure or self._following.state
 
     def on_commit(self, callback: Callable[[int], None]) -> None:
-        """`callback(position)` after each commit, from the runner's thread; it must not block."""
+        """Call `callback(position)` after each commit, from the runner's thread; it must not block."""
         self._callbacks.append(callback)
 
     def _committed(self, _: int, hi: int, __: float) -> None:

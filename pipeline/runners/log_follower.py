@@ -1,4 +1,7 @@
-"""The loop that follows the log: read on, feed the engines, append what they bring. It has two homes: a thread of the server, and a task on Spark."""
+"""This module is the loop that follows the log: read on, feed the engines, append their solutions.
+
+The loop has two homes: a thread of the server, and a task on Spark.
+"""
 
 import logging
 import time
@@ -24,7 +27,7 @@ def _nothing() -> None:
 
 
 class Following:
-    """`open` it, then `run`. `buckets`: None for as many as the data directory has, one if it is new.
+    """Follows the log: `open` it, then `run`. `buckets`: None for as many as the data directory has, one if it is new.
 
     `committed(lo, hi, seconds)` is told that the solutions of the entries [lo, hi) are published, `seconds` after they were taken up; `idle` that all is
     read. What `before_commit` raises ends the loop, and nothing is committed.
@@ -48,9 +51,9 @@ class Following:
         self._buckets, self._max_rows, self._snapshot_weight = buckets, max_rows, snapshot_weight
         self._solutions: SolutionWriter | None = None
         self.position = 0
-        """The input-log position up to which solutions are committed."""
+        """Solutions are committed up to this input-log position."""
         self.state = "stopped"
-        """`starting`, `running`, `waiting: <reason>` or `stopped`."""
+        """The state is `starting`, `running`, `waiting: <reason>` or `stopped`."""
 
     def open(self) -> None:
         """Take the solution log. Raises: Locked, Corrupt."""
@@ -58,7 +61,10 @@ class Following:
         self.position, self.state = self._solutions.position, "starting"
 
     def run(self) -> None:
-        """Work until it is over, then release the solution log. What the system refuses (a full disk, say) is waited out; any other fault is raised."""
+        """Work until it is over, then release the solution log.
+
+        The system's refusals (a full disk, say) are waited out; any other fault is raised.
+        """
         solutions, self._solutions = self._solutions, None
         pause = 0.0
         while solutions is not None or not self._over.wait(pause):
@@ -74,7 +80,7 @@ class Following:
         self.state = "stopped"
 
     def _work(self, solutions: SolutionWriter) -> None:
-        """Follow the log until it is over, with an engine brought anew to the committed position: one that failed half-way is of no use."""
+        """Follow the log until it is over, with an engine brought anew to the committed position: an engine that failed half-way is of no use."""
         if self._reader.head() < self.position:
             raise OutOfOrder(
                 f"the log ends at {self._reader.head()}, before {self.position}, to which there are solutions: it is not the log they came from"
@@ -94,7 +100,7 @@ class Following:
             host.save()
 
     def _reopened(self) -> SolutionWriter:
-        """The solution log as it is on disk: a commit that failed may be there or not. Raises: Locked, Corrupt, OutOfOrder, OSError."""
+        """Open the solution log as it is on disk: a commit that failed may be there or not. Raises: Locked, Corrupt, OutOfOrder, OSError."""
         solutions = SolutionWriter(self._data)
         if solutions.position < self.position:
             solutions.close()

@@ -1,4 +1,4 @@
-"""What several buckets found of one range of the log, as one engine would have given it."""
+"""This module merges what several buckets found of one range of the log, as one engine would have given it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,11 @@ class Merger:
     """Merges range after range. A query that failed in one bucket has no later solutions, though others may go on finding some."""
 
     def __init__(self, ended: Iterable[StateChange] = ()) -> None:
-        """`ended`: changes of state that are known already, of the ranges to come too, since one may be tried again."""
+        """Begin with `ended`, the changes of state that are known already. They may be of ranges to come, since a range may be tried again."""
         self._ended = {change.registered: change.entry for change in ended}
 
     def merged(self, lo: int, outcomes: Sequence[Outcome]) -> Outcome:
-        """`outcomes` of one range from `lo` on, one a bucket, have TIED solutions."""
+        """Merge the `outcomes` of one range from `lo` on, one a bucket, which have TIED solutions."""
         ended = {registered: entry for registered, entry in self._ended.items() if entry < lo}
         first: dict[int, StateChange] = {}
         for change in sorted((change for outcome in outcomes for change in outcome.changes), key=lambda change: (change.entry, change.registered)):
@@ -35,7 +35,7 @@ class Merger:
 
 
 def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:
-    """Without what comes after the entry at which a query ended."""
+    """Return the solutions without those after the entry at which their query ended."""
     if not ended or not solutions.num_rows:
         return solutions
     registered, entry = int64s(solutions.column("registered")), int64s(solutions.column("entry"))
@@ -46,7 +46,7 @@ def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:
 
 
 def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """TIED solutions of several buckets, each in order of emission, as SOLUTIONS in order of emission."""
+    """Return TIED solutions of several buckets, each in order of emission, as SOLUTIONS in order of emission."""
     filled = [part for part in parts if part.num_rows]
     if not filled:
         return pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
@@ -56,7 +56,7 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
     key = _keys([entry, end, starts_in_order(whole, bucket), _ranks(registered, whole.column("query"))])
-    order = np.argsort(key, kind="stable")  # which sees that each bucket's are sorted, and only merges
+    order = np.argsort(key, kind="stable")  # the sort sees that each bucket's rows are sorted, and only merges
     begins = np.cumsum([0, *(part.num_rows for part in filled)])
 
     def terms_of(row: int) -> tuple[tuple[bool, bytes], ...]:
@@ -69,7 +69,7 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _keys(columns: Sequence[Ints]) -> Ints:
-    """A number for each row, by which rows stand as by the columns one after the other."""
+    """Return a number for each row, by which rows sort as by the columns one after the other."""
     lows = [int(column.min()) for column in columns]
     spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
     key: Ints
@@ -94,7 +94,7 @@ def _plain(tied: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:
-    """Ranks of registrations by name, then by number."""
+    """Return ranks of registrations by name, then by number."""
     if registered.min() == registered.max():
         return np.zeros(len(registered), np.int64)
     numbers, first, which = np.unique(registered, return_index=True, return_inverse=True)
@@ -106,7 +106,7 @@ def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:
 
 
 def _ties(key: Ints, bucket: Ints) -> list[tuple[int, int]]:
-    """Stretches of rows with one key that more than one bucket gave. In each they stand by bucket."""
+    """Return stretches of rows with one key that more than one bucket gave. In each they stand by bucket."""
     same = np.diff(key) == 0
     if not (same & (np.diff(bucket) != 0)).any():
         return []
@@ -117,5 +117,5 @@ def _ties(key: Ints, bucket: Ints) -> list[tuple[int, int]]:
 
 
 def _key(values: Sequence[str | None]) -> tuple[tuple[bool, bytes], ...]:
-    """Unbound first, then by code points."""
+    """Return a sort key that puts unbound values first, then orders by code points."""
     return tuple((value is not None, (value or "").encode()) for value in values)

@@ -1,6 +1,6 @@
-"""All buckets of a data directory in one process: an engine each, on threads of their own, since the kernel holds no lock of the interpreter's.
+"""This module runs all buckets of a data directory in one process: an engine each, on threads of their own.
 
-Another thread puts what they bring in order, ahead of who takes it too.
+That pays since the kernel holds no lock of the interpreter's. Another thread puts the solutions in order, also ahead of the reader who takes them.
 """
 
 import sys
@@ -22,20 +22,21 @@ from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionReader
 
 PIECES = 6
-"""That may wait to be taken: more than a micro-batch has, so that engines go on while one is committed and the next one planned."""
+"""This many pieces may wait to be taken. A micro-batch has fewer, so engines go on while one is committed and the next one planned."""
 _UNMERGED = 4
-"""Of each engine, that may wait for the others'."""
+"""This many pieces of each engine may wait for the others'."""
 _TURN_S = 0.0005
-"""After which a thread of Python gives way to another: an engine's to that of the task, which Spark waits for."""
+"""After this time a thread of Python gives way to another: an engine's thread to that of the task, which Spark waits for."""
 
 
 class Host(Protocol):
-    """What keeps the engines of a data directory between calls. One thread at a time."""
+    """A host keeps the engines of a data directory between calls. One thread at a time."""
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
-        """What each piece of [lo, hi) brings, in order.
+        """Yield what each piece of [lo, hi) brings, in order.
 
-        `then`, if that is known: where the range ends that is asked for next. `spill`: where long solutions may lie, of what is found before it is taken.
+        `then`, if known, is where the next range ends that is asked for. `spill` is where long solutions may lie, of those found before they are
+        taken.
         """
 
     def tell(self) -> None: ...
@@ -47,25 +48,25 @@ class Host(Protocol):
 
 
 class Buckets:
-    """As an `EngineHost`, of several."""
+    """Hosts several engines, as an `EngineHost` hosts one."""
 
     def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT, ended: Iterable[StateChange] | None = None) -> None:
-        """`ended`: changes of state that are known; None for those of the solution log."""
+        """Open the engines. `ended` has the changes of state that are known; None for those of the solution log."""
         if ended is None:
             with closing(SolutionReader(data_dir)) as solutions:
                 ended = solutions.changes
-        self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # what waits, one at work, and one that was taken
+        self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # the blocks that wait, one at work, and one that was taken
         self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
         self._courses = [Course(host, _UNMERGED) for host in self._hosts]
         self._merging = Course(Merging(self._courses, Merger(ended)), PIECES)
         self._sent: tuple[int, int, int, Spill | None] | None = None
-        """The range that the engines were sent through unasked, and by pieces of how many rows."""
+        """The engines were sent through this range unasked, by pieces of this many rows."""
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
-        """What each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
+        """Yield what each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
 
-        The engines are ahead of what is taken, within the range, and beyond it up to `then`. Who stops early or asks for another range leaves them there, from
-        where no engine can go back: then the next run begins with snapshots.
+        The engines are ahead of what is taken, within the range, and beyond it up to `then`. A caller that stops early or asks for another range
+        leaves them there. No engine can go back, so the next run then begins with snapshots.
         """
         if self._sent != (lo, hi, max_rows, spill):
             self._halt()
@@ -98,7 +99,7 @@ class Buckets:
         self._sent = None
 
     def tell(self) -> None:
-        for host in () if self._sent is not None else self._hosts:  # who is on the way tells itself
+        for host in () if self._sent is not None else self._hosts:  # an engine on its way reports by itself
             host.tell()
 
     def save(self) -> None:
@@ -123,7 +124,7 @@ class Buckets:
 
 
 class Merging:
-    """What the engines bring, put in order."""
+    """Puts in order what the engines bring."""
 
     def __init__(self, courses: Sequence[Course], merger: Merger) -> None:
         self._courses, self._merger = courses, merger
@@ -149,7 +150,7 @@ def host_for(
     snapshot_weight: int = SNAPSHOT_WEIGHT,
     ended: Iterable[StateChange] | None = None,
 ) -> EngineHost | Buckets:
-    """A host of that many buckets. `ended`: as of `Buckets`."""
+    """Return a host of that many buckets. `ended` is as for `Buckets`."""
     if buckets == 1:
         return EngineHost(data_dir, reader=reader, snapshot_weight=snapshot_weight)
     return Buckets(data_dir, buckets, snapshot_weight, ended)
@@ -161,7 +162,7 @@ _hosts_lock = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """A data directory that is on another machine, and kept in a store that this one reaches.
+    """Names a data directory that is on another machine, and kept in a store that this one reaches.
 
     `near` is where this machine may keep a copy of the log; `ended` are the changes of state that are known.
     """
@@ -172,7 +173,7 @@ class Elsewhere:
 
 
 def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Host:
-    """The process's host of a data directory: for runners whose tasks come and go."""
+    """Return the process's host of a data directory: for runners whose tasks come and go."""
     if buckets > 1:
         sys.setswitchinterval(_TURN_S)
     key = (data_dir.store if isinstance(data_dir, Elsewhere) else Path(data_dir).resolve(), buckets, snapshot_weight)
@@ -188,7 +189,7 @@ def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight:
 
 
 def _forget() -> None:
-    """The hosts of data directories that are no more."""
+    """Close the hosts of data directories that are no more."""
     for key in [key for key in _hosts if isinstance(key[0], Path) and not key[0].exists()]:
         _hosts.pop(key).close()
 

@@ -1,4 +1,4 @@
-"""A way through the log on a thread of its own, ahead of who takes what is brought: an engine's, and that of what several engines bring."""
+"""This module runs an engine, or the merging of several engines, on a thread of its own, ahead of the reader who takes the pieces."""
 
 from collections import deque
 from collections.abc import Callable, Generator
@@ -11,11 +11,11 @@ from pipeline.runners.engine_host import Advance
 from pipeline.runners.spill import Spill
 
 PIECE_BYTES = 32 << 20
-"""Of solutions beyond which no further piece waits."""
+"""Beyond this many bytes of solutions no further piece waits."""
 
 
 class Brings(Protocol):
-    """What goes through the log."""
+    """Goes through a range of the log and brings its pieces."""
 
     def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
 
@@ -25,26 +25,26 @@ class Halted(Exception):
 
 
 class Course:
-    """Range after range, as they are asked for."""
+    """Goes through range after range, as they are asked for."""
 
     def __init__(self, host: Brings, pieces: int) -> None:
-        """At most so many pieces wait to be taken."""
+        """Start the thread; at most `pieces` pieces wait to be taken."""
         self._host, self._most = host, pieces
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bucket")
         self._changed = Condition()
-        self._ranges = 0  # to go through
+        self._ranges = 0  # so many are still to be gone through
         self._pieces: deque[Advance] = deque()
         self._fault: Exception | None = None
         self._over = False
 
     def go(self, lo: int, hi: int, max_rows: int, spill: Spill | None = None) -> None:
-        """Through [lo, hi), after what it was sent through before."""
+        """Go through [lo, hi), after the ranges that were asked for before."""
         with self._changed:
             self._ranges += 1
         self._thread.submit(self._bring, lo, hi, max_rows, spill)
 
     def take(self) -> Advance:
-        """The next piece, as soon as it is there. Raises: whatever the engine raised; Halted."""
+        """Return the next piece, as soon as it is there. Raises: whatever the engine raised; Halted."""
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or not self._ranges)
             if not self._pieces:
@@ -54,20 +54,20 @@ class Course:
         return piece
 
     def finish(self) -> None:
-        """The engine is through, and all that it brought was taken. Raises: whatever the engine raised."""
+        """Wait until the engine is through; all its pieces must have been taken. Raises: whatever the engine raised."""
         with self._changed:
             self._changed.wait_for(lambda: not self._ranges)
             if self._fault is not None:
                 raise self._fault
 
     def halt(self) -> None:
-        """No piece after the one at work; `stop` waits for that."""
+        """Bring no piece after the one at work; `stop` waits for that."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """After the piece at work. The engine is ahead of what was taken by all that waits, which is lost."""
+        """End after the piece at work. The engine is ahead of what was taken by all pieces that wait, and these are lost."""
         self.halt()
         with self._changed:
             self._changed.wait_for(lambda: not self._ranges)
@@ -75,7 +75,7 @@ class Course:
             self._fault, self._over = None, False
 
     def soon(self, work: Callable[[], None]) -> Future[None]:
-        """On the same thread."""
+        """Do some work on the same thread."""
         return self._thread.submit(work)
 
     def close(self) -> None:
@@ -89,14 +89,14 @@ class Course:
                     for piece in pieces:
                         if not self._put(piece):
                             break
-        except Exception as fault:  # noqa: BLE001  # it is raised to who takes
+        except Exception as fault:  # noqa: BLE001  # `take` raises it
             self._fault = fault
         with self._changed:
             self._ranges -= 1
             self._changed.notify_all()
 
     def _put(self, piece: Advance) -> bool:
-        """Whether to go on."""
+        """Queue a piece once there is room. Return whether to go on."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or not self._enough)
             self._pieces.append(piece)

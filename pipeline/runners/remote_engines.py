@@ -1,4 +1,7 @@
-"""The engines of a data directory that is elsewhere and kept in a store: for the tasks of a cluster whose machines share no file system."""
+"""This module hosts the engines of a data directory that is elsewhere and kept in a store.
+
+It serves the tasks of a cluster whose machines share no file system.
+"""
 
 import tempfile
 import time
@@ -15,14 +18,14 @@ from pipeline.runners.spill import Spill
 from pipeline.status_files import NOTES, note_path, read_note
 
 _TOLD_S = 2.0
-"""How often the store is told what engines keep."""
+"""The store is told this often what engines keep."""
 
 
 class Remote:
-    """A `Host` over a copy of the log, which goes with the executor's directory."""
+    """Hosts engines over a copy of the log, as a `Host`; the copy goes with the executor's directory."""
 
     def __init__(self, data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
-        """Raises: StoreFailed, OSError."""
+        """Copy the log and open the engines. Raises: StoreFailed, OSError."""
         self._place = reached(data.store)
         self._names = [name_of(bucket, buckets) for bucket in range(buckets)]
         directory = Path(tempfile.mkdtemp(prefix="replica-", dir=data.near))
@@ -39,7 +42,7 @@ class Remote:
         self.tell()
 
     def tell(self) -> None:
-        """What the engines have told, to the store."""
+        """Write the engines' reports to the store."""
         self._host.tell()
         if time.monotonic() - self._told_s >= _TOLD_S:
             for name in self._names:

@@ -1,6 +1,6 @@
-"""Solutions on their way from a task to the sink that are too long for a row of Spark's: files in a directory, or objects in a store.
+"""This module carries solutions that are too long for a row of Spark's from a task to the sink: in files of a directory, or objects in a store.
 
-Each has a name of its own, for two workers may lay the same piece: one that works ahead, and the one that Spark gives the range to.
+Each file has a name of its own, for two workers may lay the same piece: one that works ahead, and the one that Spark gives the range to.
 """
 
 import re
@@ -17,24 +17,24 @@ from pipeline.log.arrow_ipc import stream_of, write_stream
 from pipeline.object_store.backends import Place, reached
 
 if TYPE_CHECKING:
-    from pipeline.runners.engine_host import Advance  # which imports the engine, and the driver has no use for it
+    from pipeline.runners.engine_host import Advance  # this imports the engine, which the driver has no use for
 
 SPILL = "spill"
-"""The folder in a store."""
+"""The files lie in this folder of a store."""
 SPILL_BYTES = 1_000_000
-"""Of solutions that a row may hold: how many a range brings is the queries' affair, so the JVM must not have to hold them."""
+"""A row may hold this many bytes of solutions. The queries decide how many solutions a range brings, so the JVM must not have to hold them."""
 _NAME = re.compile(r"\d+-(\d+)-[0-9a-f]+\.arrow")
 
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """In `directory`, unless a `store` is named."""
+    """Lays solutions in `directory`, unless a `store` is named."""
 
     directory: Path
     store: str | None = None
 
     def laid(self, piece: "Advance") -> "Advance":
-        """The piece, with its solutions in a file if they are long. Raises: OSError, StoreFailed."""
+        """Return the piece, with its solutions in a file if they are long. Raises: OSError, StoreFailed."""
         solutions = piece.outcome.solutions
         if piece.file is not None or solutions.nbytes <= SPILL_BYTES:
             return piece
@@ -50,7 +50,7 @@ class Spill:
         return replace(piece, outcome=replace(piece.outcome, solutions=none), file=name)
 
     def read(self, name: str) -> pa.RecordBatch:
-        """Raises: OSError, StoreFailed."""
+        """Read the solutions of a file. Raises: OSError, StoreFailed."""
         if self.store is None:
             return pa.ipc.open_stream(pa.memory_map(str(self.directory / name))).read_next_batch()
         found = _place(self.store).read(f"{SPILL}/{name}")
@@ -59,7 +59,10 @@ class Spill:
         return pa.ipc.open_stream(found).read_next_batch()
 
     def sweep(self, position: int | None = None) -> None:
-        """Drop what is there, of entries before `position` if it is given: what was taken, and what nobody will take. Raises: OSError, StoreFailed."""
+        """Drop the files, or those of entries before `position` if it is given: they were taken, or nobody will take them.
+
+        Raises: OSError, StoreFailed.
+        """
         names = [path.name for path in self.directory.iterdir()] if self.store is None else _place(self.store).names(SPILL)
         for name in names:
             found = _NAME.match(name)  # also of what is being written

@@ -1,4 +1,4 @@
-"""Solutions to the formats that clients read: interfaces.md."""
+"""This module writes solutions in the formats that clients read: interfaces.md."""
 
 import csv as csv_module
 import io
@@ -19,7 +19,7 @@ from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import Solution, listed
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
-"""The value of an ASK's solution that is true."""
+"""An ASK's solution that is true has this value."""
 _DATE_TIME = ox.NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
 _TIMELY = 1 << 16
 
@@ -29,7 +29,7 @@ def _boolean(solution: Solution) -> str:
 
 
 def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
-    """application/sparql-results+json. `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order."""
+    """Write application/sparql-results+json. `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order."""
     head = ",".join(json.dumps(name, ensure_ascii=False) for name in variables)
     # before "results", since there are parsers that take nothing after the bindings
     beside, found = heads(solutions), bindings(solutions, variables)
@@ -37,14 +37,14 @@ def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
 
 
 def sparql_json_verdict(solutions: pa.RecordBatch) -> str:
-    """As `sparql_json`, of an ASK. Without a solution, while the answer is not known, there is no `boolean`."""
+    """Write an ASK's answer like `sparql_json`. Without a solution, while the answer is not known, there is no `boolean`."""
     verdict = f',"boolean":{_boolean(listed(solutions.slice(0, 1))[0])}' if solutions.num_rows else ""
     return f'{{"head":{{}},"epsparql":[{heads(solutions)}]{verdict}}}'
 
 
 @lru_cache(maxsize=_TIMELY)
 def _plain(term: str) -> str:
-    """A term as SPARQL's CSV results write it: bare."""
+    """Return a term as SPARQL's CSV results write it: bare."""
     parsed = parse_term(term)
     match parsed:
         case Iri(value):
@@ -56,7 +56,7 @@ def _plain(term: str) -> str:
 
 
 def csv(solutions: Iterable[Solution], variables: Sequence[str]) -> str:
-    """text/csv as SPARQL has it, with the columns id, start and end before the variables."""
+    """Write text/csv as SPARQL has it, with the columns id, start and end before the variables."""
     out = io.StringIO()
     writer = csv_module.writer(out)
     writer.writerow(["id", "start", "end", *variables])
@@ -67,7 +67,7 @@ def csv(solutions: Iterable[Solution], variables: Sequence[str]) -> str:
 
 
 def csv_verdict(solutions: Iterable[Solution]) -> str:
-    """text/csv of an ASK: id, start, end, boolean."""
+    """Write text/csv of an ASK: id, start, end, boolean."""
     out = io.StringIO()
     writer = csv_module.writer(out)
     writer.writerow(["id", "start", "end", "boolean"])
@@ -77,7 +77,7 @@ def csv_verdict(solutions: Iterable[Solution]) -> str:
 
 
 def csv_constructed(solutions: Iterable[Solution]) -> str:
-    """The triples of CONSTRUCT and DESCRIBE solutions, one per row: id, start, end, subject, predicate, object."""
+    """Write the triples of CONSTRUCT and DESCRIBE solutions, one per row: id, start, end, subject, predicate, object."""
     out = io.StringIO()
     writer = csv_module.writer(out)
     writer.writerow(["id", "start", "end", "subject", "predicate", "object"])
@@ -89,13 +89,13 @@ def csv_constructed(solutions: Iterable[Solution]) -> str:
 
 
 def turtle(solutions: Iterable[Solution]) -> str:
-    """The triples of CONSTRUCT and DESCRIBE solutions alone, duplicates removed."""
+    """Write only the triples of CONSTRUCT and DESCRIBE solutions, duplicates removed."""
     triples = dict.fromkeys(triple for solution in solutions for triple in _triples(solution))
     return _text(triples, ox.RdfFormat.TURTLE)
 
 
 def n_triples(solutions: Iterable[Solution]) -> str:
-    """As `turtle`, in N-Triples."""
+    """Write the triples as `turtle` does, in N-Triples."""
     statements = dict.fromkeys(statement for solution in solutions for statement in _statements(solution))
     return "".join(f"{statement}\n" for statement in statements)
 
@@ -104,7 +104,7 @@ _QUADS = {"n-quads": ox.RdfFormat.N_QUADS, "trig": ox.RdfFormat.TRIG, "ld+json":
 
 
 def quads(solutions: Iterable[Solution], fmt: str) -> str:
-    """`fmt` n-quads, trig or ld+json: per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
+    """Write n-quads, trig or ld+json (`fmt`): per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
 
     An instant is given as prov:generatedAtTime, an interval as startsAtTime and endsAtTime, so the text can be fed back as events. A
     description without triples has no graph.

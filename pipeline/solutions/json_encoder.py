@@ -1,4 +1,4 @@
-"""Batches of solutions as JSON text, by the compiled writers of pipeline/native."""
+"""This module writes batches of solutions as JSON text, by the compiled writers of pipeline/formats/native."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,36 +19,36 @@ _FEWEST_BYTES = 1 << 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """`text`, and where each solution ends in it, its newline included."""
+    """Holds `text`, and where each solution ends in it, its newline included."""
 
     text: bytes
     ends: Ints
 
     def each(self) -> list[str]:
-        """The lines without their newlines."""
+        """Return the lines without their newlines."""
         begins = [0, *self.ends.tolist()]
         return [self.text[begin : end - 1].decode() for begin, end in pairwise(begins)]
 
 
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> Lines:
-    """A line each of solutions as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has what each query's are."""
+    """Write a line for each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
     return _written(native.LINES, _parts(solutions, forms))
 
 
 def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
-    """The bindings alone, of one SELECT, with commas between them."""
+    """Write only the bindings, of one SELECT, with commas between them."""
     forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), Bindings(variables))
     return _written(native.OBJECTS, _parts(solutions, forms)).text.decode()
 
 
 def heads(solutions: pa.RecordBatch) -> str:
-    """The id, start and end of each, with commas between them."""
+    """Write the id, start and end of each solution, with commas between them."""
     return _written(native.HEADS, _parts(solutions, {})).text.decode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """What the writer takes last; how many rows there are, and bytes enough for nearly all batches like it."""
+    """Holds the last arguments of the writer, the number of rows, and bytes enough for nearly all batches like it."""
 
     arguments: tuple[Any, ...]
     rows: int
@@ -56,7 +56,7 @@ class _Parts:
 
 
 def _written(kind: int, parts: _Parts) -> Lines:
-    """Writes until all rows are there, with more room each time."""
+    """Write until all rows are there, with more room each time."""
     out, ends, at, row = np.empty(parts.room, np.uint8), np.empty(parts.rows, np.int64), 0, 0
     while row < parts.rows:
         row, at = native.put_solutions(kind, out, at, row, ends, *parts.arguments)
@@ -77,7 +77,7 @@ def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
 
 
 def _values(lists: pa.ListArray) -> tuple[tuple[Any, ...], NDArray[np.uint8]]:
-    """Offsets of the lists, offsets of their texts, their validity bits (none: all valid) and the first one's place; and the texts."""
+    """Return offsets of the lists, offsets of their texts, their validity bits (none: all valid) and the first one's place; and the texts."""
     texts = lists.values
     valid, offsets, data = texts.buffers()
     places = _of_buffer(offsets, np.int32)[texts.offset :]
@@ -90,14 +90,17 @@ def _of_buffer(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as the compiled code knows all that it reads: not writable."""
+    """Return a view of the array that is not writable, as the compiled code knows all that it reads."""
     found = array.view()
     found.setflags(write=False)
     return found
 
 
 def _fragments(queries: Sequence[str], forms: Mapping[str, Form]) -> tuple[tuple[NDArray[np.uint8], Ints], Ints]:
-    """What the lines of each query begin with, and its variables; and, a row a query, its form, its first fragment and the one after its last."""
+    """Return the first fragment of each query's lines, and its variables; and a table with a row a query.
+
+    A row has the query's form, its first fragment and the one after its last.
+    """
     texts: list[bytes] = []
     table = np.zeros((len(queries), 3), np.int64)
     for k, query in enumerate(queries):

@@ -1,4 +1,7 @@
-"""Why a query gave a solution: derived again from the log on request, so that nothing is kept for it while queries run."""
+"""This module tells why a query gave a solution.
+
+It derives the solution again from the log on request, so nothing is kept for it while queries run.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -25,16 +28,16 @@ from pipeline.solutions.solution_ids import key_of
 from pipeline.solutions.solution_log import Solution, SolutionReader, listed, solution_id
 
 MOST_ROWS = 5_000_000
-"""Of the log that are looked through for one answer."""
+"""At most this many rows of the log are looked through for one answer."""
 MOST_STEPS = 2_000_000
-"""Of the search: matches that are tried."""
+"""At most this many steps of the search are taken: matches that are tried."""
 _PAGE = 10_000
 _LAST = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Justification:
-    """A solution with what it rests on, and by their ids the solutions of rules among that."""
+    """Holds a solution with the proof that it rests on, and, by their ids, the solutions of rules in that proof."""
 
     registration: Registration
     solution: Solution
@@ -44,7 +47,7 @@ class Justification:
 
 @dataclass(slots=True)
 class Justifier:
-    """For one answer. `queries` are those that are registered: their rules derived what is on the streams that they write."""
+    """Justifies solutions for one answer. `queries` are the registered ones: their rules derived the occurrences on the streams that they write."""
 
     data_dir: Path
     solutions: SolutionReader
@@ -55,7 +58,7 @@ class Justifier:
     _found: dict[tuple[str, str], Justification] = field(default_factory=dict)
 
     def why(self, registration: Registration, solution: Solution) -> Justification:
-        """Raises: TooMuchWork, NotFoundAgain, Gone."""
+        """Return the justification of a solution. Raises: TooMuchWork, NotFoundAgain, Gone."""
         try:
             return self._whole(registration, solution)
         except (TooMuch, RecursionError):
@@ -114,7 +117,7 @@ class Justifier:
         return query.into if isinstance(query, a.Construct) else None
 
     def _involved(self, registration: Registration) -> list[Registration]:
-        """The query and the rules that it rests on."""
+        """Return the query and the rules that it rests on."""
         found, streams = [registration], set(self._query(registration).streams)
         while new := [each for each in self.queries if each not in found and self._into(each) in streams]:
             found += new
@@ -123,7 +126,10 @@ class Justifier:
 
     # ------------------------------------------------------------ the log
     def _past(self, involved: Sequence[Registration], lo: Micros | None, hi: Micros, entry: int) -> "_Log":
-        """What they read that ends by `hi` and starts at `lo` at the earliest, in entries up to `entry`; and the background as of then."""
+        """Return the occurrences that these queries read, and the background as of then.
+
+        The occurrences end by `hi`, start at `lo` at the earliest, and are in entries up to `entry`.
+        """
         streams = {stream for each in involved for stream in self._query(each).streams}
         first = min(each.registered + 1 if each.reads_from is None else each.reads_from for each in involved)
         kept = oldest(self.data_dir / "log")
@@ -170,7 +176,7 @@ class Justifier:
             yield Occurrence(triple, event.stream, int(start[place]), int(end[place]), graph, event.offset)
 
     def _derived(self, rule: Registration, lo: Micros | None, hi: Micros) -> Iterator[Occurrence]:
-        """What a rule derived, as its solutions have it."""
+        """Yield the occurrences that a rule derived, as its solutions have them."""
         into = self._into(rule)
         assert into is not None
         after = None if lo is None else solution_id(lo - 1, _LAST)
@@ -192,7 +198,7 @@ class _Log:
 
 
 def find(solutions: SolutionReader, registered: int, identifier: str) -> Solution | None:
-    """A registration's solution by its id. Raises: ValueError for what is no id."""
+    """Return a registration's solution by its id, or None. Raises: ValueError for a text that is no id."""
     end, ordinal = key_of(identifier)
     before = solution_id(end, ordinal - 1) if ordinal else solution_id(end - 1, _LAST) if end > -(2**63) else None
     found = listed(solutions.read(registered, before, 1))

@@ -1,4 +1,7 @@
-"""Where each registration's solutions stand in the solution log. Derived from the frames, so it may be thrown away at any time."""
+"""This module indexes where each registration's solutions stand in the solution log.
+
+The index is derived from the frames, so it may be thrown away at any time.
+"""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -21,7 +24,7 @@ def _longs() -> "array[int]":
 
 @dataclass(slots=True)
 class Places:
-    """One registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end.
+    """Lists one registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end.
 
     `gone` solutions, up to the key `before`, stood in frames that are no longer kept.
     """
@@ -43,7 +46,7 @@ class Places:
         return (self.ends[-1], self.ordinals[-1]) if self.ends else self.before
 
     def ahead_of(self, rank: int) -> tuple[Key | None, int]:
-        """The last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to it."""
+        """Return the last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to that key."""
         at = bisect_left(self.counts, rank) - 1
         return (None, 0) if at < 0 else ((self.ends[at], self.ordinals[at]), self.counts[at])
 
@@ -55,7 +58,7 @@ class Places:
         self.bytes.append(byte)
 
     def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
-        """Segment and byte of the frames that hold the first `limit` solutions beyond `key`; of None, beyond what is gone. Raises: Gone."""
+        """Return segment and byte of the frames that hold the first `limit` solutions beyond `key`, or beyond what is gone for None. Raises: Gone."""
         if key is not None and self.before is not None and key < self.before:
             raise Gone(f"solutions up to {solution_id(*self.before)} are no longer kept: read on after that id, or from the first one kept")
         begin = 0 if key is None else bisect_right(range(len(self.ends)), key, key=lambda i: (self.ends[i], self.ordinals[i]))
@@ -65,7 +68,7 @@ class Places:
         return list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
 
     def forget(self, segment: int) -> None:
-        """The frames before a segment are no longer kept."""
+        """Drop the frames before a segment, which are no longer kept."""
         stop = bisect_left(self.segments, segment)
         if stop:
             self.gone, self.before = self.counts[stop - 1], (self.ends[stop - 1], self.ordinals[stop - 1])
@@ -102,7 +105,10 @@ class Index:
             self.position = frame.after
 
     def forget(self, directory: Path, segment: int) -> None:
-        """Keep of the frames before a segment what nothing else tells: how many solutions there were, the last of each registration, and changes of state."""
+        """Keep of the frames before a segment what nothing else tells.
+
+        That is how many solutions there were, the last of each registration, and changes of state.
+        """
         for places in self.places.values():
             places.forget(segment)
         tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
@@ -114,7 +120,7 @@ class Index:
         self.changes += summary.changes
 
     def _turn(self, directory: Path, frame: Frame) -> None:
-        """Where `frame` begins a new segment, note the one before."""
+        """Note the segment before, where `frame` begins a new one."""
         if frame.segment != self._segment:
             if self._segment >= 0:
                 _write_notes(directory, self._segment, self._noted)
@@ -139,7 +145,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What is known of the frames before `position`, which are no longer kept: per registration how many solutions, and the last one's key."""
+    """Records the frames before `position`, which are no longer kept: per registration the number of solutions, and the last one's key."""
 
     position: int
     tallies: list[tuple[int, int, int, int]]
@@ -147,11 +153,11 @@ class Base:
 
 
 def read_base(directory: Path) -> Base | None:
-    """Raises: Corrupt, for it cannot be made anew."""
+    """Read the base, which cannot be made anew. Raises: Corrupt."""
     path = directory / "base"
     try:
         data = path.read_bytes()
-        return msgspec.msgpack.decode(unseal(data) or data, type=Base)  # that of version 0.1.0 is not sealed
+        return msgspec.msgpack.decode(unseal(data) or data, type=Base)  # version 0.1.0 did not seal its base
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as fault:
@@ -159,7 +165,7 @@ def read_base(directory: Path) -> Base | None:
 
 
 def write_base(directory: Path, base: Base) -> None:
-    """In one step, and durably: what it stands for is removed next."""
+    """Write the base in one step, and durably: the frames that it stands for are removed next."""
     replace_file(directory / "base", seal(msgspec.msgpack.encode(base)))
     write_begin(directory, base.position)
 
@@ -170,7 +176,7 @@ def _notes(directory: Path, segment: int) -> Path:
 
 def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
     if _read_notes(directory, segment) is None:
-        with suppress(OSError):  # it only saves time
+        with suppress(OSError):  # the notes only save time
             path = _notes(directory, segment)
             temporary = path.with_suffix(".tmp")
             temporary.write_bytes(seal(msgspec.msgpack.encode((_which(directory, segment), noted))))
@@ -178,7 +184,7 @@ def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
 
 
 def _read_notes(directory: Path, segment: int) -> _Noted | None:
-    """None for what is not of this very segment, or of version 0.1.0: then the segment is read, once."""
+    """Read the notes of a segment. Return None for notes of another segment, or of version 0.1.0: then the segment is read, once."""
     with suppress(OSError, msgspec.MsgspecError):
         data = unseal(_notes(directory, segment).read_bytes())
         if data is not None:

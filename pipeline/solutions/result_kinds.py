@@ -1,23 +1,23 @@
-"""What the solutions of a query are."""
+"""This module tells what kind of solutions a query has."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Solutions of a SELECT: a term for each of `variables` (names in their order), None where unbound."""
+    """Stands for the solutions of a SELECT: a term for each of `variables` (names in their order), None where unbound."""
 
     variables: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """Solutions of a CONSTRUCT or DESCRIBE: N-Triples statements."""
+    """Stands for the solutions of a CONSTRUCT or DESCRIBE: N-Triples statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The solution of an ASK: one xsd:boolean."""
+    """Stands for the solution of an ASK: one xsd:boolean."""
 
 
 Form = Bindings | Triples | Verdict

@@ -1,4 +1,4 @@
-"""Solution ids, and solutions as the bytes of a frame."""
+"""This module makes solution ids, and encodes solutions as the bytes of a frame."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from pipeline.log.arrow_ipc import Part, parts_of
 STORED = SOLUTIONS.append(pa.field("ordinal", pa.int64(), nullable=False))
 _ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
 Key = tuple[Micros, int]
-"""Of a solution: its end and its ordinal. Keys order as ids do."""
+"""The key of a solution is its end and its ordinal. Keys order as ids do."""
 
 
 def solution_id(end: Micros, ordinal: int) -> str:
@@ -24,7 +24,7 @@ def solution_id(end: Micros, ordinal: int) -> str:
 
 
 def key_of(identifier: str) -> Key:
-    """Raises: ValueError for what is no id."""
+    """Return the key of an id. Raises: ValueError for a text that is no id."""
     if not _ID.fullmatch(identifier):
         raise ValueError(f"{identifier[:40]!r} is no solution id such as {solution_id(0, 0)}")
     return int(identifier[:16], 16) - 2**63, int(identifier[17:], 16)
@@ -32,7 +32,7 @@ def key_of(identifier: str) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A registration's solutions in one frame: how many, and the key of the last."""
+    """Summarizes a registration's solutions in one frame: how many, and the key of the last."""
 
     registered: int
     count: int
@@ -42,14 +42,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a frame tells without its rows."""
+    """Holds what a frame tells without its rows."""
 
     runs: tuple[Run, ...] = ()
     changes: tuple[StateChange, ...] = ()
 
 
 def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last: dict[int, Key]) -> tuple[npt.NDArray[np.int64], list[Run]]:
-    """Ordinals of solutions in order of emission, where `last` has each registration's last key so far. Raises: OutOfOrder where ends fall."""
+    """Return ordinals of solutions in order of emission, and the runs.
+
+    `last` has each registration's last key so far. Raises: OutOfOrder where ends fall.
+    """
     n = len(registered)
     if not n:
         return np.empty(0, np.int64), []
@@ -76,7 +79,7 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
 
 
 def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: Summary) -> Sequence[Part]:
-    """The parts of a payload, of which those that are columns are not copied."""
+    """Return the parts of a payload, of which those that are columns are not copied."""
     plain = ([astuple(run) for run in summary.runs], [astuple(change) for change in summary.changes])
     schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
     return parts_of(pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema))
@@ -88,7 +91,7 @@ def decode_summary(payload: memoryview) -> Summary:
 
 
 def decode_solutions(payload: memoryview) -> pa.RecordBatch:
-    """STORED, maybe packed."""
+    """Decode a payload as STORED, maybe packed."""
     return pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
 
 

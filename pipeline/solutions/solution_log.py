@@ -1,4 +1,4 @@
-"""The solution log of a data directory, in its `solutions/`: frames of solutions, each of a range of input-log positions.
+"""This module keeps the solution log of a data directory, in its `solutions/`: frames of solutions, each of a range of input-log positions.
 
 Nothing is fsynced on the way but a full segment: solutions are a function of the input log, so what a crash of the machine takes from the end is
 computed again, with the same ids. A process that dies loses nothing it wrote. Data come before the head record that publishes them, so a torn tail
@@ -31,7 +31,10 @@ _FEW_FRAMES, _SMALL_FRAME = 4, 32 << 10
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`values`: SELECT: a term (N-Triples text) per projected variable, None if unbound; CONSTRUCT, DESCRIBE: N-Triples statements; ASK: a boolean."""
+    """Represents a solution. `values` of a SELECT has a term (N-Triples text) per projected variable, None if unbound.
+
+    Of a CONSTRUCT or DESCRIBE it has N-Triples statements, of an ASK a boolean.
+    """
 
     id: str
     query: str
@@ -44,14 +47,14 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a registration has given so far; `last` is its last solution's id."""
+    """Counts the solutions that a registration has given so far; `last` is its last solution's id."""
 
     count: int = 0
     last: str | None = None
 
 
 class SolutionWriter:
-    """The one writer of a data directory's solution log. One thread at a time. Raises: Locked, Corrupt."""
+    """Writes a data directory's solution log, as its only writer. One thread at a time. Raises: Locked, Corrupt."""
 
     def __init__(self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         directory = Path(data_dir) / "solutions"
@@ -68,11 +71,14 @@ class SolutionWriter:
 
     @property
     def position(self) -> int:
-        """The input-log position up to which solutions are here."""
+        """Return the input-log position up to which solutions are here."""
         return self._frames.position
 
     def commit(self, lo: int, hi: int, solutions: pa.RecordBatch, changes: Sequence[StateChange] = ()) -> bool:
-        """Append and publish what the entries [lo, hi) brought (SOLUTIONS). False if that is here already. Raises: OutOfOrder, OSError."""
+        """Append and publish the solutions (SOLUTIONS) of the entries [lo, hi).
+
+        Return False if they are here already. Raises: OutOfOrder, OSError.
+        """
         if hi <= self.position:
             return False
         if lo != self.position:
@@ -107,7 +113,7 @@ def check_solutions(data_dir: Path | str) -> None:
         read_base(directory)
         with closing(FrameWriter(directory, durable=False)) as frames:
             reached, mark = frames.position, frames.flags
-    except Locked:  # by a runner that a killed server has left for some seconds: it was fed from this log
+    except Locked:  # a killed server's runner holds the lock for some seconds: it was fed from this log
         return
     with closing(FrameReader(directory.parent / "log")) as log:
         head = log.head().position
@@ -125,18 +131,18 @@ class SolutionReader:
     def __init__(self, data_dir: Path | str) -> None:
         self._directory = Path(data_dir) / "solutions"
         self._frames, self._index = FrameReader(self._directory), Index()
-        self._lock = Lock()  # of these two; held for moments only, for an event loop waits for it
+        self._lock = Lock()  # guards these two; held for moments only, for an event loop waits for it
         self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
-        self._stored_lock = Lock()  # of these two
+        self._stored_lock = Lock()  # guards these two
 
     @property
     def position(self) -> int:
-        """The input-log position up to which solutions are published."""
+        """Return the input-log position up to which solutions are published."""
         with self._lock:
             return self._frames.head().position
 
     def wait(self, position: int, timeout: float) -> int:
-        """The position, as soon as it is beyond `position` or `timeout` seconds have passed."""
+        """Return the position, as soon as it is beyond `position` or `timeout` seconds have passed."""
         deadline = time.monotonic() + timeout
         while (reached := self.position) <= position and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(_POLL_S, left))
@@ -144,7 +150,7 @@ class SolutionReader:
 
     @property
     def changes(self) -> tuple[StateChange, ...]:
-        """All state changes so far, in order."""
+        """Return all state changes so far, in order."""
         with self._lock:
             self._index.follow(self._frames)
             return tuple(self._index.changes)
@@ -155,14 +161,14 @@ class SolutionReader:
             return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
 
     def counts(self, registered: Iterable[int]) -> dict[int, int]:
-        """How many solutions each of these registrations has given."""
+        """Return how many solutions each of these registrations has given."""
         with self._lock:
             self._index.follow(self._frames)
             places = self._index.places
             return {each: places[each].count if each in places else 0 for each in registered}
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
-        """The id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
+        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
         with self._lock:
             places = self._places(registered)
             rank = places.count - count
@@ -173,14 +179,20 @@ class SolutionReader:
         return listed(found.slice(found.num_rows - 1))[0].id, rank
 
     def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
-        """Up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order. Raises: ValueError for what is no id."""
+        """Return up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order.
+
+        Raises: ValueError for a text that is no id.
+        """
         key = None if after is None else key_of(after)
         with self._lock:
             frames = self._places(registered).after(key, limit)
         return self._read(frames, registered, key, limit)
 
     def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
-        """As `read`, where that takes moments: of small frames, the newest ones, which the system has in memory. None where a thread should read."""
+        """Read as `read` does, where that takes moments; return None where a thread should read.
+
+        Only the newest frames are read so, if they are small: the system has them in memory.
+        """
         key = key_of(after)
         with self._lock:
             frames = self._places(registered).after(key, limit)
@@ -203,7 +215,7 @@ class SolutionReader:
         return found[1] if len(found) == 2 else pa.concat_batches(found)
 
     def emitted(self, position: int = 0) -> Iterator[pa.RecordBatch]:
-        """All registrations' solutions (STORED) of entries at or after `position`, in order of emission, one batch per committed range."""
+        """Yield all registrations' solutions (STORED) of entries at or after `position`, in order of emission, one batch per committed range."""
         frames = FrameReader(self._directory)
         try:
             for frame in frames.frames(position):
@@ -216,7 +228,7 @@ class SolutionReader:
             frames.close()
 
     def needed(self, registered: int, after: str | None) -> int:
-        """The position from which on frames hold a registration's solutions beyond an id (None: the first kept)."""
+        """Return the position from which on frames hold a registration's solutions beyond an id (None: the first kept)."""
         key = None if after is None else key_of(after)
         with self._lock:
             places = self._places(registered)
@@ -224,7 +236,10 @@ class SolutionReader:
             return beyond[0][0] if beyond else self._frames.head().position
 
     def forget(self, segment: int) -> None:
-        """Solutions in segments before this one are to be removed: note what must outlive them. Who reads on from an earlier id is told that it is gone."""
+        """Note what must outlive the solutions in segments before this one, which are to be removed.
+
+        Whoever reads on from an earlier id is told that it is gone.
+        """
         with self._lock:
             self._index.follow(self._frames)
             self._index.forget(self._directory, segment)
@@ -239,7 +254,7 @@ class SolutionReader:
         return self._index.places.get(registered) or Places()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
-        """The solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
+        """Return the solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
         with self._stored_lock:
             known = self._decoded.get((segment, byte))
             if known is None:
@@ -251,7 +266,7 @@ class SolutionReader:
 
 
 def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: int) -> pa.RecordBatch:
-    """The first `limit` solutions of a registration beyond a key. Within a registration they stand in order of their keys."""
+    """Return the first `limit` solutions of a registration beyond a key. Within a registration they stand in order of their keys."""
     rows = np.flatnonzero(batch.column("registered").to_numpy() == registered)
     if after is not None and len(rows):
         ends = batch.column("end").cast(pa.int64()).to_numpy()[rows]
@@ -264,7 +279,7 @@ def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: in
 
 
 def listed(batch: pa.RecordBatch) -> list[Solution]:
-    """A stored batch as objects."""
+    """Return a stored batch as objects."""
     start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     query, registered, entry, values, ordinal = (batch.column(name).to_pylist() for name in ("query", "registered", "entry", "values", "ordinal"))
     return [

@@ -1,4 +1,7 @@
-"""The engine on Spark. Public names are loaded when they are asked for: the server's process uses files of this package without pyspark."""
+"""This package runs the engine on Spark.
+
+Public names are loaded when they are asked for: the server's process uses files of this package without pyspark.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`python -m pipeline.spark` runs the queries of a data directory on Spark."""
+"""This module runs the queries of a data directory on Spark, by `python -m pipeline.spark`."""
 
 import sys
 

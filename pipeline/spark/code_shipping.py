@@ -1,4 +1,7 @@
-"""Our code for executors that may not have it, or have another version: an archive that Spark unpacks beside them (`pipeline/spark/shipped/sitecustomize.py`)."""
+"""This module ships our code to executors that may not have it, or have another version.
+
+Spark unpacks the archive beside them (`pipeline/spark/shipped/sitecustomize.py`).
+"""
 
 import os
 import zipfile
@@ -9,10 +12,10 @@ NAME = "epsparql_code"
 
 
 def settings(scratch: Path) -> dict[str, str]:
-    """Spark's settings that bring the archive, made in `scratch`, to each executor and its bootstrap to the front of its Python's path."""
+    """Return Spark's settings that bring the archive, made in `scratch`, to each executor and its bootstrap to the front of its Python's path."""
     archive = scratch / f"{NAME}.zip"
     pack(archive)
-    path = os.pathsep.join([NAME, str(Path(__file__).parents[2])])  # where executors see the driver's own files, they may use them
+    path = os.pathsep.join([NAME, str(Path(__file__).parents[2])])  # executors that see the driver's own files may use them
     return {"spark.archives": f"{archive}#{NAME}", "spark.executorEnv.PYTHONPATH": path}
 
 

@@ -1,4 +1,4 @@
-"""The process that has a Spark session and a job on it for the server."""
+"""This module is the process that has a Spark session and a job on it for the server."""
 
 import contextlib
 import json
@@ -25,32 +25,35 @@ class Lock(Protocol):
 
 
 class Job(Protocol):
-    """What brings the solutions of a data directory up to its log and keeps them there."""
+    """A job brings the solutions of a data directory up to its log and keeps them there."""
 
     def lock(self) -> Lock:
-        """What keeps other processes from doing the same. Raises: Locked."""
+        """Take the lock that keeps other processes from doing the same. Raises: Locked."""
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
-        """Start, and give the position up to which solutions are there; those beyond are told to `committed`."""
+        """Start, and return the position up to which solutions are there; those beyond are told to `committed`."""
 
     def work(self) -> None:
         """Return, or raise the reason, when the job has ended."""
 
     def tell(self, over: threading.Event) -> None:
-        """Whatever is to be told meanwhile."""
+        """Report progress until it is over."""
 
     def end(self) -> None: ...
 
 
 @contextlib.contextmanager
 def working(job: Job, spark: SparkSession, scratch: Path) -> Iterator[Callable[[], Exception | None]]:
-    """A job at work for as long as the block runs, for who has a session already. What is given tells why it has ended, if it has."""
+    """Keep a job at work for as long as the block runs, for a caller that has a session already.
+
+    The function that is given tells why the job has ended, if it has.
+    """
     failures: list[Exception] = []
 
     def work() -> None:
         try:
             job.work()
-        except Exception as fault:  # noqa: BLE001  # it is the block's to raise
+        except Exception as fault:  # noqa: BLE001  # the block may raise it
             failures.append(fault)
 
     with contextlib.closing(job.lock()):
@@ -65,7 +68,7 @@ def working(job: Job, spark: SparkSession, scratch: Path) -> Iterator[Callable[[
 
 
 class Runner:
-    """A job in a process of its own, which lives as long as its standard input."""
+    """Runs a job in a process of its own, which lives as long as its standard input."""
 
     def __init__(self, data: Path, master: str, job: Job) -> None:
         self._data, self._master, self._job = data, master, job
@@ -73,7 +76,7 @@ class Runner:
         self._failure: str | None = None
 
     def run(self) -> int:
-        """0 after an orderly stop, 1 if the job ended by itself."""
+        """Run the job. Return 0 after an orderly stop, 1 if the job ended by itself."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked)
         threading.Thread(target=self._watch_parent, daemon=True).start()
@@ -82,7 +85,7 @@ class Runner:
             return 0
         with contextlib.closing(lock):
             scratch = self._data / "spark"
-            clear(scratch)  # of a runner that was killed
+            clear(scratch)  # a killed runner may have left it
             scratch.mkdir(parents=True)
             try:
                 self._serve(scratch)
@@ -123,7 +126,10 @@ class Runner:
         self._over.set()
 
     def _watch_parent(self) -> None:
-        """Standard input ends with the parent, however that ends. Start-up and stop can hang in the JVM: then the process ends all the same, and the JVM with it."""
+        """End when standard input does, which ends with the parent, however the parent ends.
+
+        Start-up and stop can hang in the JVM: then the process ends all the same, and the JVM with it.
+        """
         with contextlib.suppress(OSError, ValueError):
             while os.read(0, 4096):
                 pass

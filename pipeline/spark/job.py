@@ -1,4 +1,7 @@
-"""Solutions on Spark Structured Streaming: the server's job over the source of solutions; and the command that runs it, or the resident one."""
+"""This module finds solutions by Spark Structured Streaming: the server's job over the source of solutions, and its command.
+
+The command runs this job, or the resident one.
+"""
 
 import argparse
 import contextlib
@@ -37,7 +40,7 @@ def start_job(
     spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, buckets: int = 1, max_rows: int = BATCH_ROWS,
     snapshot_weight: int = SNAPSHOT_WEIGHT, to_end: bool = False,
 ) -> StreamingQuery:  # fmt: skip
-    """The server's job over one data directory; with `to_end` it ends at the log's present head.
+    """Start the server's job over one data directory; with `to_end` it ends at the log's present head.
 
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
@@ -94,10 +97,10 @@ def warm() -> None:
 
 # ---------------------------------------------------------------- the runner's job
 class MicroBatches:
-    """The server's job over one data directory, for a `Runner`."""
+    """Runs the server's job over one data directory, for a `Runner`."""
 
     def __init__(self, data: Path, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT, store: str | None = None) -> None:
-        """Tasks read the `store`, which keeps the directory, if there is one."""
+        """Set up the job. Tasks read the `store`, which keeps the directory, if there is one."""
         self._data, self._buckets, self._snapshot_weight, self._store = data, buckets, snapshot_weight, store
         self._writer: SolutionWriter
         self._sink: SolutionSink
@@ -120,7 +123,7 @@ class MicroBatches:
         self._query.awaitTermination()
 
     def tell(self, over: threading.Event) -> None:
-        """Once a second, what Spark says of its last batch."""
+        """Report Spark's last batch, once a second."""
         told = -1
         with contextlib.closing(LogReader(self._data)) as log:
             while not over.wait(PROGRESS_S):
@@ -136,7 +139,7 @@ class MicroBatches:
 
 
 def batch_of(progress: StreamingQueryProgress, begun: int, log: LogReader) -> Batch:
-    """Spark knows the range of a batch, but for the start of the first, where the job was `begun`; the log knows what lies in it."""
+    """Return a report of a batch. Spark knows its range, but for the start of the first, where the job was `begun`; the log knows what lies in it."""
     source = progress.sources[0]
     start, end = json.loads(source.startOffset), json.loads(source.endOffset)
     lo, hi = begun if start is None else start["position"], end["position"]

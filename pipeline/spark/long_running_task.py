@@ -1,4 +1,4 @@
-"""The low-latency job: one task of Spark's that stays, follows the log and writes the solutions itself (docs/decisions/0032-resident.md).
+"""This module is the low-latency job: one task of Spark's that stays, follows the log and writes the solutions (docs/decisions/0032-resident.md).
 
 It is the in-process runner's loop in another home. Spark finds a place for it and tries it again when it dies; the driver tells what it commits.
 """
@@ -26,14 +26,14 @@ from pipeline.spark.spark_session import quietly
 from pipeline.spark.task_lease import Claim, Tenure
 
 _WAKE_S = 0.2
-_SAVING_S = 5.0  # of the ten seconds that the whole process has for its end
+_SAVING_S = 5.0  # the whole process has ten seconds for its end
 LOCK = "runner.lock"
 
 
 # ---------------------------------------------------------------- in the task
 @dataclass(frozen=True, slots=True)
 class Residence:
-    """What a task is sent."""
+    """Holds what a task is sent."""
 
     data: Path
     claim: Path
@@ -83,7 +83,7 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
 
 
 class Telling:
-    """Of the last piece of the log that was taken up, once a second."""
+    """Reports the last piece of the log that was taken up, once a second."""
 
     def __init__(self, data: Path, log: LogReader) -> None:
         self._data, self._log = data, log
@@ -104,7 +104,10 @@ class Telling:
 
 # ---------------------------------------------------------------- in the driver
 class ResidentJob:
-    """For a `Runner`. A task that has got somewhere is always started again, so that rare deaths of its worker do not add up to the job's."""
+    """Keeps a task at work, for a `Runner`.
+
+    A task that has got somewhere is always started again, so that rare deaths of its worker do not add up to the job's.
+    """
 
     def __init__(self, data: Path, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         self._data, self._buckets, self._snapshot_weight = data.absolute(), buckets, snapshot_weight
@@ -116,7 +119,7 @@ class ResidentJob:
         self._position = 0
 
     def lock(self) -> DirectoryLock:
-        """Of the driver; the solution log's own is the task's."""
+        """Take the driver's lock; the solution log's own lock is the task's."""
         return DirectoryLock(self._data / LOCK)
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
@@ -146,7 +149,7 @@ class ResidentJob:
                 self._committed(reached)
 
     def end(self) -> None:
-        """The engines are saved if that does not take too long."""
+        """End the task. The engines are saved if that does not take too long."""
         self._claim.withdraw()
         if not self._ended.wait(_SAVING_S):
             quietly(self._spark.sparkContext.cancelAllJobs)

@@ -1,4 +1,4 @@
-"""Where the server's job puts what micro-batches bring: the solution log."""
+"""This module puts the output of the server's micro-batches into the solution log."""
 
 import json
 import threading
@@ -39,6 +39,6 @@ class SolutionSink:
         self._writer.commit(row["lo"], row["hi"], solutions, tuple(StateChange(**change) for change in json.loads(row["changes"])))
 
     def close(self) -> None:
-        """After this nothing is written any more, whatever Spark still does."""
+        """Close the sink. After this nothing is written any more, whatever Spark still does."""
         with self._lock:
             self._closed = True

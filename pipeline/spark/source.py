@@ -1,8 +1,8 @@
-"""The solutions of a data directory as a Spark data source, `epsparql`, whose tasks host the engine.
+"""This module provides the solutions of a data directory as a Spark data source, `epsparql`, whose tasks host the engine.
 
-A micro-batch is a range of the input log; its one task brings the engines of all buckets, each on a thread, to the range's start (kept in their worker, or from
-snapshot and log), feeds them the range and yields the solutions. State is a function of the log's prefix, so neither Spark's state store nor its checkpoint
-holds anything that matters.
+A micro-batch is a range of the input log with one task. The task brings the engines of all buckets, each on a thread, to the range's start: kept in
+their worker, or from snapshot and log. Then it feeds them the range and yields the solutions. State is a function of the log's prefix, so neither
+Spark's state store nor its checkpoint holds anything that matters.
 """
 
 import gc
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pipeline.runners.partitions import Elsewhere
 
 FORMAT = "epsparql"
-MAX_ROWS = 50_000  # of the input log that the engines take in at once, with a row of the sink's for each
-BATCH_ROWS = 250_000  # in one micro-batch, whose cost beside the engines' is a tenth of a second: bounds its memory and its time
+MAX_ROWS = 50_000  # the engines take in so many rows at once, and the sink gets a row for them
+BATCH_ROWS = 250_000  # bounds a micro-batch's memory and time; it costs a tenth of a second beside the engines
 LONG_POLL_S = 0.2
 EAGER_POLLS, LAZY_POLL_S = 10, 0.01  # after two silent seconds
 
@@ -67,8 +67,9 @@ _PIECE = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Range(InputPartition):
-    """What one task does: the entries [lo, hi) of a data directory's log, for all its buckets. The next one's end at `then`, if that is known.
+    """Describes the work of one task: the entries [lo, hi) of a data directory's log, for all its buckets.
 
+    The next task's end at `then`, if that is known.
     Where the directory is kept in a `store` the task reads it there. `ended`: what is known then of queries that have ended.
     """
 
@@ -83,12 +84,14 @@ class Range(InputPartition):
 
 
 class SolutionSource(DataSource):
-    """`format("epsparql")`. Options: `data` (the server's --data directory), `from` (log position to start at, default 0),
-    `maxRows` (rows of the log in one micro-batch), `buckets` (their number; default that of the data directory) and `form`: `solutions`
-    (default) gives a row per solution; `pieces` a row per range with its solutions as one Arrow stream, which is what the server's sink
-    takes: rows that pass through the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead.
-    `snapshotWeight` is what lies between two snapshots: rows, and an entry as a hundred. With `stored` tasks read the store that the planner's environment
-    names as EPSPARQL_STORE, in which the directory is kept, and need not see the directory.
+    """Provides `format("epsparql")`. Its options follow.
+
+    `data` is the server's --data directory, and `from` the log position to start at (default 0). `maxRows` bounds the rows of the log in one
+    micro-batch. `buckets` is the number of buckets (default that of the data directory). `form` is `solutions` or `pieces`: `solutions` (default)
+    gives a row per solution; `pieces` a row per range with its solutions as one Arrow stream, which the server's sink takes. Rows that pass through
+    the JVM one by one cost several times as much. A long stream goes by a file in `spill` instead. `snapshotWeight` is what lies between two
+    snapshots: rows, and an entry as a hundred. With `stored` tasks read the store in which the directory is kept, and need not see the directory. The
+    planner's environment names that store as EPSPARQL_STORE.
     """
 
     @classmethod
@@ -117,7 +120,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.pieces = options.get("form") == "pieces"
         self.spill = options.get("spill", "")
         self.store = os.environ[STORE] if options.get("stored") == "true" else None  # no option, for those are shown, and it may hold credentials
-        self.last: int | None = None  # with trigger availableNow: where to end
+        self.last: int | None = None  # where to end, with trigger availableNow
         self.log: LogReader | None = None
         self.idle_polls = 0
 
@@ -139,7 +142,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.last = self.opened().head()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next micro-batch; waits a little for entries, so that a new one is found within a millisecond or so."""
+        """Return the end of the next micro-batch; wait a little for entries, so that a new one is found within a millisecond or so."""
         position, log = start["position"], self.opened()
         if self.last is not None and position >= self.last:
             return {"position": position}
@@ -149,7 +152,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"position": end if self.last is None else min(end, self.last)}
 
     def _wait(self, log: LogReader, position: int) -> int:
-        """The head, once it is beyond `position` or after a while. The longer nothing came, the less often it looks."""
+        """Return the head, once it is beyond `position` or after a while. The longer nothing came, the less often it looks."""
         if self.last is None and self.idle_polls < EAGER_POLLS:
             head = log.wait(position, LONG_POLL_S)
         else:
@@ -160,19 +163,19 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return head
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """One task: Spark gives a batch's tasks to any idle workers, and an engine is worth its worker's memory of it."""
+        """Plan one task: Spark gives a batch's tasks to any idle workers, and an engine is worth its worker's memory of it."""
         lo, hi = start["position"], end["position"]
         return [Range(self.data, self.buckets, self.snapshot_weight, lo, hi, self._then(hi), self.store, self._ended())]
 
     def _ended(self) -> tuple[StateChange, ...]:
-        """Engines of several buckets need it, where they cannot read it."""
+        """Return the changes of state, which engines of several buckets need where they cannot read them."""
         if self.store is None or self.buckets == 1:
             return ()
         with closing(SolutionReader(self.data)) as solutions:
             return solutions.changes
 
     def _then(self, position: int) -> int | None:
-        """Where the micro-batch from a position on will end, if the log has a whole one there already."""
+        """Return where the micro-batch from a position on will end, if the log has a whole one there already."""
         log = self.opened()
         end = log.advance(position, self.max_rows)
         if self.last is not None and self.last <= end:
@@ -180,7 +183,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end if end < log.head() else None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The engine runs here, in the task. Worker processes outlive tasks, and with them the engines of `host_of`."""
+        """Run the engine here, in the task. Worker processes outlive tasks, and with them the engines of `host_of`."""
         from pipeline.runners.partitions import host_of  # the planning processes have no use for the engine and its second of import
 
         assert isinstance(partition, Range)
@@ -206,7 +209,10 @@ def _where(partition: Range) -> "str | Elsewhere":
 
 @cache
 def keep_for_good() -> None:
-    """Take what is there now, modules and compiled code above all, from the collector of garbage, which Spark lets look through everything after each task."""
+    """Take the objects that are there now, modules and compiled code above all, from the garbage collector.
+
+    Spark lets the collector look through everything after each task.
+    """
     gc.collect()
     gc.freeze()
 
@@ -219,7 +225,7 @@ def _piece(advance: "Advance") -> pa.RecordBatch:
 
 
 def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
-    """Spark knows no dictionaries and compares schemas to the letter."""
+    """Return plain columns: Spark knows no dictionaries and compares schemas to the letter."""
     from engine.dictionary.arrow_encoding import plain
 
     columns = [plain(solutions).column(field.name).cast(field.type) for field in _SOLUTION]
@@ -228,7 +234,7 @@ def _plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
 
 # ---------------------------------------------------------------- reading, for Spark users
 def solutions_frame(spark: SparkSession, data: Path | str, start: int = 0) -> DataFrame:
-    """The solutions of a data directory's queries as a streaming DataFrame, a row per solution in order of emission.
+    """Return the solutions of a data directory's queries as a streaming DataFrame, a row per solution in order of emission.
 
     Columns: `query` (its name), `registered` (log position of its registration), `entry` (log position of the event that brought
     the solution), `start`, `end`, `values` (a term in N-Triples syntax per projected variable, null if unbound; for a CONSTRUCT
@@ -244,7 +250,7 @@ _registering = threading.Lock()
 
 
 def load(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    """Each frame has a registration to itself.
+    """Load a frame with a registration to itself.
 
     A registration carries one mutable map of environment variables, to which Spark adds while it starts a query; another query of the same
     registration whose task is serialised at that moment is lost to a java.io.OptionalDataException.

@@ -1,19 +1,19 @@
-"""Spark's settings as the operator chooses them. Nothing heavy is imported: the command line reads them first."""
+"""This module reads Spark's settings as the operator chooses them. Nothing heavy is imported: the command line reads them first."""
 
 import re
 import shlex
 from collections.abc import Mapping
 
 SPARK_CONF = "EPSPARQL_SPARK_CONF"
-"""The variable by which Spark's settings reach the process that has the session: flags are seen by all users, and some are secrets."""
+"""By this variable Spark's settings reach the process that has the session: flags are seen by all users, and some settings are secrets."""
 _OWN = {
     "spark.master": "it is given by --master",
     "spark.submit.deployMode": "the driver runs beside the server",
     "spark.sql.session.timeZone": "instants are UTC",
 }
-"""Settings that cannot be chosen, and why."""
+"""These settings cannot be chosen; the value says why."""
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key|credential")
-"""Spark's own spark.redaction.regex."""
+"""This is Spark's own spark.redaction.regex."""
 
 
 def chosen_settings(text: str) -> dict[str, str]:
@@ -30,5 +30,5 @@ def chosen_settings(text: str) -> dict[str, str]:
 
 
 def shown_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return those that may stand in the command line of a JVM."""
+    """Return the settings that may stand in the command line of a JVM."""
     return {key: value for key, value in settings.items() if not _SECRET.search(key)}

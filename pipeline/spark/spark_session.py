@@ -1,4 +1,4 @@
-"""A Spark session of our own, with its JVM."""
+"""This module opens a Spark session of our own, with its JVM."""
 
 import contextlib
 import os
@@ -28,9 +28,10 @@ def session(
     flags: str = JVM_FLAGS,
     chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[SparkSession]:
-    """A Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
+    """Open a Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
 
-    Settings that the operator has `chosen` go before ours, and these before SPARK_CONF_DIR's. `flags` are the JVM's; the usual ones fit jobs whose rows do not pass through it. One at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
+    Settings that the operator has `chosen` go before ours, and these before SPARK_CONF_DIR's. `flags` are the JVM's; the usual ones fit jobs whose
+    rows do not pass through it. There is one session at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
     """
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, flags)
@@ -69,7 +70,7 @@ def started(
 
 
 def quietly(step: Callable[[], object]) -> None:
-    """The JVM may be gone already, and py4j says so in many ways; there is nothing left to do then."""
+    """Take a step and ignore its failure: the JVM may be gone already, and py4j says so in many ways; there is nothing left to do then."""
     with contextlib.suppress(Exception):
         step()
 

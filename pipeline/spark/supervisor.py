@@ -1,4 +1,4 @@
-"""The Spark runner as a supervised child process: a dead JVM, driver or worker never reaches the server."""
+"""This module runs the Spark runner as a supervised child process: a dead JVM, driver or worker never reaches the server."""
 
 import contextlib
 import json
@@ -29,10 +29,10 @@ LOG_LIMIT = 4_000_000
 class SparkRunner:
     """Runs the queries of a data directory on Spark. The interface is `InProcessRunner`'s.
 
-    `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
-    `ready` comes after a first commit with everything warm, and, with micro-batches, whenever nothing was committed for `HEARTBEAT_S`.
-    With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that stays in place of micro-batches.
-    `conf` has Spark's settings as KEY=VALUE.
+    `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that `ready` comes after
+    a first commit with everything warm. With micro-batches it is also called whenever nothing was committed for `HEARTBEAT_S`. With a `store`, which
+    keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that
+    stays in place of micro-batches. `conf` has Spark's settings as KEY=VALUE.
     """
 
     def __init__(
@@ -65,26 +65,26 @@ class SparkRunner:
 
     @property
     def position(self) -> int:
-        """The input-log position up to which solutions are committed."""
+        """Return the input-log position up to which solutions are committed."""
         return self._position
 
     @property
     def state(self) -> str:
-        """`starting`, `running`, `restarting: <reason>`, `stopped` or `failed: <reason>`."""
+        """Return `starting`, `running`, `restarting: <reason>`, `stopped` or `failed: <reason>`."""
         return self._state
 
     @property
     def pid(self) -> int | None:
-        """The child's process id."""
+        """Return the child's process id."""
         child = self._child
         return None if child is None else child.pid
 
     def on_commit(self, callback: Callable[[int], None]) -> None:
-        """`callback(position)` after each commit, from the runner's thread; it must not block."""
+        """Call `callback(position)` after each commit, from the runner's thread; it must not block."""
         self._callbacks.append(callback)
 
     def start(self) -> None:
-        """Returns at once; see `ready`."""
+        """Start the child, and return at once; see `ready`."""
         assert not self._threads, "a runner starts once"
         self._data.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(SolutionReader(self._data)) as solutions:
@@ -97,7 +97,7 @@ class SparkRunner:
             thread.start()
 
     def stop(self) -> None:
-        """Ends the child, orderly if it can be, and waits for it. What it has not committed, the next start does."""
+        """End the child, in an orderly way if possible, and wait for it. The next start does what the child has not committed."""
         self._stopping.set()
         with self._lock:
             child = self._child
@@ -136,7 +136,7 @@ class SparkRunner:
             self._stopping.wait(pause)
 
     def _run_child(self) -> int:
-        """One life of the child; returns its exit status."""
+        """Start the child and hear it until it ends; return its exit status."""
         self._shorten_log()
         with self._log.open("ab") as log:
             child = self._launch(log)
@@ -183,7 +183,7 @@ class SparkRunner:
             self._committed(int(message["position"]))
 
     def _up(self) -> None:
-        """The job runs; the first heartbeat's commit makes it ready."""
+        """Note that the job runs; the first heartbeat's commit makes it ready."""
         self._state = "running"
         if self._heartbeat is None or not self._beat():
             self._ready = True
@@ -223,7 +223,7 @@ class SparkRunner:
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
-    """Ask by closing its standard input, then insist."""
+    """Ask the child to end by closing its standard input, then insist."""
     assert child.stdin is not None
     with contextlib.suppress(OSError):
         child.stdin.close()

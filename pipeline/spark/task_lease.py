@@ -1,7 +1,7 @@
-"""Which attempt at a resident task is the one that may work: the latest, for as long as its driver wants one.
+"""This module decides which attempt at a resident task may work: the latest, for as long as its driver wants one.
 
-A small file on the storage that driver and tasks share. The lock of the solution log keeps two attempts from writing at a time; the claim makes the older
-one give way, so that the younger one gets that lock.
+A small file lies on the storage that driver and tasks share. The lock of the solution log keeps two attempts from writing at a time. The claim makes
+the older one give way, so that the younger one gets that lock.
 """
 
 import os
@@ -12,19 +12,19 @@ from pathlib import Path
 
 _LOOK_S = 0.05
 NOBODY = -1
-"""The attempt that a driver starts with."""
+"""A driver starts with this attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`run` is the driver's own name for itself. `attempt` grows with each task that Spark starts for it."""
+    """Names an attempt at a task. `run` is the driver's own name for itself; `attempt` grows with each task that Spark starts for it."""
 
     path: Path
     run: str
     attempt: int = NOBODY
 
     def take(self) -> bool:
-        """False where the driver wants none any more, or a later attempt has come before."""
+        """Take the claim. Return False where the driver wants none any more, or a later attempt has come before."""
         found = self._found()
         if found is None or found > self.attempt:
             return False
@@ -35,22 +35,22 @@ class Claim:
         return self.held()
 
     def offer(self) -> None:
-        """The driver's part: from now on attempts may take it."""
+        """Offer the claim, as the driver: from now on attempts may take it."""
         self.path.write_text(f"{self.run} {NOBODY}\n", encoding="ascii")
 
     def withdraw(self) -> None:
-        """The driver's part: who holds it is to end in an orderly way."""
+        """Withdraw the claim, as the driver: its holder is to end in an orderly way."""
         self.path.unlink(missing_ok=True)
 
     def offered(self) -> bool:
-        """Whether the driver wants a task."""
+        """Tell whether the driver wants a task."""
         return self._found() is not None
 
     def held(self) -> bool:
         return self._found() == self.attempt
 
     def _found(self) -> int | None:
-        """The attempt that holds it, if it is this run's."""
+        """Return the attempt that holds the claim, if it is this run's."""
         try:
             run, attempt = self.path.read_text(encoding="ascii").split()
         except FileNotFoundError:
@@ -59,7 +59,7 @@ class Claim:
 
 
 class Tenure:
-    """Of a task: it is over when its claim is lost, or when the process that looks after its worker is gone."""
+    """Tells a task when it is over: when its claim is lost, or when the process that looks after its worker is gone."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim, self._parent = claim, os.getppid()

@@ -1,4 +1,4 @@
-"""Building OCCURRENCES from lists, and what every format needs for it."""
+"""This module builds OCCURRENCES from lists, and holds what every format needs for that."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Interval:
 def batch_of(
     s: Sequence[str], p: Sequence[str], o: Sequence[str], g: Sequence[str | None] | None, start: Sequence[int], end: Sequence[int]
 ) -> pa.RecordBatch:
-    """Rows of canonical terms, none late. `g` None: no row has a graph."""
+    """Return rows of canonical terms, none late. With `g` None no row has a graph."""
     n = len(s)
     graphs = _encoded(g) if g is not None else pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8()))
     columns = [_encoded(s), _encoded(p), _encoded(o), graphs, _instants(start), _instants(end), pa.array(np.zeros(n, np.bool_))]
@@ -38,7 +38,7 @@ def _instants(values: Sequence[int]) -> pa.Array:
 
 
 class Labels:
-    """Blank node labels of one message, made the same again whenever the same message is sent.
+    """Names the blank nodes of one message; the same message, sent again, gets the same names.
 
     `text` is the message; `when` its time where the text does not state it. A label written in the text stays legible; nodes
     without one (`[]`, collections) are numbered, after `-`, with which no written label begins.
@@ -53,11 +53,11 @@ class Labels:
         self._nameless = 0
 
     def written(self, label: str) -> str:
-        """The term for a label that the text is known to have."""
+        """Return the term for a label that the text is known to contain."""
         return self._prefix + label
 
     def of(self, label: str) -> str:
-        """The term for a label, given without its `_:`."""
+        """Return the term for a label, given without its `_:`."""
         known = self._known.get(label)
         if known is None:
             if self._written is None:

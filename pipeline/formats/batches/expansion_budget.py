@@ -1,30 +1,33 @@
-"""How far a body may expand: prefixes, contexts and entities make long terms of short names."""
+"""This module bounds how far a body may expand: prefixes, contexts and entities make long terms of short names."""
 
 from pipeline.errors import FormatError
 
 ROW_BYTES = 32
-"""A row's, beside those of its terms."""
-_MOST = (1 << 31) - 1  # what the offsets of a column reach
+"""Each row takes this many bytes, besides those of its terms."""
+_MOST = (1 << 31) - 1  # the offsets of a column reach so far
 
 
 class Budget:
-    """Bytes that the terms and rows of one body may take together, written out: some for any body, and more for each of its own bytes."""
+    """Bounds the bytes that the terms and rows of one body take together, written out.
+
+    Any body is granted some bytes, and more for each of its own bytes.
+    """
 
     def __init__(self, size: int, granted: int = 16 << 20, factor: int = 8) -> None:
         self.most = self.left = min(granted + factor * size, _MOST)
 
     def spend(self, size: int) -> None:
-        """Takes so many bytes, before they are kept. Raises: FormatError where they are not left."""
+        """Spend so many bytes, before they are kept. Raises: FormatError where they are not left."""
         self.left -= size
         if self.left < 0:
             raise self.fault()
 
     def fault(self, line: int | None = None, column: int | None = None) -> FormatError:
-        """What is told of a body that expands too far."""
+        """Return the error for a body that expands too far."""
         reason = f"written out, the terms of the body take more than {self.most / 1e6:.0f} MB; shorten its prefixes or context, or send it in parts"
         return FormatError("expansion", reason, line, column)
 
 
 def size_of(text: str) -> int:
-    """Its bytes of UTF-8."""
+    """Return the text's bytes of UTF-8."""
     return len(text) if text.isascii() else len(text.encode())

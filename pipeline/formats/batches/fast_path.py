@@ -1,5 +1,6 @@
-"""Bodies of the usual shape to OCCURRENCES, by the compiled scanners of pipeline/native; None for any other body, which the exact path then judges.
+"""This module turns bodies of the usual shape into OCCURRENCES, by the compiled scanners of pipeline/formats/native.
 
+Any other body gives None, and the exact path then judges it.
 What is taken here is what the exact path would take, with the same rows: the scanners pass only what is canonical as it stands, and hand
 each other term, once a body, to `pipeline.formats.batches.ntriples`.
 """
@@ -18,10 +19,10 @@ from pipeline.formats.batches.ntriples import OBJECTS
 from pipeline.formats.native import interning, ndjson, nquads
 
 LONGEST = 1 << 30
-"""Bytes of a body that is read here: offsets are of 32 bits."""
+"""A body of at most this many bytes is read here, for offsets are of 32 bits."""
 
 _SEED = np.uint64(int.from_bytes(os.urandom(8), "little"))
-"""Of the hashes, so that nobody can prepare a body whose terms all collide. Nothing that comes out depends on it."""
+"""This seed of the hashes keeps anybody from preparing a body whose terms all collide. No output depends on it."""
 
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
@@ -29,7 +30,7 @@ Bytes = NDArray[np.uint8]
 
 
 def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBatch | None:
-    """N-Triples, with `graphs` N-Quads."""
+    """Return the rows of N-Triples or, with `graphs`, of N-Quads; None for the exact path."""
     if len(body) > LONGEST:
         return None
     text = np.frombuffer(body, np.uint8)
@@ -54,7 +55,7 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBat
 
 
 def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.RecordBatch, str | None] | None:
-    """ndjson; the id of the first line with it, if it has one and `frame` allows it."""
+    """Return the rows of ndjson, with the first line's id, if it has one and `frame` allows it; None for the exact path."""
     if len(body) > LONGEST:
         return None
     text = np.frombuffer(body, np.uint8)
@@ -76,7 +77,7 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
 
 
 def _most(text: Bytes, shortest: int) -> int:
-    """At most so many rows, of lines that are not blank and have at least `shortest` bytes."""
+    """Return the greatest number of rows, for lines that are not blank and have at least `shortest` bytes."""
     return min(int(np.count_nonzero(text == ord("\n"))) + 1, len(text) // shortest + 1)
 
 
@@ -90,7 +91,10 @@ def _piece(body: bytes, span: Ints) -> bytes:
 
 
 def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | None:
-    """Canonical texts of terms; None where one is none, so that the exact path says why. Where each may stand was looked at before."""
+    """Return canonical texts of terms; None where one is no term, so that the exact path says why.
+
+    The scanner has already checked where each may stand.
+    """
     try:
         texts = [msgspec.json.decode(b'"' + piece + b'"', type=str) if in_json else piece.decode() for piece in pieces]
         return [OBJECTS[text].encode() for text in texts]
@@ -99,13 +103,13 @@ def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | N
 
 
 def _appended(body: bytes | memoryview, found: list[bytes]) -> tuple[Bytes, Ints]:
-    """The body with texts behind it, and where each of them stands."""
+    """Return the body with the texts appended, and where each of them stands."""
     sizes = np.array([len(text) for text in found], np.int64)
     return np.frombuffer(b"".join([body, *found]), np.uint8), np.column_stack([np.cumsum(sizes) - sizes + len(body), sizes])
 
 
 def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> Bytes:
-    """The text with the body's names (`Labels`) for its blank nodes behind it, to which their spans then point."""
+    """Return the text with the body's names (`Labels`) for its blank nodes appended, to which their spans then point."""
     blank = np.flatnonzero(text[spans[:, interning.START]] == ord("_"))
     if not len(blank):
         return text
@@ -123,25 +127,25 @@ def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> 
 
 
 def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) -> pa.RecordBatch:
-    """OCCURRENCES of s, p, o and g, none late."""
+    """Return OCCURRENCES of s, p, o and g, none late."""
     times = [pa.array(column).view(INSTANT) for column in (start, end)]
     return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(len(start), np.bool_))], schema=OCCURRENCES)
 
 
 def batch_of_numbers(terms: pa.Array, cells: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
-    """OCCURRENCES whose s, p, o and g are numbers of terms (-1: none), a row of `cells` each."""
+    """Return OCCURRENCES whose s, p, o and g are numbers of terms (-1: none), a row of `cells` each."""
     text, spans = _spans_of(terms)
     return _batch(text, spans, cells, start, end)
 
 
 def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same with a dictionary of what stands in some row, in order of first appearance."""
+    """Return the column with a dictionary of the terms that stand in some row, in order of first appearance."""
     text, spans = _spans_of(column.dictionary)
     return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column), nulls=column.null_count > 0)
 
 
 def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
-    """The bytes of utf8 texts, and where in them each stands."""
+    """Return the bytes of utf8 texts, and where in them each text stands."""
     text, offsets = _texts_of(terms)
     spans = np.zeros((len(offsets) - 1, 4), np.int64)
     spans[:, interning.START], spans[:, interning.SIZE] = offsets[:-1], np.diff(offsets)
@@ -149,7 +153,10 @@ def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
 
 
 def odd_terms(terms: pa.Array, kinds: str) -> Ints:
-    """Which of them the parser has to judge; what begins with none of `kinds` (pipeline/formats/batches/ntriples.py, `Terms`) is among them, and blank nodes are."""
+    """Return which terms the parser has to judge.
+
+    These include blank nodes and every term that begins with none of `kinds` (pipeline/formats/batches/ntriples.py, `Terms`).
+    """
     text, offsets = _texts_of(terms)
     flags = interning.flags_of(text, offsets)
     firsts = text[np.minimum(offsets[:-1], len(text) - 1)] if len(text) else flags
@@ -158,17 +165,17 @@ def odd_terms(terms: pa.Array, kinds: str) -> Ints:
 
 
 def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
-    """The bytes of utf8 texts, and the offsets of each."""
+    """Return the bytes of utf8 texts, and the offsets of each text."""
     _, offsets, data = terms.buffers()
     places = np.frombuffer(offsets, np.int32)[terms.offset :][: len(terms) + 1] if offsets is not None else np.zeros(1, np.int32)
     text = np.frombuffer(data if data is not None and data.size else b"", np.uint8)
     for array in (text, places):
-        array.setflags(write=False)  # as the compiled code knows what it reads
+        array.setflags(write=False)  # the compiled code reads arrays that are not writable
     return text, places
 
 
 def _column(text: Bytes, spans: Ints, cells: Cells, rows: int, *, nulls: bool = False) -> pa.DictionaryArray:
-    """`nulls`: there may be some."""
+    """Return a column of terms; with `nulls` some cells may be null."""
     indices, offsets, texts = interning.column_of(text, spans, cells, rows)
     count = len(offsets) - 1
     terms = pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(offsets), pa.py_buffer(texts).slice(0, int(offsets[-1]))])

@@ -1,4 +1,4 @@
-"""Single terms in N-Triples syntax: validated, and brought to their one canonical text."""
+"""This module validates single terms in N-Triples syntax and brings them to their one canonical text."""
 
 import re
 
@@ -17,7 +17,7 @@ _IRI = rf'<(?:[^\x00-\x20<>"{{}}|^`\\]|{_UCHAR})*>'
 _STRING = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UCHAR})*"'
 _LABEL = r"_:[\w](?:[\w.·‿⁀̀-ͯ-]*[\w·‿⁀̀-ͯ-])?"
 _TERM = re.compile(rf"{_IRI}|{_LABEL}|{_STRING}(?:\^\^{_IRI}|@[A-Za-z0-9-]+)?")
-# What the parser would give back unchanged, so that most terms need no parser.
+# The parser would give these terms back unchanged, so most terms need no parser.
 _PLAIN_IRI = (
     r"[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9._-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9/_.~-]*)?|[A-Za-z0-9_.~][A-Za-z0-9/_.~:-]*)(?:#[A-Za-z0-9/_.~-]*)?"
 )
@@ -26,7 +26,7 @@ _PLAIN = re.compile(rf'<{_PLAIN_IRI}>|"[^"\\\x00-\x1f\x7f\ufffe\uffff\ud800-\udf
 
 
 def canonical(text: str) -> str:
-    """The term's canonical N-Triples text. Blank nodes keep their label. Raises: FormatError with the column within the term."""
+    """Return the term's canonical N-Triples text. Blank nodes keep their label. Raises: FormatError with the column within the term."""
     if _PLAIN.fullmatch(text) and len(text) <= MAX_TERM:
         return text
     if len(text) > MAX_TERM:
@@ -57,7 +57,7 @@ def _fault(fault: Exception, text: str) -> FormatError:
 
 
 class Terms(dict[str, str]):
-    """Texts to canonical texts, each validated once; blank nodes keep their label, which their message then changes.
+    """Maps texts to canonical texts, each validated once; blank nodes keep their label, which their message then changes.
 
     `kinds` is what may stand at the place: `<` IRIs, `"` literals, `_` blank nodes.
     """
@@ -74,7 +74,7 @@ class Terms(dict[str, str]):
         return term
 
     def checked(self, text: str) -> str:
-        """`canonical`, of a term that may stand here. Raises: FormatError."""
+        """Return the `canonical` text of a term that may stand here. Raises: FormatError."""
         term = canonical(text)
         if term[0] not in self.kinds:
             what = {"<": "an IRI", '"': "a literal", "_": "a blank node"}[term[0]]
@@ -84,4 +84,4 @@ class Terms(dict[str, str]):
 
 
 SUBJECTS, PREDICATES, OBJECTS, GRAPHS = Terms("<_", "subject"), Terms("<", "predicate"), Terms('<"_', "object"), Terms("<_", "graph")
-"""Shared by all bodies: what is in them is a function of the text alone."""
+"""All bodies share these maps, for their content is a function of the text alone."""

@@ -1,4 +1,4 @@
-"""The rows of a body while it is read, with numbers for terms, so that a term is kept once however many rows have it."""
+"""This module holds the rows of a body while it is read. Terms have numbers, so a term is kept once however many rows have it."""
 
 from array import array
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from pipeline.formats.batches.fast_path import batch_of_numbers
 
 NO_TERM = -1
 _FEW = 16
-"""Rows whose columns are made sooner of texts, 0.1 ms a body; of more a text that stands in many rows would be copied for each."""
+"""Up to this many rows, columns are made faster from texts, 0.1 ms a body. With more rows a text in many rows would be copied for each."""
 
 
 class Rows:
-    """Occurrences in the order in which they came; what they take is spent from `budget`."""
+    """Collects occurrences in the order in which they came; their size is spent from `budget`."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -25,7 +25,7 @@ class Rows:
         self._cells, self._times = array("i"), array("q")  # four and two a row
 
     def number(self, term: str | None) -> int:
-        """The number of a canonical term, NO_TERM for none. Raises: FormatError, code `expansion`."""
+        """Return the number of a canonical term, NO_TERM for none. Raises: FormatError, code `expansion`."""
         if term is None:
             return NO_TERM
         found = self._numbers.get(term)
@@ -35,16 +35,16 @@ class Rows:
         return found
 
     def spend_row(self) -> None:
-        """To be called once for each row, before it is kept anywhere."""
+        """Spend the size of a row; call this once for each row, before the row is kept anywhere."""
         self.budget.spend(ROW_BYTES)
 
     def add(self, terms: Iterable[int], start: Micros, end: Micros) -> None:
-        """Adds a row of four numbers."""
+        """Add a row of four numbers."""
         self._cells.extend(terms)
         self._times.extend((start, end))
 
     def batch(self) -> pa.RecordBatch:
-        """OCCURRENCES, none late."""
+        """Return OCCURRENCES, none late."""
         if len(self._times) <= 2 * _FEW:
             texts = [*self._numbers, None]
             s, p, o, g = ([texts[number] for number in self._cells[place::4]] for place in range(4))

@@ -1,4 +1,4 @@
-"""xsd:dateTime and instants of microseconds (semantics.md section 1)."""
+"""This module converts between xsd:dateTime and instants of microseconds (semantics.md section 1)."""
 
 import re
 from functools import lru_cache
@@ -16,7 +16,7 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @lru_cache(maxsize=1 << 16)
 def instant(text: str) -> Micros:
-    """Microseconds since 1970 of an xsd:dateTime; UTC where it has no zone. Raises: ValueError saying what is wrong."""
+    """Return the microseconds since 1970 of an xsd:dateTime; UTC where it has no zone. Raises: ValueError saying what is wrong."""
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:64]!r} is no xsd:dateTime such as 2026-01-01T00:00:01Z")
@@ -45,7 +45,7 @@ def _offset(text: str, sign: str, hours: int, minutes: int) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def _day_number(date: str) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar."""
+    """Return the days since 1970-01-01 in the proleptic Gregorian calendar."""
     text, month, day = date.rsplit("-", 2)
     year, m, d = int(text), int(month), int(day)
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -61,7 +61,7 @@ def _date(days: int) -> str:
 
 
 def iso(at: Micros) -> str:
-    """`2026-01-01T00:00:01Z`; a fraction only if there is one, without trailing zeros."""
+    """Return an instant as `2026-01-01T00:00:01Z`; a fraction stands only if there is one, without trailing zeros."""
     days, rest = divmod(at, _DAY)
     seconds, micros = divmod(rest, _SECOND)
     minutes, second = divmod(seconds, 60)

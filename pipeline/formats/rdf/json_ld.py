@@ -1,4 +1,7 @@
-"""JSON-LD before its parser sees it: how far its contexts may stretch names, which the parser writes out for a whole document at once."""
+"""This module checks JSON-LD before its parser sees it: how far its contexts may stretch names.
+
+The parser writes such names out for a whole document at once.
+"""
 
 import re
 from collections import ChainMap
@@ -9,14 +12,14 @@ import msgspec
 
 from pipeline.formats.batches.expansion_budget import Budget
 
-_NAME = re.compile(rb'"[^"\s]{200,}"')  # what is shorter is usual
+_NAME = re.compile(rb'"[^"\s]{200,}"')  # shorter names are usual
 _USUAL = 200
 _UNSURE = 4
-"""Most strings are no names, and most names are shorter than the longest one."""
+"""This factor allows for the estimate: most strings are no names, and most names are shorter than the longest one."""
 
 
 def check_contexts(text: bytes, budget: Budget) -> None:
-    """Raises: FormatError where names, each as long as the longest one is when written out, would take a multiple of the budget."""
+    """Refuse names that would take a multiple of the budget, if each were as long as the longest one is when written out. Raises: FormatError."""
     strings = text.count(b'"') // 2 + text.count(b",")
     longest = max(map(len, _NAME.findall(text)), default=_USUAL)
     if b"@context" in text and strings * len(text) > budget.most:  # else the contexts are too short to stretch anything
@@ -29,7 +32,7 @@ def check_contexts(text: bytes, budget: Budget) -> None:
 
 
 def _stretches(node: Any, terms: ChainMap[str, str], vocabulary: int) -> Iterator[int]:
-    """How many bytes may come before a name, in each context at or below a node."""
+    """Yield, for each context at or below a node, how many bytes may come before a name."""
     if isinstance(node, list):
         for each in node:
             yield from _stretches(each, terms, vocabulary)
@@ -48,6 +51,6 @@ def _stretches(node: Any, terms: ChainMap[str, str], vocabulary: int) -> Iterato
 
 
 def _chained(iri: str, terms: ChainMap[str, str]) -> bool:
-    """Whether its prefix is said by a name with a prefix: of such there may be a chain."""
+    """Tell whether the IRI's prefix stands for a name with a prefix of its own: such names may form a chain."""
     said = terms.get(iri.partition(":")[0])
     return said is not None and terms.get(said.partition(":")[0]) is not None

@@ -1,4 +1,4 @@
-"""RDF in any of its syntaxes, read with pyoxigraph, statement by statement."""
+"""This module reads RDF in any of its syntaxes with pyoxigraph, statement by statement."""
 
 import re
 from array import array
@@ -28,7 +28,7 @@ Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A triple of a message's default graph that may state a time; `subject` is also the number of a graph, if it names one."""
+    """Represents a triple of a message's default graph that may state a time; `subject` is also the number of a graph, if it names one."""
 
     row: int
     subject: int
@@ -49,10 +49,10 @@ def read_message(
     timing: Collection[str] = TIMING,
     timed: Callable[[Sequence[Said]], tuple[Interval | None, Collection[int]]] | None = None,
 ) -> None:
-    """Adds the rows of one message, those without a time of their own at `otherwise`, which may be `stated` in the text. Raises: FormatError.
+    """Add the rows of one message, those without a time of their own at `otherwise`, which may be `stated` in the text. Raises: FormatError.
 
-    `graph` is that of triples in none. Blank nodes are named by `scope`, or else by the text. `timed` gives the time of the whole message, and which rows say only that, from what
-    the default graph says with a property of `timing`.
+    Triples in no graph go to `graph`. Blank nodes are named by `scope`, or else by the text. `timed` gives the time of the whole message, and which
+    rows say only that. It is given the statements of the default graph that have a property of `timing`.
     """
     cells, blanks, said = (
         array("i"),
@@ -98,7 +98,7 @@ def read_message(
 
 
 def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: Budget) -> Iterator[ox.Quad]:
-    """The statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
+    """Yield the statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
 
     Raises: FormatError, also where the parser would expand names beyond the budget.
     """
@@ -122,7 +122,7 @@ def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budg
 
 
 def _graph_times(said: Sequence[Said], text: bytes) -> dict[int, Interval]:
-    """When each named graph holds, as the default graph says: timing triples whose subject is a graph of this message."""
+    """Return when each named graph holds, as the default graph says: by timing triples whose subject is a graph of this message."""
     stated: dict[int, dict[str, Node]] = {}
     for each in said:
         known = stated.setdefault(each.subject, {})
@@ -147,7 +147,7 @@ def _interval(graph: Node, times: dict[str, Node], text: bytes) -> Interval:
 
 
 def time_of(literal: Node, text: bytes) -> int:
-    """The instant that a literal says. Raises: FormatError."""
+    """Return the instant that a literal says. Raises: FormatError."""
     if not isinstance(literal, ox.Literal) or literal.datatype.value not in _DATE_TIMES:
         raise _time_fault(text, literal, f"{literal} is no time", 'an xsd:dateTime such as "2026-01-01T00:00:01Z"^^xsd:dateTime')
     try:
@@ -162,7 +162,7 @@ def _time_fault(text: bytes, culprit: Node, message: str, expected: str = "") ->
 
 
 def place_of(text: bytes, needle: str) -> tuple[int, int]:
-    """Line and code-point column of the first place where `needle` is written; the beginning if it is written otherwise."""
+    """Return line and code-point column of the first place where `needle` is written; the beginning if it is written otherwise."""
     before = text.partition(needle.encode() or b'""')[0]  # an empty literal
     if len(before) == len(text):
         return 1, 1
@@ -170,18 +170,18 @@ def place_of(text: bytes, needle: str) -> tuple[int, int]:
 
 
 def term_text(term: Node, labels: Labels, text: bytes) -> str:
-    """Canonical N-Triples text, blank nodes relabelled."""
+    """Return a term's canonical N-Triples text, with blank nodes relabelled."""
     return labels.of(term.value) if isinstance(term, ox.BlankNode) else _text(term, text)
 
 
 def _text(term: Node, text: bytes) -> str:
-    """Canonical N-Triples text of a term that is no blank node. Raises: FormatError."""
+    """Return the canonical N-Triples text of a term that is no blank node. Raises: FormatError."""
     if isinstance(term, ox.Triple):
         raise FormatError("rdf", "triple terms (RDF 1.2) are not supported", *place_of(text, "<<"))
     if isinstance(term, ox.Literal) and term.direction is not None:
         raise FormatError("rdf", NO_DIRECTIONS, *place_of(text, term.value), PLAIN_TAG)
     found = str(term)
-    if len(found) > MAX_TERM:  # with its quotes and escapes
+    if len(found) > MAX_TERM:  # this length includes quotes and escapes
         parts = (term.value, term.datatype.value, term.language or "") if isinstance(term, ox.Literal) else (term.value,)
         if (size := max(map(len, parts))) > MAX_TERM:
             raise FormatError("term", f"a term of {size} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))

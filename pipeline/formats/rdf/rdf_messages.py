@@ -1,4 +1,4 @@
-"""RDF Messages: several messages in one body of Turtle, TriG, N-Triples or N-Quads, told apart by `MESSAGE`.
+"""This module reads RDF Messages: several messages in one body of Turtle, TriG, N-Triples or N-Quads, told apart by `MESSAGE`.
 
 Source: W3C RDF Stream Processing community group, "RDF Messages", living draft of 2026. Prefixes go on from message to message, blank nodes do not.
 """
@@ -21,7 +21,7 @@ _REPEATED = 64  # prefixes that some writers declare in each message anew
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`text` stands at `start` of the body, after the directives of earlier messages."""
+    """Represents one message: `text` stands at `start` of the body, after the directives of earlier messages."""
 
     text: bytes
     start: int
@@ -29,7 +29,7 @@ class Message:
 
 
 def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None = None) -> None:
-    """Adds the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
+    """Add the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
 
     A message's time is what its default graph says with `timing`, or without it with prov:generatedAtTime, or startsAtTime and endsAtTime.
     Raises: FormatError.
@@ -49,13 +49,16 @@ def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Ro
 
 
 def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None, scope: bytes | None = None) -> None:
-    """Adds the statements of one message, whose default graph may say when it is. Raises: FormatError."""
+    """Add the statements of one message, whose default graph may say when it is. Raises: FormatError."""
     wanted = TIMING if timing is None else TIMING | {timing}
     read_message(text, fmt, otherwise, rows, scope=scope, timing=wanted, timed=lambda said: _time(said, text, timing))
 
 
 def _moved(fault: FormatError, line: int, column: int) -> FormatError:
-    """A fault of a message behind its directives, which are one line, as one of the body, where the message begins at a place."""
+    """Return a fault of a message as a fault of the body, where the message begins at this line and column.
+
+    The message was parsed behind its directives, which are one line.
+    """
     if fault.line is None or fault.column is None:
         return fault
     within = max(fault.line - 2, 0)
@@ -63,7 +66,7 @@ def _moved(fault: FormatError, line: int, column: int) -> FormatError:
 
 
 def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Interval | None, frozenset[int]]:
-    """A message's time, and which of its statements say nothing else. Raises: FormatError."""
+    """Return a message's time, and which of its statements say nothing else. Raises: FormatError."""
     said = [each for each in found if timing is None or each.predicate == timing]
     values = {each.predicate: each.value for each in said}
     if not said:
@@ -88,7 +91,7 @@ def _lexical(term: Node) -> str:
 
 
 def split(body: bytes) -> Iterator[Message]:
-    """The messages in order; an empty one gives nothing, so it is left out. Raises: FormatError for another version."""
+    """Yield the messages in order; an empty message gives nothing, so it is left out. Raises: FormatError for another version."""
     cut, start, directives = _Cut(body), 0, tuple[bytes, ...]()
     for begin, end in cut.delimiters():
         if text := cut.taken(start, begin):
@@ -99,7 +102,7 @@ def split(body: bytes) -> Iterator[Message]:
 
 
 class _Cut:
-    """One pass over a body. `directives` are the prefixes and bases met so far, as they were written."""
+    """Makes one pass over a body. `directives` are the prefixes and bases met so far, as they were written."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._tokens = body, tokens(body)
@@ -108,7 +111,10 @@ class _Cut:
         self.directives: list[bytes] = []
 
     def taken(self, start: int, end: int) -> bytes:
-        """A stretch without its version directives, which the parser does not know; nothing else in it is moved. Empty if it is blank."""
+        """Return a stretch without its version directives, which the parser does not know; nothing else in it is moved.
+
+        A blank stretch gives an empty text.
+        """
         text = self._body[start:end]
         for first, last in self._versions:
             text = text[: first - start] + b" " * (last - first) + text[last - start :]
@@ -116,7 +122,7 @@ class _Cut:
         return text if text.strip() else b""
 
     def delimiters(self) -> Iterator[tuple[int, int]]:
-        """Where each one begins and ends; inside a graph there is none, and a parser will not have the word."""
+        """Yield where each delimiter begins and ends. Inside a graph there is none, and a parser refuses the word there."""
         depth = 0
         for token in self._tokens:
             depth += {b"{": 1, b"[": 1, b"(": 1, b"}": -1, b"]": -1, b")": -1}.get(token[0], 0)
@@ -138,7 +144,7 @@ class _Cut:
                     self._declare(b"BASE", None, next(self._tokens, None))
 
     def _stop(self, end: int) -> int:
-        """Behind the full stop that such a directive ends with. Raises: FormatError."""
+        """Return the end of the full stop that closes such a directive. Raises: FormatError."""
         token = next(self._tokens, None)
         if token is None or token[0] != b".":
             raise FormatError("rdf", "the directive does not end", *place(self._body, end), expected="a full stop")
@@ -151,7 +157,7 @@ class _Cut:
         self._versions.append((start, self._stop(said.end()) if stop else said.end()))
 
     def _declare(self, kind: bytes, name: Token | None, iri: Token | None) -> None:
-        """What goes on into the next messages. A fault in it is found in the message where it stands."""
+        """Note a directive that goes on into the next messages. A fault in it is found in the message where it stands."""
         if iri is not None and iri.lastgroup == "iri":
             directive = b" ".join((kind, *([name[0]] if name else []), iri[0]))
             if self._based or directive not in self.directives[-_REPEATED:]:

@@ -1,4 +1,4 @@
-"""RDF/XML as a parser of RDF may safely have it: read by expat, which judges declarations and depth, and written anew without a DTD."""
+"""This module makes RDF/XML safe for a parser of RDF: expat reads it and judges declarations and depth, and it is written anew without a DTD."""
 
 import re
 from xml.parsers import expat
@@ -9,14 +9,14 @@ from pipeline.formats.batches.expansion_budget import Budget, size_of
 from pipeline.formats.rdf.rdf import place_of
 
 MAX_DEPTH = 512
-"""Elements inside each other. A parser of RDF takes time that grows with the square of it."""
+"""Elements may be nested this deep. A parser of RDF takes time that grows with the square of the depth."""
 _AMPLIFIED = 43
-"""The code of expat's own bound on entities. Source: expat.h, XML_ERROR_AMPLIFICATION_LIMIT_BREACH."""
+"""This is the code of expat's own bound on entities. Source: expat.h, XML_ERROR_AMPLIFICATION_LIMIT_BREACH."""
 _QUOTED = re.compile(r"'([^']+)'")
 
 
 def plain_xml(body: bytes, budget: Budget) -> bytes:
-    """The document in UTF-8 without its DTD, comments and instructions; entities that stand for plain text are written out.
+    """Return the document in UTF-8 without its DTD, comments and instructions; entities that stand for plain text are written out.
 
     Raises: FormatError with its place for what is not well-formed, for any other declaration, for too much depth, and beyond the budget.
     """
@@ -33,7 +33,7 @@ def plain_xml(body: bytes, budget: Budget) -> bytes:
 
 
 def placed(fault: FormatError, body: bytes) -> FormatError:
-    """The fault with a place, which the parser of RDF/XML does not tell: that of the text which it names."""
+    """Return the fault with a place, which the parser of RDF/XML does not tell: the place of the text that the fault names."""
     if fault.line is not None:
         return fault
     culprit = _QUOTED.search(fault.message)
@@ -41,7 +41,7 @@ def placed(fault: FormatError, body: bytes) -> FormatError:
 
 
 class _Copy:
-    """What expat tells of a document, as text again."""
+    """Writes what expat tells of a document as text again."""
 
     def __init__(self, budget: Budget) -> None:
         self.text = bytearray()

@@ -1,4 +1,4 @@
-"""The tokens of Turtle and its family, as far as they must be told apart before a parser is asked."""
+"""This module finds the tokens of Turtle and its family, as far as they must be told apart before a parser is asked."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.batches.expansion_budget import Budget
 
 MAX_DEPTH = 64
-"""Of what may stand in itself. The parsers recurse, and the machine's stack ends before a body does."""
+"""Constructs may be nested this deep. The parsers recurse, and the machine's stack ends before a body does."""
 _STRINGS = rb'"""(?:[^"\\]|\\.|""?(?!"))*"""' rb"|'''(?:[^'\\]|\\.|''?(?!'))*'''" rb'|"(?:[^"\\\n\r]|\\.)*"' rb"|'(?:[^'\\\n\r]|\\.)*'"
 _NAME = rb"[^\s<>\"'{}\[\]();,.#]+(?:\.+[^\s<>\"'{}\[\]();,.#]+)*"
 TOKEN = re.compile(
@@ -24,20 +24,20 @@ Token = re.Match[bytes]
 
 
 def tokens(text: bytes) -> Iterator[Token]:
-    """All but blanks and comments, in order."""
+    """Yield all tokens but blanks and comments, in order."""
     return (found for found in TOKEN.finditer(text) if found.lastgroup != "blank")
 
 
 def check_terms(text: bytes) -> None:
-    """Raises: FormatError for triple terms inside each other beyond MAX_DEPTH."""
+    """Refuse triple terms nested deeper than MAX_DEPTH. Raises: FormatError."""
     if text.count(b"<<") > MAX_DEPTH:
         _check(text, ((found.start(), {b"<<": 1, b">>": -1}.get(found[0], 0)) for found in tokens(text)), "triple terms")
 
 
 def check_names(text: bytes, budget: Budget) -> None:
-    """Raises: FormatError where a parser of Turtle would keep more than the budget allows: prefixes as resolved, and names in brackets inside each other.
+    """Refuse names for which a parser of Turtle would keep more than the budget allows: resolved prefixes, and names in nested brackets.
 
-    Most texts are seen to be harmless by counting; only of the others the tokens are looked at.
+    Raises: FormatError. Counting shows that most texts are harmless; only the tokens of the others are looked at.
     """
     if len(text) <= _SHORT:
         return
@@ -71,12 +71,12 @@ def _check_names(text: bytes, budget: Budget) -> None:
 
 
 def _resolved(iri: Token | None, base: int) -> int:
-    """At most so many bytes an IRI has when it is resolved against a base of so many."""
+    """Return the most bytes that an IRI can have when it is resolved against a base of `base` bytes."""
     return 0 if iri is None else len(iri[0]) + (0 if _ABSOLUTE.match(iri[0]) else base)
 
 
 def check_json(text: bytes) -> None:
-    """Raises: FormatError for arrays and objects inside each other beyond MAX_DEPTH."""
+    """Refuse arrays and objects nested deeper than MAX_DEPTH. Raises: FormatError."""
     steps = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
     _check(text, ((found.start(), steps.get(found[0], 0)) for found in _JSON.finditer(text)), "arrays and objects")
 
@@ -90,6 +90,6 @@ def _check(text: bytes, steps: Iterator[tuple[int, int]], what: str) -> None:
 
 
 def place(text: bytes, at: int) -> tuple[int, int]:
-    """Line and code-point column, from 1, of a byte."""
+    """Return line and code-point column, from 1, of a byte."""
     line = text.rfind(b"\n", 0, at) + 1
     return text.count(b"\n", 0, at) + 1, len(text[line:at].decode("utf-8", "replace")) + 1

@@ -1,7 +1,7 @@
-"""Run by each Python that an executor starts: makes the packages shipped beside this file importable.
+"""This module runs in each Python that an executor starts, and makes the packages shipped beside this file importable.
 
-Where the same ones are installed those are left to be found; else they are copied to the user's cache, for compiled code is kept by the path of
-its source, and an executor's directory is new each time. Nothing but the standard library can be imported here.
+Where the same packages are installed those are left to be found. Else the shipped ones are copied to the user's cache: compiled code is kept by the
+path of its source, and an executor's directory is new each time. Nothing but the standard library can be imported here.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ PACKAGES = ("epsparql", "engine", "pipeline")
 
 
 def digest(root: Path) -> str:
-    """Of all sources of the packages below a directory."""
+    """Return a digest of all sources of the packages below a directory."""
     found = hashlib.sha256()
     for file in sorted(file for package in PACKAGES for file in (root / package).rglob("*.py")):
         found.update(f"{file.relative_to(root)}\n".encode() + file.read_bytes())
@@ -24,7 +24,7 @@ def digest(root: Path) -> str:
 
 
 def settle(shipped: Path) -> None:
-    """Put what was shipped on the path, unless the same is there."""
+    """Put the shipped packages on the path, unless the same ones are installed."""
     mark = digest(shipped)
     installed = importlib.util.find_spec("engine")
     if installed is not None and installed.origin is not None and digest(Path(installed.origin).parent.parent) == mark:
