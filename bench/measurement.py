@@ -1,4 +1,4 @@
-"""What every bench has in common: its line of JSON, memory, percentiles, one core to itself."""
+"""This module holds what every bench has in common: its line of JSON, memory, percentiles, one core to itself."""
 
 import json
 import math
@@ -23,7 +23,7 @@ def line(bench: str, **figures: object) -> str:
 
 
 def one_core() -> None:
-    """Keeps this process on one core, where the system lets it."""
+    """Keep this process on one core, where the system lets it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -33,7 +33,7 @@ def peak_rss_mb() -> int:
 
 
 def rss_mb() -> int:
-    """Resident now; of systems without /proc the peak."""
+    """Return the memory that is resident now; on systems without /proc the peak."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return round(int(file.read().split()[1]) * resource.getpagesize() / 2**20)
@@ -42,7 +42,7 @@ def rss_mb() -> int:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Nearest rank."""
+    """Return a percentile by nearest rank."""
     ordered = sorted(values)
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
@@ -52,7 +52,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Of the times over the sizes, both as logarithms (least squares): 1 where twice as much takes twice as long."""
+    """Return the slope of the times over the sizes, both as logarithms (least squares): 1 where twice as much takes twice as long."""
     x, y = [math.log(size) for size in sizes], [math.log(time) for time in times]
     middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
     return sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum((a - middle_x) ** 2 for a in x)

@@ -1,4 +1,4 @@
-"""The workloads that other engines were measured on: type sequences per id within 10 s, all matches.
+"""This module holds the workloads that other engines were measured on: type sequences per id within 10 s, all matches.
 
 Event i is `ids[i] type x` at i ms, x an xsd:double in its shortest exact form.
 """
@@ -32,12 +32,12 @@ MATCHES = {
     (200_000, 1_000): {"W1": 359_537, "W2": 63_328, "W3": 51_773, "W4": 433_397},
     (1_000_000, 100_000): {"W1": 196, "W2": 11_072, "W3": 30, "W4": 22_249},
 }
-"""What must come out, by events and ids: other engines and a search by brute force agree on it."""
+"""So many matches must come out, by events and ids: other engines and a search by brute force agree on it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Events as they are drawn: which of the types, which id, what value."""
+    """Represents events as they are drawn: which of the types, which id, which value."""
 
     types: Ints
     ids: Ints
@@ -57,12 +57,12 @@ def texts_of(values: NDArray[np.float64]) -> list[str]:
 
 
 def times_of(first: int, after: int) -> Ints:
-    """When the events [first, after) happen, in µs."""
+    """Return when the events [first, after) happen, in µs."""
     return np.arange(first, after, dtype=np.int64) * EVERY + BEGIN
 
 
 def blocks(events: Drawn, batch: int = BATCH, names: Sequence[str] = "abc", first_offset: int = 1) -> Iterator[Block]:
-    """Entries of `batch` events each, as the log gives them."""
+    """Yield entries of `batch` events each, as the log gives them."""
     predicates = pa.array([f"<http://example.org/{name}>" for name in names])
     for offset, first in enumerate(range(0, len(events), batch), first_offset):
         after = min(first + batch, len(events))
@@ -88,7 +88,7 @@ def _rows(events: Drawn, first: int, after: int, predicates: pa.Array) -> pa.Rec
 
 
 def moved(block: Block, offset: int, first: int) -> Block:
-    """The same triples as the entry `offset`, as the events from `first` on."""
+    """Return the same triples as the entry `offset`, as the events from `first` on."""
     rows = block.rows
     at = pa.array(times_of(first, first + rows.num_rows)).cast(INSTANT)
     rows = pa.RecordBatch.from_arrays([*rows.columns[:4], at, at, rows.column("late")], schema=OCCURRENCES)
@@ -96,12 +96,12 @@ def moved(block: Block, offset: int, first: int) -> Block:
 
 
 def registration(text: str, offset: int = 0, name: str = "q", policy: str = UNRESTRICTED) -> Block:
-    """`text` without the prefixes."""
+    """Return the registration of `text`, which is given without the prefixes."""
     return Block((Register(offset, name, PREFIXES + text, policy),), pa.RecordBatch.from_pylist([], schema=OCCURRENCES))
 
 
 def engine_with(text: str, policy: str = UNRESTRICTED, terms: TermTable | None = None) -> Engine:
-    """An engine with one query, which may find its terms numbered; its next entry is number 1."""
+    """Return an engine with one query, which may find its terms numbered; its next entry is number 1."""
     engine = Engine()
     engine.terms = engine.terms if terms is None else terms
     changes = engine.feed(registration(text, policy=policy)).changes
@@ -110,7 +110,7 @@ def engine_with(text: str, policy: str = UNRESTRICTED, terms: TermTable | None =
 
 
 def check(workload: str, n: int, k: int, matches: int) -> None:
-    """Raises WrongCount where it is known what must come out."""
+    """Compare the matches with the known number. Raises WrongCount where another number must come out."""
     expected = MATCHES.get((n, k), {}).get(workload, matches)
     if matches != expected:
         raise WrongCount(f"{workload} with {n} events of {k} ids", matches, expected)

@@ -6,7 +6,7 @@ from engine.messages import Micros
 
 
 class PipelineError(Exception):
-    """Is the base of all errors that this package raises on purpose."""
+    """This class is the base of all errors that this package raises on purpose."""
 
     code: str = "pipeline"
 

@@ -43,9 +43,9 @@ EXPORTED = pa.schema([("id", pa.utf8()), ("registered", pa.int64()), ("entry", p
 _DAY_US = 86_400_000_000
 _PAUSE_S = 5.0
 _LONGEST = 249  # bytes of an encoded name: file systems allow 255, less `query=`
-_CUT = 200  # of a longer one, beside its digest
+_CUT = 200  # bytes that a longer name keeps, beside its digest
 _BROKEN = re.compile(r"%[0-9A-F]?$")  # an escape of which the end is cut off
-_NOTE = "_epsparql.json"  # what begins with _ is no data, to those who read
+_NOTE = "_epsparql.json"  # readers take no file that begins with _ for data
 _log = logging.getLogger("epsparql.export")
 
 

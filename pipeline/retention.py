@@ -46,7 +46,7 @@ class Retention:
     def sweep(self, now: Micros) -> Removed:
         """Remove segments beyond the limits. Raises: OSError; segments that were not removed are removed another time."""
         if self._limits == Limits():
-            return Removed(0, 0)  # what is needed costs reading a snapshot, and syncing all
+            return Removed(0, 0)  # finding what is needed means reading a snapshot, and syncing all
         log, solutions = self._data / "log", self._data / "solutions"
         needed = min([self._saved(), self._secured(), *(hold() for hold in self.log_holds)])
         freed = _remove(log, _cut(log, self._limits, now, needed))

@@ -44,7 +44,7 @@ class Scrubber:
         for kind in LOGS:
             directory = self._data / kind
             for first, following in pairwise(segments(directory) if directory.exists() else []):
-                with suppress(FileNotFoundError):  # it has been removed meanwhile
+                with suppress(FileNotFoundError):  # the segment has been removed meanwhile
                     self._scrub_one(directory, first, following)
                 if self._over.is_set():
                     return

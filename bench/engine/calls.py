@@ -1,4 +1,4 @@
-"""One event per call: how long each call takes, of the engine and of its kernel alone."""
+"""This bench feeds one event per call and tells how long each call takes, of the engine and of its kernel alone."""
 
 import gc
 import time
@@ -15,9 +15,9 @@ _WARMING = 4  # one part in so many of the events is not counted
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line: p50 and p99 in µs of all calls, and of those alone that brought solutions; and of the kernel's, all of them.
+    """Yield a line: p50 and p99 in µs of all calls, and of only those that brought solutions; and of the kernel's, all of them.
 
-    A call of the engine goes from a block of the log to solutions with all their terms, one of the kernel from numbers to rows of numbers.
+    A call of the engine goes from a block of the log to solutions with all their terms. One of the kernel goes from numbers to rows of numbers.
     """
     one_core()
     events = drawn(n, k)
@@ -56,7 +56,7 @@ def kernel_calls(workload: str, events: Drawn) -> list[tuple[float, int]]:
 
 
 def timed(call: Callable[[Call], int], log: Sequence[Call]) -> list[tuple[float, int]]:
-    """Of each call, how many µs it took and what it gave."""
+    """Return, for each call, how many µs it took and what it gave."""
     calls: list[tuple[float, int]] = []
     gc.collect()
     gc.freeze()  # the log, which a server would not have at hand

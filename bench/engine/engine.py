@@ -1,4 +1,4 @@
-"""The engine alone, against the clock and against another kernel in the same run."""
+"""This bench measures the engine alone, against the clock and against another kernel in the same run."""
 
 import sys
 import time
@@ -21,17 +21,17 @@ from engine.messages import UNRESTRICTED, Block
 
 _WARM, _WARM_IDS = 20_000, 1_000
 _ROUNDS = 3
-_FIRST_TERM = 1 << 40  # of objects that no query looks at
+_FIRST_TERM = 1 << 40  # no query looks at objects from here on
 
 
 class Timed(Protocol):
     def __call__(self) -> tuple[float, int]:
-        """Seconds and matches."""
+        """Return seconds and matches."""
         ...
 
 
 def measure(workload: str, n: int, k: int, policy: str = UNRESTRICTED, baseline: Path | None = None, rounds: int = _ROUNDS) -> Iterator[str]:
-    """A line: medians of the rounds, in which all that is measured takes its turn.
+    """Yield a line: medians of the rounds, in which all that is measured takes its turn.
 
     `events_per_s` counts from blocks of the log to solutions in Arrow, where many stand over a dictionary of terms; `texts_events_per_s` to
     solutions whose every value is text of its own; `kernel_events_per_s` from occurrences in numbers to rows of numbers, which is what `baseline`
@@ -74,7 +74,7 @@ def measure(workload: str, n: int, k: int, policy: str = UNRESTRICTED, baseline:
 
 
 def fed(workload: str, log: Sequence[Block], policy: str = UNRESTRICTED, text_of: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None) -> Timed:
-    """Blocks in, solutions out; `text_of` is applied to them."""
+    """Return a run that feeds blocks and counts solutions; `text_of` is applied to them."""
 
     def run() -> tuple[float, int]:
         engine = engine_with(WORKLOADS[workload], policy)
@@ -88,7 +88,7 @@ def fed(workload: str, log: Sequence[Block], policy: str = UNRESTRICTED, text_of
 
 
 def numbered(workload: str, events: Drawn, policy: str = UNRESTRICTED) -> Timed:
-    """The kernel's own work: numbers in, rows out, in batches."""
+    """Return a run of the kernel's own work: numbers in, rows out, in batches."""
     terms = TermTable()
     log = in_numbers(terms, events, valued=workload == "W3")
 
@@ -105,7 +105,7 @@ def numbered(workload: str, events: Drawn, policy: str = UNRESTRICTED) -> Timed:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Numbered:
-    """Events as the kernel takes them in, batch by batch; their terms stay, although no goal has them yet."""
+    """Holds events as the kernel takes them in, batch by batch; their terms stay, although no goal has them yet."""
 
     feeds: list[Ints]
 
@@ -115,7 +115,7 @@ class Numbered:
 
 
 def in_numbers(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BATCH) -> Numbered:
-    """Objects are terms only if they are `valued`."""
+    """Number the events' terms. Objects are terms only if they are `valued`."""
     n = len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)
     feed[c.IN_S] = terms.intern_all([f"<http://example.org/id/{key}>" for key in range(int(events.ids.max()) + 1)])[events.ids]
@@ -129,9 +129,9 @@ def in_numbers(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BA
 
 
 def _baseline(path: Path) -> Any:
-    """The other kernel as a module, its machine code kept beside ours."""
+    """Return the other kernel as a module; its machine code is kept beside ours."""
     before, config.CACHE_DIR = config.CACHE_DIR, str(cache_directory(path.parent))
-    sys.path.append(str(path.parent))  # for good: it imports what stands beside it when it is called
+    sys.path.append(str(path.parent))  # this stays: a call of the module imports others beside it
     try:
         return import_module(path.stem)
     finally:

@@ -1,4 +1,4 @@
-"""What goals cost: memory of many, memory over a long stream, saving and restoring them, a server that starts with many."""
+"""This bench measures what goals cost: memory of many, memory over a long stream, saving and restoring them, a server that starts with many."""
 
 import io
 import tempfile
@@ -22,16 +22,19 @@ from server.child_server import Child
 
 _WAITING = "SELECT * WHERE { {?s ?p ?o} SEQ {?s :never ?z} }"  # each event is a goal of three variables for good
 _REPEATED = 100_000
-"""Events whose terms come again and again: then goals alone take memory, and no terms."""
+"""This many events have terms that come again and again: then only goals take memory, and no terms."""
 _IDS = 1_000
 _STOP_S = 600.0
 _SECOND = 1_000
-"""Events of one second."""
+"""One second has this many events."""
 
 
 def measure(goals: int, saved: int, seconds: int) -> Iterator[str]:
-    """Five lines: memory of `goals` live goals, whose terms recur and whose subjects are new; a server that starts with these;
-    time to save and restore `saved` ones; memory over a stream of `seconds` with a window of 10 s."""
+    """Yield five lines about what goals cost.
+
+    They are: memory of `goals` live goals, whose terms recur and whose subjects are new; a server that starts with these; time to save and restore
+    `saved` goals; memory over a stream of `seconds` with a window of 10 s.
+    """
     yield _apart(_live, goals)
     yield _apart(_live_new, goals)
     yield _restarted(goals)
@@ -40,7 +43,7 @@ def measure(goals: int, saved: int, seconds: int) -> Iterator[str]:
 
 
 def _apart(part: Callable[[int], str], n: int) -> str:
-    """In a process of its own, whose memory nothing else has touched."""
+    """Run a part in a process of its own, whose memory nothing else has touched."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(part, n).result()
 
@@ -50,7 +53,7 @@ def _live(goals: int) -> str:
 
 
 def _live_new(goals: int) -> str:
-    """The subject of each is a term that no other has."""
+    """Measure live goals, each of whose subjects is a term that no other goal has."""
     return _held("live, subjects new", goals, new=True)
 
 
@@ -80,7 +83,7 @@ def _saved(goals: int) -> str:
 
 
 def _long(seconds: int) -> str:
-    """Every object is a new term, every second a block."""
+    """Measure a long stream: every object is a new term, every second a block."""
     one_core()
     engine, matches, rss, hour = engine_with(WORKLOADS["W1"]), 0, dict[str, int](), drawn(seconds * _SECOND, _IDS)
     marks = {"after_10_s": 10, "after_1_min": 60, "after_10_min": 600, "end": seconds}
@@ -91,7 +94,7 @@ def _long(seconds: int) -> str:
 
 
 def with_goals(goals: int, *, new: bool = False) -> Engine:
-    """An engine that has stored so many; `new`: each with a subject of its own."""
+    """Return an engine that has stored so many goals; with `new` each has a subject of its own."""
     engine = engine_with(_WAITING)
     fed = 0
     for block in _events(goals, new=new):
@@ -101,7 +104,7 @@ def with_goals(goals: int, *, new: bool = False) -> Engine:
 
 
 def _events(goals: int, *, new: bool) -> Iterator[Block]:
-    """So many events in blocks, whose times are the caller's to move."""
+    """Yield so many events in blocks, whose times are the caller's to move."""
     events = drawn(min(goals, _REPEATED), _IDS)
     for first in range(0, goals, len(events)):
         n = min(len(events), goals - first)
@@ -110,7 +113,7 @@ def _events(goals: int, *, new: bool) -> Iterator[Block]:
 
 
 def _restarted(goals: int) -> str:
-    """A server stopped in order and started again: until it is ready, and until an event's solution is there."""
+    """Stop a server in order and start it again; measure the time until it is ready, and until an event's solution is there."""
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
         data, log = Path(directory) / "data", Path(directory) / "log"
         with Child(data, "inprocess", log) as child:
@@ -141,7 +144,7 @@ def _restarted(goals: int) -> str:
 
 
 def _body(rows: pa.RecordBatch) -> bytes:
-    """As an Arrow stream."""
+    """Return the rows as an Arrow stream."""
     table = pa.Table.from_batches([rows]).select(["s", "p", "o", "start", "end"])
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:

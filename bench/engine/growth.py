@@ -1,4 +1,4 @@
-"""How time grows with events under a window, and whether what has expired still costs."""
+"""This bench measures how time grows with events under a window, and whether what has expired still costs."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,10 @@ _ROUNDS = 3
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line: seconds for n events and for half, a quarter and an eighth of them, by the kernel alone and from blocks to solutions; the slopes
-    of both (1: twice as much takes twice as long); and what an event of the last quarter costs over one of the first.
+    """Yield a line: seconds for n events and for half, a quarter and an eighth of them, with slopes.
+
+    The seconds are those of the kernel alone, and those from blocks to solutions. A slope of 1 says that twice as much takes twice as long. The line
+    also has what an event of the last quarter costs over one of the first.
     """
     one_core()
     sizes = [n >> d for d in range(_DOUBLINGS, -1, -1)]

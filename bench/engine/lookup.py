@@ -1,4 +1,7 @@
-"""Events that each look something up in a large background: what loading it, registering, an event and a change cost, for each way to ask."""
+"""This bench feeds events that each look something up in a large background.
+
+It measures what loading the background, registering, an event and a change cost, for each way to ask.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,16 +22,18 @@ _BEGIN: Micros = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 _EXAMPLE = "http://example.org/"
 _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
 _BRANCHES = 4
-"""Of the tree that paths go up: a million things are ten levels."""
+"""The tree that paths go up has this many branches at each node: a million things are ten levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A pattern beside an event's, how many solutions it must have for all things with these numbers, and how many more with one triple more;
-    `beside`: what else is known."""
+    """Describes a pattern beside an event's, and how many solutions it must have.
+
+    `solutions` is their number for all things with these numbers, `added` how many more one triple more brings, `beside` what else is known.
+    """
 
     pattern: str
-    object: Callable[[int], str]  # of the triple of a thing
+    object: Callable[[int], str]  # the object in the triple of a thing
     solutions: Callable[[Sequence[int]], int]
     added: int
     beside: str = ""
@@ -52,8 +57,8 @@ WAYS = {
 
 
 def measure(n: int) -> Iterator[str]:
-    """A JSON line for each way to ask: `n` events beside ten times as many triples."""
-    for name in WAYS:  # in a process of its own, whose memory is its own
+    """Yield a JSON line for each way to ask: `n` events beside ten times as many triples."""
+    for name in WAYS:  # each has a process, and so memory, of its own
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             yield pool.submit(_line, name, n).result()
 
@@ -93,7 +98,7 @@ def _timed(engine: Engine, entries: Sequence[Entry]) -> float:
 
 
 def _change(engine: Engine, way: Way, key: int) -> float:
-    """Milliseconds until an event has looked up what a change of one triple has brought."""
+    """Return the milliseconds until an event has looked up the result of a change of one triple."""
     begun, offset = time.perf_counter(), engine.position
     engine.feed(Block((Facts(offset, f"{_EXAMPLE}moves", f"<{_EXAMPLE}s{key}> <{_EXAMPLE}in> <{_EXAMPLE}hall> .\n"),), _NOTHING))
     at = _BEGIN + 10**12
@@ -106,13 +111,13 @@ def _change(engine: Engine, way: Way, key: int) -> float:
 
 
 def _later(offset: int, at: Micros) -> Block:
-    """An event that no query asks for, after which all before it is decided."""
+    """Return an event that no query asks for, after which all events before it are decided."""
     (block,) = blocks(np.array([0]), offset, at, "passing")
     return block
 
 
 def blocks(keys: np.ndarray[tuple[int], np.dtype[np.int64]], offset: int, begin: Micros = _BEGIN, verb: str = "reading") -> Iterator[Block]:
-    """An event a millisecond, of the thing with each key."""
+    """Yield an event a millisecond, of the thing with each key."""
     for first in range(0, len(keys), _ENTRY_ROWS):
         part = keys[first : first + _ENTRY_ROWS].tolist()
         n = len(part)

@@ -1,4 +1,4 @@
-"""Many queries at once: what they cost beside one alone, and what registering one more takes."""
+"""This bench runs many queries at once: what they cost beside one alone, and what registering one more takes."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,10 @@ _ROUNDS = 3
 
 
 def measure(queries: int, n: int) -> Iterator[str]:
-    """A line: the rate with `queries` registered, over as many predicates, each of them in two queries; that of one query over two predicates;
-    and what registering further ones takes, all included and beside parsing.
+    """Yield a line: the rate with `queries` registered, and that of one query over two predicates.
+
+    The many queries are over as many predicates, each of them in two queries. The line also has what registering further ones takes, all included and
+    beside parsing.
     """
     one_core()
     names = [f"p{k}" for k in range(queries)]
@@ -49,7 +51,7 @@ def measure(queries: int, n: int) -> Iterator[str]:
 
 
 def text_of(k: int, predicates: int) -> str:
-    """The k-th query: its predicate and then the next one."""
+    """Return the k-th query: its predicate and then the next one."""
     return f"SELECT * WHERE {{ {{?s :p{k % predicates} ?x}} SEQ {{?s :p{(k + 1) % predicates} ?y}} {WITHIN} }}"
 
 
@@ -62,7 +64,7 @@ def registered(texts: Sequence[str]) -> Engine:
 
 
 def _fed(engine: Engine, log: Sequence[Block]) -> tuple[float, int]:
-    """Seconds, and solutions."""
+    """Feed a log. Return seconds and solutions."""
     began, matches = time.perf_counter(), 0
     for block in log:
         matches += engine.feed(block).solutions.num_rows
@@ -70,7 +72,7 @@ def _fed(engine: Engine, log: Sequence[Block]) -> tuple[float, int]:
 
 
 def _more(engine: Engine, queries: int) -> tuple[list[float], list[float]]:
-    """Milliseconds that each of some further registrations takes, and those that parsing its text takes alone."""
+    """Return the milliseconds that each of some further registrations takes, and those that only parsing its text takes."""
     took, parsing = [], []
     for k in range(queries, queries + _MORE):
         text = f"SELECT * WHERE {{ {{?s :p{k % queries} ?x}} SEQ {{?s :p{(k + 2) % queries} ?y}} {WITHIN} }}"

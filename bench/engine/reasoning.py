@@ -1,6 +1,7 @@
-"""Types under a large hierarchy of classes: what an event costs when its class is below the one that a query asks for, and what a change of the hierarchy does.
+"""This bench measures types under a large hierarchy of classes.
 
-Class k is below class (k - 1) // 4, so 40,080 of them are 8 deep; half of the events are of these classes, half of others that are nowhere.
+It tells what an event costs when its class is below the one that a query asks for, and what a change of the hierarchy does. Class k is below class (k
+- 1) // 4, so 40,080 of them are 8 deep; half of the events are of these classes, half of others that are nowhere.
 """
 
 import time
@@ -31,8 +32,10 @@ Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def measure(n: int, classes: int = CLASSES, many: int = MANY) -> Iterator[str]:
-    """A line: µs an event of the kernel alone, events/s of the whole engine, seconds to close the hierarchy, ms to register the query and to add a class and to
-    take one away, with an event that shows it; and what OWL 2 RL and `many` classes take in processes of their own. Raises: WrongCount.
+    """Yield a line about an event, closing, registering and changes. Raises: WrongCount.
+
+    It has µs an event of the kernel alone, events/s of the whole engine, and seconds to close the hierarchy. It has ms to register the query, and to
+    add a class and to take one away, with an event that shows it. It also has what OWL 2 RL and `many` classes take in processes of their own.
     """
     one_core()
     began = time.perf_counter()
@@ -63,12 +66,12 @@ def expect(what: str, found: int, expected: int) -> None:
 
 
 def text_of(first: int, after: int) -> str:
-    """The classes [first, after) with their superclasses."""
+    """Return the classes [first, after) with their superclasses."""
     return "".join(f"<http://example.org/C{k}> <{RDFS}subClassOf> <http://example.org/C{(k - 1) // _FANOUT}> .\n" for k in range(first, after))
 
 
 def loaded(classes: int, regime: str = RDFS_ONLY) -> Engine:
-    """An engine with the hierarchy, class 0 above all others."""
+    """Return an engine with the hierarchy, class 0 above all others."""
     engine = Engine()
     if regime != RDFS_ONLY:
         engine.feed(Block((Entail(0, regime),), _NOTHING))
@@ -82,14 +85,14 @@ def register(engine: Engine) -> None:
 
 
 def typed(n: int, classes: int) -> Ints:
-    """The class of each event: every other one is none of the hierarchy's."""
+    """Return the class of each event: every other one is none of the hierarchy's."""
     found = np.random.default_rng(42).integers(1, classes + 1, n)
     found[1::2] += classes
     return found
 
 
 def block_of(offset: int, kinds: Ints, classes: int, first: int) -> Block:
-    """Typed events from the one numbered `first` on, as an entry of the log."""
+    """Return typed events from the one numbered `first` on, as an entry of the log."""
     n = len(kinds)
     distinct, which = np.unique(kinds, return_inverse=True)
     at = pa.array(times_of(first, first + n)).cast(INSTANT)
@@ -113,7 +116,7 @@ def names_of(kinds: Ints, classes: int) -> list[str]:
 
 
 def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
-    """Seconds of the kernel alone, for occurrences in numbers, in an engine of its own."""
+    """Return the seconds of the kernel alone, for occurrences in numbers, in an engine of its own."""
     own = Engine()
     own.known = FactIndex.of(engine.facts, own.terms)
     register(own)
@@ -135,7 +138,7 @@ def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
 
 
 def changes(engine: Engine, classes: int, first: int) -> tuple[list[float], list[float]]:
-    """Seconds for adding a class at the bottom, and for taking it away with its graph, each with the event that shows the difference."""
+    """Return the seconds for adding a class at the bottom, and for taking it away with its graph, each with the event that shows the difference."""
     adding, removing = list[float](), list[float]()
     for k in range(_CHANGES):
         added = classes + 1 + k
@@ -151,13 +154,16 @@ def changes(engine: Engine, classes: int, first: int) -> tuple[list[float], list
 
 
 def apart(measured: Callable[[int], dict[str, float]], classes: int) -> dict[str, float]:
-    """What a hierarchy of so many classes takes in a process of its own."""
+    """Return what a hierarchy of so many classes takes in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measured, classes).result()
 
 
 def _under_owl(classes: int) -> dict[str, float]:
-    """The same hierarchy and changes of it under OWL 2 RL; and then 100,000 triples of a property that has an inverse and is functional both ways."""
+    """Measure the same hierarchy and changes of it under OWL 2 RL.
+
+    Then measure 100,000 triples of a property that has an inverse and is functional both ways.
+    """
     one_core()
     before, began = rss_mb(), time.perf_counter()
     engine = loaded(classes, OWL_RL)

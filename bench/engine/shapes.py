@@ -1,4 +1,4 @@
-"""A chain of SEQs in each of three shapes: the one that rates ask for, as written, from its end."""
+"""This bench runs a chain of SEQs in each of three shapes: the one that rates ask for, as written, from its end."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ from engine.physical_plan.join_trees import Linear, Shape, tree_of
 _TEXT = "SELECT * WHERE { {?s :a ?x} SEQ {?s :b ?y} SEQ {?s :c ?z} SEQ {?s :d ?x} WITHIN 10 }"
 _RATES = "SELECT * WHERE { ?s :a ?x . ?s :b ?x . ?s :c ?x . ?s :d ?x . ?s :never ?x }"
 _SHARES = (0.003, 0.489, 0.488, 0.02)
-"""Of a, b, c and d: what begins and ends a chain is rare, so its middle is what makes many partial solutions."""
+"""These are the shares of a, b, c and d: a chain's begin and end are rare, so its middle makes many partial solutions."""
 _IDS, _CODES = 50, 50
 _SEEN = 20_000
-"""Events from which the rates are known."""
+"""The rates are known from this many events."""
 
 
 class _Run(NamedTuple):
-    """Seconds of CPU time."""
+    """Holds the outcome of a run; `seconds` are of CPU time."""
 
     shape: Shape
     seconds: float
@@ -32,7 +32,7 @@ class _Run(NamedTuple):
 
 
 def measure(n: int) -> Iterator[str]:
-    """A line: events for each second of CPU time, and goals at the end."""
+    """Yield a line: events for each second of CPU time, and goals at the end."""
     one_core()
     log = list(blocks(_drawn(_SEEN + n), names="abcd"))
     chosen, written, from_end = (_fed(log, shape) for shape in (None, Linear.WRITTEN, Linear.FROM_END))
@@ -58,7 +58,7 @@ def _drawn(n: int) -> Drawn:
 
 
 def _fed(log: Sequence[Block], shape: Shape | None) -> _Run:
-    """The query comes when rates are known, and is planned by them unless in a shape that is given."""
+    """Feed a log. The query comes when rates are known, and is planned by them unless in a shape that is given."""
     engine, seen = Engine(), -(-_SEEN // BATCH)
     for block in (registration(_RATES), *log[:seen]):
         engine.feed(block)

@@ -1,4 +1,4 @@
-"""Queries that begin alike: what the part in common costs them, carried out once and by each of them."""
+"""This bench runs queries that begin alike: what their common part costs them, carried out once and by each of them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,10 @@ _IDS = 1_000
 
 
 def measure(queries: int, n: int) -> Iterator[str]:
-    """A line: CPU time for each event, goals at the end and matches, with and without sharing. Half of the events are of the three steps that all have in common."""
+    """Yield a line: CPU time for each event, goals at the end and matches, with and without sharing.
+
+    Half of the events are of the three steps that all queries have in common.
+    """
     one_core()
     names = ["a", "b", "c"] * queries + [f"p{k}" for k in range(queries)] * 3
     log = list(blocks(drawn(n, _IDS, len(names)), names=names, first_offset=queries))
@@ -36,7 +39,7 @@ def measure(queries: int, n: int) -> Iterator[str]:
 
 
 def _fed(queries: int, log: Sequence[Block], *, shares: bool) -> tuple[tuple[float, int, int], int]:
-    """Seconds of CPU time, goals and shares; and solutions."""
+    """Feed a log. Return seconds of CPU time, goals and shares; and solutions."""
     engine = Engine()
     engine.shares = shares
     for k in range(queries):

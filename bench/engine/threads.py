@@ -1,4 +1,4 @@
-"""Two engines on two threads against one: the kernel holds no lock of the interpreter's."""
+"""This bench runs two engines on two threads against one: the kernel holds no lock of the interpreter's."""
 
 import os
 import time
@@ -15,7 +15,7 @@ _ROUNDS = 3
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line: the rate of one engine and of two together, each over n events in numbers; `ratio` cannot be above the number of cores."""
+    """Yield a line: the rate of one engine and of two together, each over n events in numbers; `ratio` cannot be above the number of cores."""
     terms = TermTable()
     log = in_numbers(terms, drawn(n, k), valued=workload == "W3")
     one: list[float] = []
@@ -32,7 +32,7 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 
 def _together(networks: list[Network], log: list[Ints]) -> tuple[float, list[int]]:
-    """Seconds until all are done, and what each found."""
+    """Return the seconds until all are done, and how many matches each found."""
     counts = [0] * len(networks)
     barrier = Barrier(len(networks) + 1)
 

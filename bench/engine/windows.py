@@ -1,4 +1,7 @@
-"""Aggregates over sliding, hopping and count windows of 100 to 50,000 events, as test 1 of the EP-SPARQL paper: the cost of an event is not to depend on the size."""
+"""This bench runs aggregates over sliding, hopping and count windows of 100 to 50,000 events, as test 1 of the EP-SPARQL paper.
+
+The cost of an event is not to depend on the size.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +23,7 @@ WINDOWS: dict[str, Callable[[int], str]] = {
     "hopping": lambda size: f"RANGE PT{size / 1000}S STEP PT{size / 10_000}S",
     "count": lambda size: f"ROWS {size}",
 }
-"""By the events that they hold: there is one a millisecond."""
+"""Maps each kind of window to its text, by the events that it holds: there is one a millisecond."""
 VALUES: dict[str, Callable[[np.random.Generator, int], list[str]]] = {
     "integer": lambda rng, n: [str(value) for value in rng.integers(1, 1_000_000, n).tolist()],
     "decimal": lambda rng, n: [f"{value / 100:.2f}" for value in rng.integers(1, 100_000_000, n).tolist()],
@@ -29,7 +32,7 @@ VALUES: dict[str, Callable[[np.random.Generator, int], list[str]]] = {
 
 
 def measure(n: int, sizes: Sequence[int] = SIZES) -> Iterator[str]:
-    """One JSON line for each window, type of value and size; the time is the engine's, from blocks of events to blocks of solutions."""
+    """Yield one JSON line for each window, type of value and size; the time is the engine's, from blocks of events to blocks of solutions."""
     one_core()
     for name, values in VALUES.items():
         feed = list(blocks(values(np.random.default_rng(42), n), name))
@@ -47,7 +50,7 @@ def measure(n: int, sizes: Sequence[int] = SIZES) -> Iterator[str]:
 
 
 def blocks(lexical: Sequence[str], datatype: str) -> Iterator[Block]:
-    """An event a millisecond, whose object is the value."""
+    """Yield an event a millisecond, whose object is the value."""
     for offset, first in enumerate(range(0, len(lexical), _ENTRY_ROWS), 1):
         part = lexical[first : first + _ENTRY_ROWS]
         n, end = len(part), f'"^^<http://www.w3.org/2001/XMLSchema#{datatype}>'
@@ -69,7 +72,7 @@ def blocks(lexical: Sequence[str], datatype: str) -> Iterator[Block]:
 
 
 def _run(window: str, feed: Sequence[Block]) -> tuple[int, float, float]:
-    """Solutions, and the seconds that they took."""
+    """Return the solutions, and the seconds of the clock and of the CPU that they took."""
     engine, solutions = Engine(), 0
     engine.feed(Block((Register(0, "windows", _QUERY.format(window=window)),), pa.RecordBatch.from_pylist([], schema=OCCURRENCES)))
     wall, cpu = time.perf_counter(), time.process_time()

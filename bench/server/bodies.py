@@ -1,4 +1,7 @@
-"""Mutated bodies of every format, posted to a real server: each is taken or refused with a problem, nothing comes of a refused one, and memory stays."""
+"""This bench posts mutated bodies of every format to a real server.
+
+Each is taken or refused with a problem, nothing comes of a refused one, and memory stays.
+"""
 
 import json
 import random
@@ -66,7 +69,7 @@ def _arrow() -> bytes:
 
 
 def corpus() -> dict[str, bytes]:
-    """A valid body of each media type."""
+    """Return a valid body of each media type."""
     turtle, trig = _TURTLE.replace("GRAPHS", ""), _TURTLE.replace("GRAPHS", _GRAPHS)
     texts = {
         "application/x-ndjson": _NDJSON,
@@ -82,7 +85,7 @@ def corpus() -> dict[str, bytes]:
 
 
 def mutated(body: bytes, chance: random.Random) -> bytes:
-    """With one to four stretches replaced, doubled, left out or flipped; a few are cut short or made deep or long."""
+    """Return the body with one to four stretches replaced, doubled, left out or flipped; a few bodies are cut short or made deep or long."""
     for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
         at, length = chance.randrange(len(body) + 1), chance.choice((0, 0, 1, 1, 3, 10, 40))
         piece = chance.choice(
@@ -98,7 +101,7 @@ def mutated(body: bytes, chance: random.Random) -> bytes:
 
 
 def measure(n: int, seed: int = 2011) -> Iterator[str]:
-    """A line: what `n` bodies gave, by media type and status; the slowest answer; how much the server grew after the first fifth."""
+    """Yield a line: what `n` bodies gave, by media type and status; the slowest answer; how much the server grew after the first fifth."""
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
         Child(Path(directory) / "data", "inprocess", Path(directory) / "log") as child,

@@ -1,4 +1,4 @@
-"""From the bytes of request bodies to the bytes of solutions: N-Quads in, ndjson out, through what the server calls for each."""
+"""This bench goes from the bytes of request bodies to the bytes of solutions: N-Quads in, ndjson out, through what the server calls for each."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _SHOWN = {"W1": "sxyz", "W2": "sxy", "W3": "sxyz", "W4": "sxy"}
 
 @dataclass(slots=True)
 class Run:
-    """Seconds of each step, and what came out."""
+    """Holds the seconds of each step, and what came out."""
 
     parsing: float = 0.0
     engine: float = 0.0
@@ -37,7 +37,7 @@ class Run:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line: events a second over all, and where the time goes."""
+    """Yield a line: events a second over all, and where the time goes."""
     one_core()
     log = bodies(drawn(n, k))
     _run(workload, log[:2])
@@ -62,7 +62,7 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 
 def bodies(events: Drawn) -> list[bytes]:
-    """Each event in a graph of its own, which a second quad times."""
+    """Return bodies with each event in a graph of its own, which a second quad times."""
     subjects, predicates, objects = events.ids.tolist(), ["abc"[k] for k in events.types.tolist()], texts_of(events.values)
     instants = times_of(0, len(events)).tolist()
     return [_body(range(first, min(first + BATCH, len(events))), subjects, predicates, objects, instants) for first in range(0, len(events), BATCH)]
@@ -95,7 +95,7 @@ def _run(workload: str, log: Sequence[bytes]) -> Run:
 
 
 def _text(solutions: pa.RecordBatch, form: Bindings, last: dict[int, Key]) -> bytes:
-    """The lines of ndjson, with their ids."""
+    """Return the lines of ndjson, with their ids."""
     ordinals, runs = assign(solutions.column("registered").to_numpy(), int64s(solutions.column("end")), last)
     last |= last_keys(runs)
     stored = pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=STORED)

@@ -1,6 +1,7 @@
-"""Mutations of valid queries, and nestings with a fault inside: whatever the text, parse answers soon, with a query that its canonical text gives back, or with a QueryError.
+"""This bench mutates valid queries, and nests productions with a fault inside.
 
-`python -m bench.server.fuzz --n 100000` prints one JSON line; the first text that breaks this is printed in full, with a non-zero exit status.
+Whatever the text, parse answers soon, with a query that its canonical text gives back, or with a QueryError. `python -m bench.server.fuzz --n 100000`
+prints one JSON line. The first text that breaks this is printed in full, with a non-zero exit status.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from epsparql import ParsedQuery, QueryError, parse, render
 from epsparql.literals import MAX_LENGTH, word_beyond
 
 PATIENCE_S = 1.0
-"""Processor time of one text."""
+"""One text may take this much processor time."""
 _PROLOGUE = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 VALID = [
     "SELECT ?s ?o (?o * 1.1 + -2 AS ?n) FROM STREAM <a> FROM STREAM default WHERE { ?s :p ?o ; a :C , [ :q 'x'@en ] . FILTER(?o > 3 && BOUND(?s)) }",
@@ -43,7 +44,7 @@ VALID = [
     "SELECT ?s WHERE { ?s :p ?o } SEQ { ?s :q ?r } FILTER(?o < ?r) # a comment\nBIND(getENDTIME() - getSTARTTIME() AS ?d)",
     "SELECT * { ?s :\\u0070 'h\\u00e9\\U0001F600' . SERVICE <http://x/> { ?s ?p ?o } }",
 ]  # fmt: skip
-"""Every construct at least once; SERVICE is refused, after it was read."""
+"""Every construct stands here at least once; SERVICE is refused, after it was read."""
 PIECES = [
     "{", "}", "(", ")", "[", "]", ".", ";", ",", "<", ">", '"', "'", '"""', "\\", "\\u0041", "\\uD800", "^^", "@en", "?x", "$", "_:a", ":", "a", "-", "+",
     "!", "&&", "||", "*", "/", "|", "^", "?", "SEQ", "WITHIN", "WITHOUT", "FOR", "FILTER", "OPTIONAL", "MINUS", "BIND", "AS", "EXISTS", "NOT", "IN",
@@ -55,7 +56,7 @@ PIECES = [
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A production that may stand in itself: `opening` and `closing` as often as wanted, around `inner`."""
+    """Describes a production that may stand in itself: `opening` and `closing` as often as wanted, around `inner`."""
 
     before: str
     opening: str
@@ -82,12 +83,12 @@ NESTS = [
     ),
     *(Nest("SELECT * { ?s ", opening, ":p", closing, " ?x }") for opening, closing in (("(", ")"), ("^(", ")*"), ("(:q|", "/:r)+"), (":q/(", ")?"))),
 ]  # fmt: skip
-"""Every production in brackets: a parser that tries alternatives one after the other may try all of them at every level."""
+"""Every production in brackets stands here: a parser that tries alternatives one after the other may try all of them at every level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a text gave: the fault's code, or `query`; and the processor time of the answer."""
+    """Holds what a text gave: the fault's code, or `query`; and the processor time of the answer."""
 
     found: str
     seconds: float
@@ -98,7 +99,10 @@ def corpus() -> list[str]:
 
 
 def outcome(text: str, patience_s: float = PATIENCE_S) -> Outcome:
-    """Raises AssertionError where the answer is late, has no place in the text, or is a query that its own text does not give back."""
+    """Parse a text.
+
+    Raises AssertionError where the answer is late, has no place in the text, or is a query that its own text does not give back.
+    """
     started = time.process_time()
     answer = _answer(text)
     seconds = time.process_time() - started
@@ -122,7 +126,7 @@ def _answer(text: str) -> ParsedQuery | QueryError:
 
 
 def mutated(text: str, chance: random.Random) -> str:
-    """The text with some words exchanged, or one to four stretches replaced, doubled or left out; one in a hundred is made long."""
+    """Return the text with some words exchanged, or one to four stretches replaced, doubled or left out; one in a hundred is made long."""
     if chance.random() < 0.3:
         return _exchanged(text, chance)
     for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
@@ -134,7 +138,7 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def deep(nest: Nest, chance: random.Random) -> str:
-    """The production nested 5 to 40 deep, with a token inside broken: left out, exchanged, or one too many."""
+    """Return the production nested 5 to 40 deep, with a token inside broken: left out, exchanged, or one too many."""
     inner = chance.choice([nest.inner, nest.inner, "", f"{nest.inner} {nest.inner}", chance.choice(PIECES)])
     depth = chance.randint(5, 40)
     text = nest.text(depth, inner)
@@ -147,7 +151,7 @@ def deep(nest: Nest, chance: random.Random) -> str:
 
 
 def _exchanged(text: str, chance: random.Random) -> str:
-    """One to three words of the text put in the place of others, which often makes a query of another meaning."""
+    """Put one to three words of the text in the place of others, which often makes a query of another meaning."""
     for _ in range(chance.randint(1, 3)):
         words = list(re.finditer(r"[?$:]?\w+", text))
         place, word = chance.choice(words), chance.choice(words)
@@ -156,14 +160,14 @@ def _exchanged(text: str, chance: random.Random) -> str:
 
 
 def _lengthened(text: str, chance: random.Random) -> str:
-    """One stretch of the text, often enough to reach the longest text that is read."""
+    """Repeat one stretch of the text, often enough to reach the longest text that is read."""
     at = chance.randrange(len(text))
     piece = text[at : at + chance.randint(1, 60)]
     return text[:at] + piece * max(1, (MAX_LENGTH - len(text)) // len(piece)) + text[at:]
 
 
 def measure(n: int, seed: int = 2011) -> str:
-    """One JSON line: what `n` texts gave, one in ten of them nested deep, and the slowest answer."""
+    """Return one JSON line: what `n` texts gave, one in ten of them nested deep, and the slowest answer."""
     chance = random.Random(seed)
     texts = corpus()
     counted: Counter[str] = Counter()

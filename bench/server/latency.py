@@ -1,4 +1,4 @@
-"""How long it takes from posting an event to receiving its solution on a WebSocket."""
+"""This bench measures how long it takes from posting an event to receiving its solution on a WebSocket."""
 
 import json
 import tempfile
@@ -17,7 +17,7 @@ _ANSWER_S = 60.0
 
 
 def measure(runner: str, n: int, *, low_latency: bool = False) -> Iterator[str]:
-    """A line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
+    """Yield a line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
         Child(Path(directory) / "data", runner, Path(directory) / "log", extra=["--low-latency"] if low_latency else []) as child,

@@ -1,4 +1,7 @@
-"""The server under load, in-process runner, load generator on the same machine: latency and completeness for many subscribers, ingest, memory of idle ones, one that stalls."""
+"""This bench puts the server under load, with the in-process runner and the load generator on the same machine.
+
+It measures latency and completeness for many subscribers, ingest, memory of idle ones, and one that stalls.
+"""
 
 import asyncio
 import io
@@ -30,7 +33,11 @@ _MARKED = f"PREFIX : <{_EX}> SELECT ?n WHERE {{ ?s :marked ?n }}"
 
 
 def measure(n: int) -> Iterator[str]:
-    """Lines: `n` events at 10,000 a second with 100 subscribers, a tenth of it with one that stalls; ingest of 1,000,000 and 5,000,000; 2,000 idle subscribers."""
+    """Yield the lines of each load.
+
+    They are: `n` events at 10,000 a second with 100 subscribers, a tenth of it with one that stalls; ingest of 1,000,000 and 5,000,000; 2,000 idle
+    subscribers.
+    """
     setrlimit(RLIMIT_NOFILE, (getrlimit(RLIMIT_NOFILE)[1],) * 2)
     with started() as child:
         yield _load(child, n, stalled=False)
@@ -53,7 +60,7 @@ def started() -> Iterator[Child]:
 
 
 def resident_mb(child: Child) -> float:
-    """Of the server; 0 on systems without /proc."""
+    """Return the server's resident memory; 0 on systems without /proc."""
     try:
         return int(Path(f"/proc/{child.pid}/statm").read_text().split()[1]) * getpagesize() / 2**20
     except FileNotFoundError:
@@ -144,7 +151,7 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
 
 
 async def _send(child: Child, frames: list[str], sent_at: dict[int, float]) -> float:
-    """A frame each hundredth of a second over one WebSocket. Returns by how much the generator itself was late at most."""
+    """Send a frame each hundredth of a second over one WebSocket. Return by how much the generator itself was late at most."""
     from websockets.asyncio.client import connect
 
     lagged_s = 0.0
@@ -202,7 +209,7 @@ def _arrow_body(first: int, rows: int, base_us: int) -> bytes:
 
 
 def _ingest(child: Child, media_type: str, rows: int, events: int) -> str:
-    """Bodies over some connections, each to a stream of its own, until the last is durable and its solutions are there."""
+    """Send bodies over some connections, each to a stream of its own, until the last is durable and its solutions are there."""
     client, base_us = Client(child.url), time.time_ns() // 1000
     streams = [f"s{number}" for number in range(_CONNECTIONS)]
     for stream in streams:

@@ -1,4 +1,7 @@
-"""From the command to a server that is ready, and what it takes of the machine while nothing comes: all its processes, the JVM and Spark's workers among them."""
+"""This bench goes from the command to a server that is ready, and then measures what the server takes of the machine while nothing comes.
+
+All its processes count, the JVM and Spark's workers among them.
+"""
 
 import os
 import tempfile
@@ -16,7 +19,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
-    """A line for each runner: medians over `n` starts, each on an empty directory, and of the last one, 10 s later, the memory at the beginning and the end of `idle_s` without work, and the CPU in between. Needs /proc."""
+    """Yield a line for each runner: medians over `n` starts, each on an empty directory. Needs /proc.
+
+    Of the last start, 10 s later, the line has the memory at the beginning and the end of `idle_s` without work, and the CPU in between.
+    """
     for runner in RUNNERS:
         ready_s: list[float] = []
         for number in range(n):
@@ -41,21 +47,21 @@ def _idle(pid: int, idle_s: float) -> dict[str, float]:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and those that it has begun, and they."""
+    """Return a process, those that it has begun, and those that they have begun."""
     parents = {int(each.name): _fields(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
     found = [pid]
-    for parent in found:  # which grows meanwhile
+    for parent in found:  # the list grows meanwhile
         found += [child for child, fields in parents.items() if fields and int(fields[1]) == parent]
     return found
 
 
 def _cpu_s(pid: int) -> float:
-    """With that of those whom it has begun and that have ended."""
+    """Return a process's CPU seconds, with those of the processes that it has begun and that have ended."""
     return sum(map(int, _fields(pid)[11:15])) / _TICKS
 
 
 def _fields(pid: int) -> list[str]:
-    """Of its `stat` after the name; none where it has ended."""
+    """Return the fields of a process's `stat` after the name; none where the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -63,7 +69,7 @@ def _fields(pid: int) -> list[str]:
 
 
 def _mb(pid: int) -> float:
-    """Resident, pages that several share divided among them."""
+    """Return a process's resident memory, where pages that several share are divided among them."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
-"""What subscribers get through the public interface: N-Quads by POST, solutions over a WebSocket, as Server-Sent Events or by pull.
+"""This bench measures what subscribers get through the public interface.
 
-The server with the in-process runner is a process of its own; the load's process shares the machine with it, so the
-server's CPU seconds say more than the seconds of the clock.
+It sends N-Quads by POST, and reads solutions over a WebSocket, as Server-Sent Events or by pull. The server with the in-process runner is a process
+of its own; the load's process shares the machine with it, so the server's CPU seconds say more than the seconds of the clock.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from server.child_server import Child
 _WAIT_S = 600.0
 _PAGE = 100_000
 Take = Callable[[int, int], None]
-"""Told of solutions that came, and of their bytes."""
+"""This callback is told of solutions that came, and of their bytes."""
 
 
 @dataclass(slots=True)
 class _Count:
-    """Solutions and bytes that a subscriber has got; `all_there` once it has as many solutions as must come."""
+    """Counts the solutions and bytes that a subscriber has got; `all_there` is set once it has as many solutions as must come."""
 
     expected: int
     all_there: asyncio.Event
@@ -42,7 +42,7 @@ class _Count:
 
 
 class _Events(asyncio.Protocol):
-    """A reader of Server-Sent Events that costs its process little: it counts them and looks at nothing else."""
+    """Reads Server-Sent Events at little cost to its process: it counts them and looks at nothing else."""
 
     def __init__(self, path: str, take: Take) -> None:
         self._path, self._take, self._tail = path, take, b""
@@ -58,7 +58,10 @@ class _Events(asyncio.Protocol):
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line each: without a subscriber, with one that follows live, and with one that reads what is there already. Raises: WrongCount."""
+    """Yield a line each: without a subscriber, with one that follows live, and with one that reads the solutions that are there already.
+
+    Raises: WrongCount.
+    """
     sent, expected = bodies(drawn(n, k)), count_of(workload, n, k)
     for way in ("none", "websocket", "sse"):
         with started() as child:
@@ -69,7 +72,7 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 
 def count_of(workload: str, n: int, k: int) -> int:
-    """How many solutions must come: as the engine alone finds them. Raises: WrongCount where it is known and other."""
+    """Return how many solutions must come: as many as the engine alone finds. Raises: WrongCount where another number is known."""
     engine = engine_with(WORKLOADS[workload])
     found = sum(len(engine.feed(block).solutions) for block in blocks(drawn(n, k)))
     check(workload, n, k, found)
@@ -77,7 +80,7 @@ def count_of(workload: str, n: int, k: int) -> int:
 
 
 async def _live(child: Child, workload: str, n: int, sent: list[bytes], way: str, expected: int) -> str:
-    """The subscriber is there before the first event; over when it has the last solution."""
+    """Measure a subscriber that is there before the first event, until it has the last solution."""
     client = Client(child.url)
     client.create_stream("default")
     client.register("q", PREFIXES + WORKLOADS[workload])
@@ -99,7 +102,7 @@ async def _live(child: Child, workload: str, n: int, sent: list[bytes], way: str
 
 
 async def _backlog(child: Child, workload: str, way: str, expected: int) -> str:
-    """Nothing else is done: it is what writing and sending cost."""
+    """Measure reading while nothing else is done: what writing and sending cost."""
     count = _Count(expected, asyncio.Event())
     before_s, began = cpu_s(child), time.perf_counter()
     if way == "pull":
@@ -143,7 +146,7 @@ def _finished(client: Client, expected: int) -> None:
 
 
 def _pull(child: Child, take: Take) -> None:
-    """Pages of ndjson, each from where the one before led."""
+    """Read pages of ndjson, each from where the one before led."""
     connection = HTTPConnection(urlsplit(child.url).netloc, timeout=60)
     path = f"/queries/q/solutions?limit={_PAGE}"
     while True:

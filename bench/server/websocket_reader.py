@@ -1,4 +1,4 @@
-"""A WebSocket subscriber that costs its process little: it upgrades a connection and hands on the payloads of the server's frames."""
+"""This module is a WebSocket subscriber that costs its process little: it upgrades a connection and hands on the payloads of the server's frames."""
 
 import asyncio
 import base64
@@ -10,7 +10,7 @@ _TEXT = 1
 
 
 class Frames(asyncio.Protocol):
-    """`take` is called with each text frame; `ready` is set once the server has accepted. Nothing is ever sent back, not even to pings."""
+    """Calls `take` with each text frame; `ready` is set once the server has accepted. Nothing is ever sent back, not even to pings."""
 
     def __init__(self, path: str, take: Callable[[bytes], None]) -> None:
         self._path, self._take = path, take
@@ -59,6 +59,6 @@ class Frames(asyncio.Protocol):
         self.closed.set()
 
     async def end(self) -> None:
-        """At once; returns when the connection is gone."""
+        """End at once; return when the connection is gone."""
         self._transport.abort()
         await self.closed.wait()

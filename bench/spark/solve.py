@@ -1,4 +1,4 @@
-"""Queries over a directory of Parquet files through `solve`, in batch and, some files at a time, as a stream."""
+"""This bench runs queries over a directory of Parquet files through `solve`, in batch and, some files at a time, as a stream."""
 
 import tempfile
 import time
@@ -22,7 +22,7 @@ _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvid
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Two lines, of local[2]: the median of some rounds over the whole directory; and as a stream, once to warm and once measured."""
+    """Yield two lines, of local[2]: the median of some rounds over the whole directory; and as a stream, once to warm and once measured."""
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session("local[2]", flags="") as spark:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE)
         spark.conf.set("spark.sql.shuffle.partitions", str(_BUCKETS))
@@ -36,14 +36,14 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
             check(workload, n, k, matches)
         seconds, matches = rounds[_ROUNDS // 2]
         yield line("solve", kind="batch", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(n / seconds))
-        _stream(spark, path, text, f"{place}/warm")  # as of the batch: most of a first stream's time goes into the JVM's compiler
+        _stream(spark, path, text, f"{place}/warm")  # warm, as for the batch: most of a first stream's time goes into the JVM's compiler
         rate, matches = _stream(spark, path, text, f"{place}/checkpoint")
         check(workload, n, k, matches)
         yield line("solve", kind="stream", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(rate))
 
 
 def write(directory: Path, n: int, k: int) -> None:
-    """The workload's events in files of equal size."""
+    """Write the workload's events in files of equal size."""
     directory.mkdir()
     for number, block in enumerate(blocks(drawn(n, k), -(-n // _FILES))):
         columns = {name: block.rows.column(name).cast(pa.utf8()) for name in "spo"}
@@ -52,14 +52,17 @@ def write(directory: Path, n: int, k: int) -> None:
 
 
 def _batch(frame: DataFrame) -> tuple[float, int]:
-    """Seconds and solutions of a run that keeps nothing."""
+    """Return seconds and solutions of a run that keeps nothing."""
     seen, began = Observation(), time.monotonic()
     frame.observe(seen, f.count(f.lit(1)).alias("n")).write.format("noop").mode("overwrite").save()
     return time.monotonic() - began, int(seen.get["n"])
 
 
 def _stream(spark: SparkSession, path: str, text: str, checkpoint: str) -> tuple[float, int]:
-    """Events a second from the end of the first micro-batch, which has the start of all workers in it, to that of the last; and solutions."""
+    """Return events a second from the end of the first micro-batch to that of the last; and solutions.
+
+    The first one has the start of all workers in it.
+    """
     events = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", _FILES_A_BATCH).parquet(path)
     counts, ends = list[int](), list[float]()
 

@@ -1,4 +1,8 @@
-"""The Spark runner: events a second from a backlog with one bucket and with two, Spark's own joins for the same query, and how soon a solution can be read."""
+"""This bench measures the Spark runner.
+
+It tells events a second from a backlog with one bucket and with two, and the same of Spark's own joins for the same query. It also tells how soon a
+solution can be read.
+"""
 
 import os
 import shutil
@@ -27,7 +31,7 @@ from pipeline.spark.sink import SolutionSink
 from pipeline.spark.spark_session import session
 
 MASTER = "local[2,4]"
-PIECES = 4  # that events come to the log in, at the least
+PIECES = 4  # events come to the log in at least so many
 MOST_ROWS = 250_000
 JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
 EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
@@ -37,7 +41,7 @@ _TYPES = "abc"
 
 @dataclass(slots=True)
 class Commits:
-    """When each commit of a run came, and the log position it reached."""
+    """Records when each commit of a run came, and the log position it reached."""
 
     at: list[tuple[float, int]] = field(default_factory=list)
 
@@ -45,12 +49,15 @@ class Commits:
         self.at.append((time.perf_counter(), position))
 
     def rate(self, rows_between: int) -> float:
-        """Rows a second from the first commit to the last: the first one has the start of engine and job in it."""
+        """Return rows a second from the first commit to the last: the first one has the start of engine and job in it."""
         return rows_between / (self.at[-1][0] - self.at[0][0])
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """A line for each number of buckets, the median of some rounds after some that warm, which take turns; one for Spark's joins, one for the delay of events one by one in each mode with each number of buckets."""
+    """Yield a line for each number of buckets, one for Spark's joins, and one for the delay in each mode with each number of buckets.
+
+    A line of buckets is the median of some rounds after some that warm, which take turns. The delay is that of events one by one.
+    """
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
@@ -78,7 +85,10 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 # ---------------------------------------------------------------- from a backlog
 def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
-    """A query and its events, after so many events for a query of the same text, which stand for the past of a running job. Gives the registration's offset."""
+    """Write a query and its events, and return the registration's offset.
+
+    They come after so many events for a query of the same text, which stand for the past of a running job.
+    """
     piece = min(BATCH, len(events) // PIECES)
     text = PREFIXES + WORKLOADS[workload]
     with LogWriter(data, lambda: BEGIN) as log:
@@ -93,7 +103,7 @@ def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
 
 
 def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int) -> tuple[float, int]:
-    """Events a second in steady state, and the solutions found. Registrations count as rows."""
+    """Return events a second in steady state, and the solutions found. Registrations count as rows."""
     commits = Commits()
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
         data, spill = Path(place) / "data", Path(place) / "spill"
@@ -118,7 +128,7 @@ def _rows_after(data: Path, position: int) -> int:
 
 # ---------------------------------------------------------------- Spark's own joins
 def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int]:
-    """W1 by chained stream-stream joins. One event-time column may go through them, so the first event's time is carried as a number."""
+    """Solve W1 by chained stream-stream joins. One event-time column may go through them, so the first event's time is carried as a number."""
     place.mkdir()
     _write_parquet(place / "events", events)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
@@ -130,7 +140,7 @@ def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int
         for kind in _TYPES
     ]
     a, b, c = (side.withWatermark(f"{kind}_at", "0 seconds") for kind, side in zip(_TYPES, sides, strict=True))
-    pairs = a.join(b, _on("a", "b")).drop("a_at")  # whose type is that of an event time for ever
+    pairs = a.join(b, _on("a", "b")).drop("a_at")  # its type stays that of an event time for ever
     chains = pairs.join(c, _on("b", "c")).where("c_us - a_us < 10000000")
     found, times = [0], list[float]()
 
@@ -166,7 +176,7 @@ def _write_parquet(place: Path, events: Drawn) -> None:
 
 # ---------------------------------------------------------------- small batches
 def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
-    """Of micro-batches."""
+    """Return the delays of micro-batches."""
     spill = data / "spill"
     spill.mkdir(parents=True)
     with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer:
@@ -180,7 +190,7 @@ def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
 
 
 def _resident_delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
-    """Of a task that stays."""
+    """Return the delays of a task that stays."""
     scratch = data / "scratch"
     scratch.mkdir(parents=True)
     with LogWriter(data, lambda: BEGIN) as log, working(ResidentJob(data, buckets), spark, scratch) as failure:
@@ -188,7 +198,7 @@ def _resident_delays(spark: SparkSession, data: Path, buckets: int) -> list[floa
 
 
 def _from_durable_to_readable(log: LogWriter, data: Path, failure: Callable[[], Exception | None]) -> list[float]:
-    """Milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
+    """Return the milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
     log.append(lambda offset: Register(offset, "q", PREFIXES + "SELECT ?s ?x { ?s :a ?x }"))
     events, found = drawn(3 * (EVENTS + WARM_EVENTS), 100), list[float]()
     only = events.types == 0

@@ -35,7 +35,7 @@ _PARCEL = pa.schema([("engine", pa.int64()), ("latest", pa.int64()), ("rows", pa
 _PARCEL_COLUMNS = "engine long, latest long, rows binary"
 _FOUND_COLUMNS = "solutions binary"
 _STEP = "EPSPARQL_STEP"
-_PIECE_ROWS = 50_000  # that an engine takes in at once: what they bring must fit into a row
+_PIECE_ROWS = 50_000  # an engine takes in so many at once: their solutions must fit into a row
 
 
 def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta) -> DataFrame:
@@ -151,7 +151,7 @@ class EngineProcessor(StatefulProcessor):
             kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
         for _, time, rows in log[tokens.index(kept) :]:
             for _ in _fed(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
-                pass  # what it brings was given when it came
+                pass  # its solutions were given when the events came
         return solver
 
 
@@ -179,7 +179,7 @@ def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa
         yield solver.feed(rows, streams_of(piece), time if last else min(time, piece.column("end")[-1].as_py()))
 
 
-_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # with its version; tasks come and go, and their worker process stays
+_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # each with its version; tasks come and go, and their worker process stays
 
 
 def _keep(whose: tuple[str, int], token: str, solver: "Solver") -> None:

@@ -49,7 +49,7 @@ class Stream:
     accepted: int = 0
     late: int = 0
     arrived: Micros | None = None  # clock at its last events
-    by_clock: bool = False  # whether all its events took the server's arrival time
+    by_clock: bool = False  # true where all its events took the server's arrival time
 
     def after(self, latest: Micros | None) -> Micros | None:
         """Return the watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
@@ -116,8 +116,8 @@ class Catalogue:
 
     position: int = 0
     streams: dict[str, Stream] = field(default_factory=dict)
-    queries: dict[str, Registration] = field(default_factory=dict)  # by name, in order of registration
-    graphs: dict[str, Graph] = field(default_factory=dict)  # of the background
+    queries: dict[str, Registration] = field(default_factory=dict)  # the key is the name; the order is that of registration
+    graphs: dict[str, Graph] = field(default_factory=dict)  # these are the background graphs
     entailment: str = RDFS
     rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """The key is the entry from which queries were behind.
@@ -189,7 +189,7 @@ class Catalogue:
         found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from)
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
-            self.rereads[entry.offset] = entry.offset, 0, entry.offset  # what comes before `reads_from` gives the background and the watermarks
+            self.rereads[entry.offset] = entry.offset, 0, entry.offset  # entries before `reads_from` give the background and watermarks
             self._change(set(entry.holds), reads=entry.offset, lead=entry.offset)
         elif entry.waits_for is not None:
             found = replace(found, reads=entry.offset, lead=entry.waits_for)

@@ -67,9 +67,9 @@ class Keys:
     def __init__(self, directory: Path, head: int, now: Micros) -> None:
         """Open the files of keys. Files of a log that is longer than `head` are not of this one, and go."""
         self._directory, self._now = directory, now
-        self._files: list[_File] = []  # in order of the log
+        self._files: list[_File] = []  # these are in order of the log
         self._recent: dict[bytes, tuple[Micros, Ack]] = {}
-        self._counts: Counter[bytes] = Counter()  # by stream, of those that have been asked for
+        self._counts: Counter[bytes] = Counter()  # keys by stream, for the streams that were asked for
         for path in sorted(directory.glob("*.keys*")):
             file = _open(path)
             if file is None or file.after > head:
@@ -237,7 +237,7 @@ def _open(path: Path) -> _File | None:
     if named is None:
         return None
     first, after, newest = map(int, named.groups()[:3])
-    with path.open("rb") as file, suppress(ValueError):  # which an empty file gives
+    with path.open("rb") as file, suppress(ValueError):  # an empty file raises it
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(data) % (_DIGEST + _ROW) == 0 and zlib.crc32(data) == int(named[4], 16):
             return _File(path, first, after, newest, data)

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from pipeline.errors import Locked
 
-PATIENCE_S = 30.0  # who held the lock of a killed server goes within seconds
+PATIENCE_S = 30.0  # the holder of a killed server's lock goes within seconds
 _LOOK_S = 0.1
 _Held = TypeVar("_Held")
 

@@ -48,7 +48,7 @@ class Published:
         self.damage = ""
         """The text says what is wrong with the log: nothing more is written to it then."""
         self._changed = Condition()
-        self._contents: dict[int, Content] = {}  # by the first position of each frame
+        self._contents: dict[int, Content] = {}  # the key is the first position of a frame
 
     def announce(self, position: int, content: Content | None = None) -> None:
         """Publish a position. `content` is that of the frame that ends there, if the frame is small."""
@@ -191,7 +191,7 @@ class SharedReader(LogReader):
         self._readers, self._most = readers, apart + 1
         self._kept: dict[Asked, tuple[Block, int]] = {}  # and how many have yet to take it
         self._walk: Iterator[Block] = iter(())
-        self._next: Asked | None = None  # what `_walk` gives
+        self._next: Asked | None = None  # `_walk` gives this block next
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
         while (block := self._block((position, max_rows, until))) is not None:

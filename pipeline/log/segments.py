@@ -404,7 +404,7 @@ class FrameWriter:
         try:
             self._head_fd = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o644)
             published = self._published()
-            self._before: Link | None = None  # of the segment ahead of one that has no frame yet
+            self._before: Link | None = None  # names the segment before one that has no frame yet
             self._tail = self._recover(published)
             self._fd = os.open(segment_path(directory, self._tail.segment), os.O_RDWR | os.O_CREAT, 0o644)
             os.truncate(self._fd, self._tail.size)
@@ -446,7 +446,7 @@ class FrameWriter:
         if rotated:
             self._rotate()
         frames = [(list(payload), sum(map(len, payload)), after, rows, flags)]
-        if self._before is not None:  # in one write with the frame, so that a segment without frames has no link either
+        if self._before is not None:  # one write has link and frame, so a segment without frames has no link either
             link = msgspec.json.encode(self._before)
             frames.insert(0, ([link], len(link), first, 0, LINK))
         self._write(first, frames)

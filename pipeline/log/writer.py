@@ -41,7 +41,7 @@ class _Request:
     rows: pa.RecordBatch
     key: str | None = None
     build: Callable[[int], Entry] | None = None
-    arrived: Micros | None = None  # what rows without a time of their own were given
+    arrived: Micros | None = None  # rows without a time of their own were given this one
     size: int = 0
 
 
@@ -216,7 +216,7 @@ class LogWriter:
                 self._broken = True
                 self._withdraw()  # before anyone is told
                 if isinstance(fault, StoreFailed):
-                    requests += self._waiting()  # as long as these: each would wait for the store as long again
+                    requests += self._waiting()  # each of them would wait for the store as long as these
                 for request in requests:
                     if not request.done.done():
                         request.done.set_exception(LogFailed(f"writing the log failed: {fault}"))

@@ -51,7 +51,7 @@ def load(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Keys, int]:
     path = data_dir / "catalogue.json"
     try:
         data = path.read_bytes()
-        state = msgspec.json.decode(unseal(data) or data, type=_State)  # that of version 0.1.0 is not sealed
+        state = msgspec.json.decode(unseal(data) or data, type=_State)  # version 0.1.0 did not seal its state
     except FileNotFoundError:
         return Catalogue(), Keys(data_dir / KEYS_FOLDER, head, now), 0
     except (msgspec.MsgspecError, ValueError) as fault:

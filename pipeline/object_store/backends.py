@@ -20,7 +20,7 @@ STORE = "EPSPARQL_STORE"
 """This variable names the store in which a data directory is kept."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _WHOLE = ("s3", "gcs")
-"""In these stores an object appears when its upload ends, and replaces an earlier one.
+"""An object appears in these stores when its upload ends, and replaces an earlier one.
 
 Elsewhere an open file is seen, and a finished one is moved.
 """
@@ -90,7 +90,7 @@ class Directory:
         """Open the directory; with `locked` it is for one exporter at a time."""
         self._path = path
         try:
-            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # what begins with _ is no data, to those who read
+            self._lock = DirectoryLock(path / "_epsparql.lock") if locked else None  # readers take no file that begins with _ for data
         except Locked as taken:
             raise Locked(taken.path, taken.holder, "--export") from None
 

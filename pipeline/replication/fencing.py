@@ -137,7 +137,7 @@ class Fence:
 
     def _tell(self, begins: dict[str, int]) -> None:
         bounds = standing(self.bounds, begins)
-        self._version += 1  # of a try that failed there may be an object all the same
+        self._version += 1  # a try that failed may have left an object all the same
         self._place.put(self.claim.name(self._version), msgspec.json.encode(_Told(begins, bounds)))
         found = self._checked()
         self.bounds, self.begins = bounds, begins

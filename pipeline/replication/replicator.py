@@ -60,10 +60,10 @@ class Keeper:
         self._fence = Fence(place)
         self.log, self.solutions = (KeptLog(place, self._fence, data_dir, kind) for kind in LOGS)
         self._head = FrameReader(data_dir / self.solutions.kind)
-        self._snapshots: dict[str, _Signature | None] = {}  # in the store; None: as of whichever server
-        self._states: dict[str, _Signature] = {}  # in the store, of this server
+        self._snapshots: dict[str, _Signature | None] = {}  # those in the store; None: some server's
+        self._states: dict[str, _Signature] = {}  # this server's, in the store
         self._stating = threading.Lock()  # one of them at a time is compared, put or removed
-        self._notes = dict[str, bytes]()  # as they were taken from there
+        self._notes = dict[str, bytes]()  # each as it was taken from the store
         self._stopping = threading.Event()
         self._thread = waiting(self._run)
         self._failure = self._taken_by = ""
@@ -198,7 +198,7 @@ class Keeper:
                 raise self._refusal("has a log of its own, and so has")
             if note.server != before.server or note.epoch < before.epoch:
                 raise self._refusal("is not what another server has kept since in")
-            if not self.log.adopt():  # who is refused takes it from nobody
+            if not self.log.adopt():  # a server that is refused takes the store from nobody
                 raise self._refusal(_LACKS)
         server = note.server if note is not None and before is not None and not restoring else new_server()
         self._fence.take(server)

@@ -35,7 +35,7 @@ def restore(place: Place, data_dir: Path, fence: Fence) -> None:
             write(data_dir / name, data, mode=0o600 if name.startswith(OBSERVERS) else 0o644)
     for kind in LOGS:
         with closing(FrameWriter(data_dir / kind, durable=kind == "log")):
-            pass  # it says how far readers may look, and cuts off a frame that did not come whole
+            pass  # opening says how far readers may look, and cuts off a torn frame
 
 
 def wipe(data_dir: Path) -> None:

@@ -28,8 +28,8 @@ class Replica:
         self._fence = Fence(place)
         self._log: FrameWriter | None = None
         self._segments: list[int] = []
-        self._segment, self._byte, self._rest = 0, 0, b""  # of the store: the next byte to read, and what of a frame was read before it
-        self._snapshots = set[str]()  # in both
+        self._segment, self._byte, self._rest = 0, 0, b""  # in the store: the next byte to read, and the bytes of its frame before that
+        self._snapshots = set[str]()  # these are both here and in the store
 
     def follow(self, position: int) -> None:
         """Copy the log up to a position that was acknowledged. Raises: StoreFailed, OSError."""
@@ -82,7 +82,7 @@ class Replica:
             self._segment = self._segments[0]
             path = segment_path(self.directory / _LOG, self._segment)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()  # where the log begins
+            path.touch()  # the log begins here
             self._log = FrameWriter(path.parent, durable=False)
 
     def _read(self, position: int) -> None:

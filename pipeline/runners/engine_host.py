@@ -55,7 +55,7 @@ class EngineHost:
         self._reader = reader or LogReader(data_dir)
         self._reporter = Reporter(data_dir, self._name, time.monotonic)
         self._engine: Engine | None = None
-        self._weight, self._snapshot_weight = 0, snapshot_weight  # of what the engine has read since the last snapshot
+        self._weight, self._snapshot_weight = 0, snapshot_weight  # the weight of all that was read since the last snapshot
         self.unswept = True
         """This is true where there may be snapshots that `sweep` would drop."""
 
@@ -103,7 +103,7 @@ class EngineHost:
             engine.look_back_by(self._past)
             self._weight = 0
         for reader, _ in self._feed(engine, lo, max_rows):
-            engine = reader  # what it brings was committed before
+            engine = reader  # its solutions were committed before
         return engine
 
     def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:
@@ -166,7 +166,7 @@ class Snapshots:
         """Return the engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
         for position in reversed([position for position in self.positions() if position <= at_most]):
             mark, data = self._read(position)
-            with suppress(EngineError):  # of another version
+            with suppress(EngineError):  # another version wrote it
                 if data and is_ours(position, mark) and (engine := Engine.restore(data, self._piece, self._share)).position == position:
                     return engine
         return None
@@ -201,7 +201,7 @@ class Snapshots:
             return
         needed = set[str]()
         for position in self.positions():
-            with suppress(EngineError):  # of another version, which is of no use
+            with suppress(EngineError):  # another version's snapshot is of no use
                 _, data = self._read(position)
                 needed |= apart(data) if data else set()
         for name in pieces.keys() - needed:

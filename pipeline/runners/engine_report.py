@@ -75,7 +75,7 @@ class Reporter:
 
 
 def report_of(engine: Engine) -> Report:
-    each = reversed(tuple(engine.engines()))  # those beside it first: they have copies of rules that it runs
+    each = reversed(tuple(engine.engines()))  # engines beside it come first: they have copies of its rules
     queries = {
         registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
     }

@@ -56,7 +56,7 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
     key = _keys([entry, end, starts_in_order(whole, bucket), _ranks(registered, whole.column("query"))])
-    order = np.argsort(key, kind="stable")  # which sees that each bucket's are sorted, and only merges
+    order = np.argsort(key, kind="stable")  # the sort sees that each bucket's rows are sorted, and only merges
     begins = np.cumsum([0, *(part.num_rows for part in filled)])
 
     def terms_of(row: int) -> tuple[tuple[bool, bytes], ...]:

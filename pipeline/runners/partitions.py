@@ -55,7 +55,7 @@ class Buckets:
         if ended is None:
             with closing(SolutionReader(data_dir)) as solutions:
                 ended = solutions.changes
-        self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # what waits, one at work, and one that was taken
+        self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # the blocks that wait, one at work, and one that was taken
         self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
         self._courses = [Course(host, _UNMERGED) for host in self._hosts]
         self._merging = Course(Merging(self._courses, Merger(ended)), PIECES)
@@ -99,7 +99,7 @@ class Buckets:
         self._sent = None
 
     def tell(self) -> None:
-        for host in () if self._sent is not None else self._hosts:  # who is on the way tells itself
+        for host in () if self._sent is not None else self._hosts:  # an engine on its way reports by itself
             host.tell()
 
     def save(self) -> None:

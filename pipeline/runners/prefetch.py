@@ -1,4 +1,4 @@
-"""This module runs an engine, or the merging of several engines, through the log on a thread of its own, ahead of the reader who takes the pieces."""
+"""This module runs an engine, or the merging of several engines, on a thread of its own, ahead of the reader who takes the pieces."""
 
 from collections import deque
 from collections.abc import Callable, Generator
@@ -15,7 +15,7 @@ PIECE_BYTES = 32 << 20
 
 
 class Brings(Protocol):
-    """Implemented by each object that goes through the log."""
+    """Goes through a range of the log and brings its pieces."""
 
     def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
 
@@ -32,7 +32,7 @@ class Course:
         self._host, self._most = host, pieces
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bucket")
         self._changed = Condition()
-        self._ranges = 0  # to go through
+        self._ranges = 0  # so many are still to be gone through
         self._pieces: deque[Advance] = deque()
         self._fault: Exception | None = None
         self._over = False
@@ -89,7 +89,7 @@ class Course:
                     for piece in pieces:
                         if not self._put(piece):
                             break
-        except Exception as fault:  # noqa: BLE001  # it is raised to who takes
+        except Exception as fault:  # noqa: BLE001  # `take` raises it
             self._fault = fault
         with self._changed:
             self._ranges -= 1

@@ -22,7 +22,7 @@ _TOLD_S = 2.0
 
 
 class Remote:
-    """A `Host` over a copy of the log, which goes with the executor's directory."""
+    """Hosts engines over a copy of the log, as a `Host`; the copy goes with the executor's directory."""
 
     def __init__(self, data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         """Copy the log and open the engines. Raises: StoreFailed, OSError."""

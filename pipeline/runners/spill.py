@@ -17,7 +17,7 @@ from pipeline.log.arrow_ipc import stream_of, write_stream
 from pipeline.object_store.backends import Place, reached
 
 if TYPE_CHECKING:
-    from pipeline.runners.engine_host import Advance  # which imports the engine, and the driver has no use for it
+    from pipeline.runners.engine_host import Advance  # this imports the engine, which the driver has no use for
 
 SPILL = "spill"
 """The files lie in this folder of a store."""

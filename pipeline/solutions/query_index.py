@@ -157,7 +157,7 @@ def read_base(directory: Path) -> Base | None:
     path = directory / "base"
     try:
         data = path.read_bytes()
-        return msgspec.msgpack.decode(unseal(data) or data, type=Base)  # that of version 0.1.0 is not sealed
+        return msgspec.msgpack.decode(unseal(data) or data, type=Base)  # version 0.1.0 did not seal its base
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as fault:
@@ -176,7 +176,7 @@ def _notes(directory: Path, segment: int) -> Path:
 
 def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
     if _read_notes(directory, segment) is None:
-        with suppress(OSError):  # it only saves time
+        with suppress(OSError):  # the notes only save time
             path = _notes(directory, segment)
             temporary = path.with_suffix(".tmp")
             temporary.write_bytes(seal(msgspec.msgpack.encode((_which(directory, segment), noted))))

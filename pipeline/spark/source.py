@@ -1,8 +1,8 @@
 """This module provides the solutions of a data directory as a Spark data source, `epsparql`, whose tasks host the engine.
 
-A micro-batch is a range of the input log; its one task brings the engines of all buckets, each on a thread, to the range's start (kept in their worker, or from
-snapshot and log), feeds them the range and yields the solutions. State is a function of the log's prefix, so neither Spark's state store nor its checkpoint
-holds anything that matters.
+A micro-batch is a range of the input log with one task. The task brings the engines of all buckets, each on a thread, to the range's start: kept in
+their worker, or from snapshot and log. Then it feeds them the range and yields the solutions. State is a function of the log's prefix, so neither
+Spark's state store nor its checkpoint holds anything that matters.
 """
 
 import gc
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pipeline.runners.partitions import Elsewhere
 
 FORMAT = "epsparql"
-MAX_ROWS = 50_000  # of the input log that the engines take in at once, with a row of the sink's for each
-BATCH_ROWS = 250_000  # in one micro-batch, whose cost beside the engines' is a tenth of a second: bounds its memory and its time
+MAX_ROWS = 50_000  # the engines take in so many rows at once, and the sink gets a row for them
+BATCH_ROWS = 250_000  # bounds a micro-batch's memory and time; it costs a tenth of a second beside the engines
 LONG_POLL_S = 0.2
 EAGER_POLLS, LAZY_POLL_S = 10, 0.01  # after two silent seconds
 
@@ -120,7 +120,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.pieces = options.get("form") == "pieces"
         self.spill = options.get("spill", "")
         self.store = os.environ[STORE] if options.get("stored") == "true" else None  # no option, for those are shown, and it may hold credentials
-        self.last: int | None = None  # with trigger availableNow: where to end
+        self.last: int | None = None  # where to end, with trigger availableNow
         self.log: LogReader | None = None
         self.idle_polls = 0
 

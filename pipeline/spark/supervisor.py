@@ -29,10 +29,10 @@ LOG_LIMIT = 4_000_000
 class SparkRunner:
     """Runs the queries of a data directory on Spark. The interface is `InProcessRunner`'s.
 
-    `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that
-    `ready` comes after a first commit with everything warm, and, with micro-batches, whenever nothing was committed for `HEARTBEAT_S`.
-    With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that stays in place of micro-batches.
-    `conf` has Spark's settings as KEY=VALUE.
+    `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that `ready` comes after
+    a first commit with everything warm. With micro-batches it is also called whenever nothing was committed for `HEARTBEAT_S`. With a `store`, which
+    keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that
+    stays in place of micro-batches. `conf` has Spark's settings as KEY=VALUE.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SparkRunner:
             self._stopping.wait(pause)
 
     def _run_child(self) -> int:
-        """Live one life of the child; return its exit status."""
+        """Start the child and hear it until it ends; return its exit status."""
         self._shorten_log()
         with self._log.open("ab") as log:
             child = self._launch(log)

@@ -4,7 +4,7 @@ from pipeline.errors import FormatError
 
 ROW_BYTES = 32
 """Each row takes this many bytes, besides those of its terms."""
-_MOST = (1 << 31) - 1  # what the offsets of a column reach
+_MOST = (1 << 31) - 1  # the offsets of a column reach so far
 
 
 class Budget:

@@ -170,7 +170,7 @@ def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
     places = np.frombuffer(offsets, np.int32)[terms.offset :][: len(terms) + 1] if offsets is not None else np.zeros(1, np.int32)
     text = np.frombuffer(data if data is not None and data.size else b"", np.uint8)
     for array in (text, places):
-        array.setflags(write=False)  # as the compiled code knows what it reads
+        array.setflags(write=False)  # the compiled code reads arrays that are not writable
     return text, places
 
 

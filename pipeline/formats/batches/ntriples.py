@@ -17,7 +17,7 @@ _IRI = rf'<(?:[^\x00-\x20<>"{{}}|^`\\]|{_UCHAR})*>'
 _STRING = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UCHAR})*"'
 _LABEL = r"_:[\w](?:[\w.·‿⁀̀-ͯ-]*[\w·‿⁀̀-ͯ-])?"
 _TERM = re.compile(rf"{_IRI}|{_LABEL}|{_STRING}(?:\^\^{_IRI}|@[A-Za-z0-9-]+)?")
-# What the parser would give back unchanged, so that most terms need no parser.
+# The parser would give these terms back unchanged, so most terms need no parser.
 _PLAIN_IRI = (
     r"[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9._-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9/_.~-]*)?|[A-Za-z0-9_.~][A-Za-z0-9/_.~:-]*)(?:#[A-Za-z0-9/_.~-]*)?"
 )

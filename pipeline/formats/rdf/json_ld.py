@@ -12,7 +12,7 @@ import msgspec
 
 from pipeline.formats.batches.expansion_budget import Budget
 
-_NAME = re.compile(rb'"[^"\s]{200,}"')  # what is shorter is usual
+_NAME = re.compile(rb'"[^"\s]{200,}"')  # shorter names are usual
 _USUAL = 200
 _UNSURE = 4
 """This factor allows for the estimate: most strings are no names, and most names are shorter than the longest one."""

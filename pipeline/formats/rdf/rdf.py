@@ -181,7 +181,7 @@ def _text(term: Node, text: bytes) -> str:
     if isinstance(term, ox.Literal) and term.direction is not None:
         raise FormatError("rdf", NO_DIRECTIONS, *place_of(text, term.value), PLAIN_TAG)
     found = str(term)
-    if len(found) > MAX_TERM:  # with its quotes and escapes
+    if len(found) > MAX_TERM:  # this length includes quotes and escapes
         parts = (term.value, term.datatype.value, term.language or "") if isinstance(term, ox.Literal) else (term.value,)
         if (size := max(map(len, parts))) > MAX_TERM:
             raise FormatError("term", f"a term of {size} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))
