@@ -20,7 +20,7 @@ STORE = "EPSPARQL_STORE"
 """This variable names the store in which a data directory is kept."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _WHOLE = ("s3", "gcs")
-"""In these stores an object appears when its upload ends, and replaces an earlier one.
+"""An object appears in these stores when its upload ends, and replaces an earlier one.
 
 Elsewhere an open file is seen, and a finished one is moved.
 """

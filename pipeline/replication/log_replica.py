@@ -28,7 +28,7 @@ PART_BYTES = 16 << 20
 MANY = 64
 """This many objects of one class of size become one."""
 SIZES = 64 << 10, 4 << 20
-"""From these sizes on objects are of the next class; those of the last stay as they are."""
+"""Objects of these sizes and more are of the next class; those of the last stay as they are."""
 _TRIES = 5
 """A listing is tried this often: a server that has not noticed yet may put one object in the place of many meanwhile."""
 _ORDER = attrgetter("extent.segment", "begin")

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 
 SPARK_CONF = "EPSPARQL_SPARK_CONF"
-"""By this variable Spark's settings reach the process that has the session: flags are seen by all users, and some settings are secrets."""
+"""This variable brings Spark's settings to the process that has the session: flags are seen by all users, and some settings are secrets."""
 _OWN = {
     "spark.master": "it is given by --master",
     "spark.submit.deployMode": "the driver runs beside the server",
