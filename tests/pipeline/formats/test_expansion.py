@@ -107,7 +107,7 @@ PROBE = """
 import resource, sys
 from pipeline.formats.body_parser import FormatError, parse_body
 from pipeline.formats.background import read_graphs
-from tests.pipeline import test_expansion
+from tests.pipeline.formats import test_expansion
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for row in test_expansion.TEXTS:
     media_type, body = row.values
