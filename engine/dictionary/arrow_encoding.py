@@ -1,6 +1,6 @@
-"""The values of many solutions as Arrow keeps them small: each text once, in a dictionary, and lists of its places.
+"""Arrow keeps the values of many solutions small: each text once, in a dictionary, and lists of places in it.
 
-Few solutions have their texts as they are. What is joined or unpacked here is never hashed: a dictionary may have a text twice.
+Few solutions have their texts as they are. Joining and unpacking never hash a text: a dictionary may have one twice.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ _PACKED = {schema: schema.set(_VALUES, pa.field("values", pa.list_(TERM), nullab
 
 
 def schema_of(values: pa.ListArray, schema: pa.Schema = SOLUTIONS) -> pa.Schema:
-    """SOLUTIONS or TIED as it is with such values."""
+    """Return SOLUTIONS or TIED as it is with such values."""
     return packed_schema(schema) if is_packed(values) else schema
 
 
 def packed_schema(schema: pa.Schema) -> pa.Schema:
-    """Of SOLUTIONS or TIED."""
+    """Return SOLUTIONS or TIED as it is with packed values."""
     return _PACKED[schema]
 
 
@@ -30,7 +30,7 @@ def is_packed(values: pa.ListArray) -> bool:
 
 
 def packed(values: pa.ListArray) -> pa.ListArray:
-    """The same lists over a dictionary."""
+    """Return the same lists over a dictionary."""
     if is_packed(values):
         return values
     texts = values.flatten()
@@ -39,18 +39,18 @@ def packed(values: pa.ListArray) -> pa.ListArray:
 
 
 def unpacked(values: pa.ListArray) -> pa.ListArray:
-    """The same lists of texts."""
+    """Return the same lists of texts without a dictionary."""
     return pa.ListArray.from_arrays(_from_zero(values), values.flatten().dictionary_decode()) if is_packed(values) else values
 
 
 def plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
-    """Solutions with their texts as they are."""
+    """Return solutions with their texts as they are."""
     values = solutions.column(_VALUES)
     return solutions.set_column(_VALUES, SOLUTIONS.field(_VALUES), unpacked(values)) if is_packed(values) else solutions
 
 
 def one_after_another(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Solutions of several batches, of which some may be packed; SOLUTIONS or TIED as the first is."""
+    """Join the solutions of several batches, of which some may be packed, into SOLUTIONS or TIED as the first is."""
     values = joined([part.column(_VALUES) for part in parts])
     rest = [pa.concat_arrays([part.column(k) for part in parts]) for k in range(parts[0].num_columns) if k != _VALUES]
     schema = SOLUTIONS if parts[0].num_columns == len(SOLUTIONS) else TIED
@@ -58,7 +58,7 @@ def one_after_another(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def joined(parts: Sequence[pa.ListArray]) -> pa.ListArray:
-    """One after the other; packed if one of them is."""
+    """Join lists one after the other; the result is packed if one of them is."""
     if len(parts) == 1:
         return parts[0]
     if not any(is_packed(part) for part in parts):
@@ -73,14 +73,14 @@ def joined(parts: Sequence[pa.ListArray]) -> pa.ListArray:
 
 
 def joined_terms(parts: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
-    """One column of several, over their dictionaries one after the other."""
+    """Join several columns into one, over their dictionaries one after the other."""
     begins = np.cumsum([0, *(len(part.dictionary) for part in parts)])
     indices = [_moved(part.indices, begin) for part, begin in zip(parts, begins.tolist(), strict=False)]
     return pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays([part.dictionary for part in parts]), safe=False)
 
 
 def _moved(indices: pa.Int32Array, by: int) -> pa.Int32Array:
-    """The numbers raised; null stays null."""
+    """Return the numbers raised by `by`; null stays null."""
     if not by:
         return indices
     valid, numbers = indices.buffers()
@@ -89,7 +89,7 @@ def _moved(indices: pa.Int32Array, by: int) -> pa.Int32Array:
 
 
 def _from_zero(values: pa.ListArray) -> pa.Int32Array:
-    """Offsets of lists that may be a part of others."""
+    """Return the offsets of lists that may be a part of others, counted from zero."""
     offsets = values.offsets
     first = offsets[0].as_py() if len(offsets) else 0
     return offsets if not first else pa.array(offsets.to_numpy() - np.int32(first))

@@ -1,4 +1,4 @@
-"""What the kernel's filters know of a literal's value: a float64 and how far it may be off."""
+"""The kernel's filters know a literal's value as a float64 and a bound of its error."""
 
 import math
 from decimal import Decimal
@@ -12,7 +12,9 @@ _NOT_A_NUMBER = (0.0, math.inf)
 
 
 def approximation(literal: str) -> tuple[float, float]:
-    """(value, error bound) of a numeric literal in N-Triples text; the bound is 0 where the value is exact, inf for all else.
+    """Return (value, error bound) of a numeric literal in N-Triples text.
+
+    The bound is 0 where the value is exact, and inf for a text without a finite numeric value.
 
     xsd:float has no bound either: its arithmetic rounds to single precision, which the kernel does not do.
     """
@@ -37,6 +39,6 @@ def _bounded(exact: int | Decimal | float, kind: Kind) -> tuple[float, float]:
 
 
 def constant_micros(micros: int) -> tuple[float, float]:
-    """A duration of a filter, in the same form."""
+    """Return a filter's duration as (value, error bound)."""
     value = float(micros)
     return value, 0.0 if int(value) == micros else abs(value) * 2.0**-52

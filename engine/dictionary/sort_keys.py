@@ -1,7 +1,7 @@
-"""The total order of ORDER BY, MIN and MAX, which extends SPARQL 1.1, 15.1.
+"""ORDER BY, MIN and MAX follow one total order, which extends SPARQL 1.1, 15.1.
 
-Unbound, blank nodes, IRIs, then literals: numbers (NaN least) by exact value, strings without language by code points, booleans,
-dateTimes by instant, day-time durations by length, all other literals by N-Triples text.
+The unbound comes first, then blank nodes, IRIs and literals. Literals are numbers (NaN least) by exact value, strings without language by code
+points, booleans, dateTimes by instant, day-time durations by length. All others come by N-Triples text.
 """
 
 from decimal import Decimal
@@ -12,7 +12,7 @@ from engine.expressions.values import Duration, Instant, Number, Text
 from epsparql.terms import BlankNode, Iri, Term
 
 SortKey = tuple[int, int | Decimal | float | str]
-"""A class, and what compares within the class; terms that are equal in the order have equal keys."""
+"""A key is a class, and a value that compares within the class; terms that are equal in the order have equal keys."""
 
 _UNBOUND, _BLANK, _IRI, _NAN, _NUMBER, _STRING, _BOOLEAN, _INSTANT, _DURATION, _OTHER = range(10)
 _KEPT = 1 << 16
@@ -40,7 +40,7 @@ def sort_key(term: Term | None) -> SortKey:
 
 
 class SortKeys:
-    """Keys by number of term, remembered."""
+    """Remembers sort keys by number of term."""
 
     def __init__(self) -> None:
         self._known: dict[int, SortKey] = {}

@@ -1,4 +1,4 @@
-"""Terms of one engine: N-Triples text to a number and back, with what the kernel knows of each.
+"""The term table maps the N-Triples text of one engine's terms to numbers and back, with what the kernel knows of each term.
 
 Texts stand one after the other in an arena of UTF-8; a term that nothing holds any more is freed and its number given to another
 (docs/decisions/0011-terms-in-arrays.md).
@@ -29,11 +29,14 @@ from engine.expressions.evaluator import parse_term
 from epsparql.terms import Term
 
 IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
-"""Kinds, as the kernel's `kinds` has them; 0 is no term. A STRING is a literal of xsd:string, which has neither language nor another datatype."""
+"""These are the kinds of the kernel's `kinds`, where 0 is no term.
+
+A STRING is a literal of xsd:string, which has neither language nor another datatype.
+"""
 
 Ints = NDArray[np.int64]
 SPARE = 1 << 16
-"""Terms that come before the first search for those that are out of use."""
+"""So many terms come before the first search for those that are out of use."""
 _SPARE_BYTES = 1 << 8  # for each of the spare terms
 _CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
 _FEW = 1 << 6
@@ -42,7 +45,10 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selects:
-    """The SELECTs of a network, in order of their names: `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to MARKS) at `address`."""
+    """Holds the SELECTs of a network, in order of their names.
+
+    `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to MARKS) at `address`.
+    """
 
     arrays: tuple[NDArray[Any], ...]
     table: Ints
@@ -56,27 +62,27 @@ class Selects:
 
 
 class Holder(Protocol):
-    """Whatever keeps numbers of terms between feeds."""
+    """A holder keeps numbers of terms between feeds."""
 
     def hold(self, held: "Held") -> None:
-        """Marks all terms that it keeps, and forgets what it merely remembers of others."""
+        """Mark all terms that the holder keeps, and forget what it merely remembers of others."""
         ...
 
 
 class Held:
-    """Marks of terms in use; `looked_at` counts the cells that were looked at."""
+    """Marks terms in use; `looked_at` counts the cells that were looked at."""
 
     def __init__(self, numbers: int) -> None:
         self.marks = np.zeros(numbers, np.bool_)
         self.looked_at = 0
 
     def add(self, numbers: Ints) -> None:
-        """Of whatever shape; what is no number of a term does no harm."""
+        """Mark numbers in an array of whatever shape; a cell that is no number of a term does no harm."""
         self.looked_at += numbers.size
         mark_all(self.marks, np.ascontiguousarray(numbers).reshape(-1))
 
     def add_rows(self, rows: Ints, free: Ints, first: int) -> None:
-        """The columns from `first` on of the rows whose numbers are not in `free`."""
+        """Mark the columns from `first` on of the rows whose numbers are not in `free`."""
         self.looked_at += rows.size
         freed = np.zeros(len(rows), np.bool_)
         freed[free] = True
@@ -84,12 +90,15 @@ class Held:
 
 
 class TermTable:
-    """Number 0 stands for an unbound variable. Numbers tell nothing of order, and may be other ones for the same log."""
+    """Maps terms to numbers, where number 0 stands for an unbound variable.
+
+    Numbers tell nothing of order, and may be other ones for the same log.
+    """
 
     def __init__(self, spare: int = SPARE) -> None:
         self._spare = spare
         self.holders: WeakSet[Holder] = WeakSet()
-        """Whose terms stay."""
+        """The terms of these holders stay."""
         self._at = np.zeros(c.AT_WIDTH, np.int64)
         self._at[c.USED], self._at[c.SEED] = 1, secrets.randbits(63)
         self._now = self._at.data  # which gives Python's own numbers
@@ -109,26 +118,26 @@ class TermTable:
         self._last = (0, 0, 0)  # search: the terms and bytes that it left, and how many terms must come to be worth as long a one
         self._due_at = self._limits()
         self.generation = 0
-        """Changes whenever numbers may have been given to other terms."""
+        """The generation changes whenever numbers may have been given to other terms."""
 
     def __len__(self) -> int:
-        """Terms, without number 0."""
+        """Return the number of terms, without number 0."""
         return int(self._at[c.LIVE])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TermTable":
-        """With the same numbers, and arrays of its own, which stand elsewhere."""
+        """Return a table with the same numbers, and arrays of its own, which stand elsewhere."""
         table = TermTable.restored(self.arrays())
         table.spare, table.generation = self._spare, self.generation
         return table
 
     @property
     def size(self) -> int:
-        """Bytes that the table occupies."""
+        """Return how many bytes the table occupies."""
         return sum(a.nbytes for a in (self._cells, self._heads, self._text, self._kinds, self._values))
 
     # ------------------------------------------------------------ terms in
     def intern(self, text: str) -> int:
-        """The number of a term given as canonical N-Triples text."""
+        """Return the number of a term given as canonical N-Triples text."""
         number = self._numbers_by_text.get(text)
         if number is None:
             number = self._interned(text.encode())
@@ -145,8 +154,9 @@ class TermTable:
         return number
 
     def take(self, rows: pa.RecordBatch, wanted: int, since: int) -> Ints:
-        """The OCCURRENCES that are not late (HEIGHT x n): the numbers of s, p, o, g (of the first `wanted`, 0 for the others), start, end, which row each
-        was, and `since`.
+        """Take in OCCURRENCES, and return a table (HEIGHT x n) of those that are not late.
+
+        The table has the numbers of s, p, o, g, start, end, which row each was, and `since`. Of s, p, o, g the first `wanted` have numbers, the others are 0.
         """
         n = rows.num_rows
         table = np.empty((HEIGHT, n), np.int64)
@@ -156,11 +166,11 @@ class TermTable:
         return table if kept == n else table[:, :kept].copy()
 
     def intern_all(self, texts: Sequence[str]) -> Ints:
-        """The numbers of terms given as canonical N-Triples texts."""
+        """Return the numbers of terms given as canonical N-Triples texts."""
         return self.intern_strings(pa.array(texts, pa.utf8()))
 
     def intern_strings(self, strings: pa.StringArray) -> Ints:
-        """The same of an Arrow array's strings, of which none is null."""
+        """Return the numbers of terms given as an Arrow array's strings, of which none is null."""
         numbers = np.empty(len(strings), np.int64)
         _, offsets, data = strings.buffers()
         at, begin = offsets.address + 4 * strings.offset, 0 if data is None else data.address
@@ -170,12 +180,12 @@ class TermTable:
         return numbers
 
     def _show(self) -> None:
-        """Compiled functions find the arrays as they are."""
+        """Tell compiled functions where the arrays are now."""
         arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)
         self._table[:] = handle_of(arrays)
 
     def _make_room(self, n: int) -> None:
-        """Room for a term of n bytes."""
+        """Make room for a term of n bytes."""
         at = self._at
         if at[c.HARD] == len(self._hard):  # longer, because a batch that had no room begins anew
             self._settle()
@@ -194,17 +204,20 @@ class TermTable:
     # ------------------------------------------------------------ what the kernel knows
     @property
     def kinds(self) -> Ints:
-        """IRI, BLANK or LITERAL by number of term."""
+        """Return the kinds, IRI, BLANK, LITERAL or STRING, by number of term."""
         return self._kinds
 
     @property
     def cells(self) -> Ints:
-        """By number of term, the columns of `engine.dictionary.native.layout`, of which LENGTH is for others."""
+        """Return the cells by number of term, in the columns of `engine.dictionary.native.layout`, of which LENGTH is for others."""
         return self._cells
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """By number of term: a numeric literal's value and an error bound; (0, inf) for other terms, (0, nan) for 0. Made once it is asked for."""
+        """Return a numeric literal's value and an error bound, by number of term.
+
+        Other terms have (0, inf), and number 0 has (0, nan). The array is made once it is asked for.
+        """
         if not self._now[c.VALUED]:
             self._values = np.zeros((len(self._cells), 2))
             self._values[0] = (0.0, np.nan)
@@ -217,14 +230,14 @@ class TermTable:
         return self._values
 
     def _settle(self) -> None:
-        """Approximates the literals that compiled code leaves to the host."""
+        """Approximate the literals that compiled code leaves to the host."""
         for number in self._hard[: self._at[c.HARD]].tolist():
             self._values[number] = approximation(self.text(number))
         self._at[c.HARD] = 0
 
     # ------------------------------------------------------------ terms out
     def text(self, number: int) -> str:
-        """The term as N-Triples text; "" for 0."""
+        """Return the term as N-Triples text; "" for 0."""
         found = self._texts_by_number.get(number)
         if found is None:
             start, length = self._cells[number, : c.LENGTH + 1].tolist()
@@ -236,23 +249,26 @@ class TermTable:
         return found
 
     def term(self, number: int) -> Term | None:
-        """The term itself; None for 0."""
+        """Return the term itself; None for 0."""
         return parse_term(self.text(number)) if number else None
 
     def text_array(self, numbers: Ints) -> pa.StringArray:
-        """Texts of a flat array of numbers; null for unbound."""
+        """Return the texts of a flat array of numbers; null for unbound."""
         offsets = np.empty(len(numbers) + 1, np.int32)
         return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
 
     def emitted(self, rows: Ints, selects: Selects, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
-        """Rows that the kernel found for `selects` as solutions in order of emission: SOLUTIONS, or TIED ones, as `schema` says; of many the values are packed."""
+        """Return the rows that the kernel found for `selects` as solutions in order of emission.
+
+        They are SOLUTIONS, or TIED ones, as `schema` says; if there are many, the values are packed.
+        """
         code = int(emit(self._address, rows, selects.address, tied, self._batch))
         if code < 0:
             raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")
         return pa.RecordBatch._import_from_c(self._batch, packed_schema(schema) if code else schema)
 
     def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
-        """The texts of numbers, `size` bytes in all, which are unbound so many times."""
+        """Return the texts of numbers, `size` bytes in all, of which `unbound` are unbound."""
         data, bits = np.empty(fitting(size), np.uint8), None
         gather(self._cells, self._text, numbers, offsets, data)
         if unbound:
@@ -262,7 +278,10 @@ class TermTable:
         return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(data), bits, unbound)
 
     def statements(self, triples: Ints) -> tuple[pa.StringArray, Ints]:
-        """Of each row of `triples` (rows x templates x 3), which is written over, those that are statements, in order and each once; how many these are."""
+        """Return the statements of each row of `triples` (rows x templates x 3), in order and each once, and how many each row has.
+
+        `triples` is written over.
+        """
         counts = np.empty(len(triples), np.int64)
         size = fitting(settle(self._cells, self._kinds, self._text, triples, counts))
         offsets, data = np.empty(int(counts.sum()) + 1, np.int32), np.empty(size, np.uint8)
@@ -270,7 +289,7 @@ class TermTable:
         return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)), counts
 
     def in_order(self, numbers: Ints) -> Ints:
-        """Ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
+        """Return the ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
         distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
         order, spare, rank = np.empty((3, len(distinct)), np.int64)
         sort_rows(np.zeros(len(distinct), np.int64), distinct.reshape(-1, 1), self._cells, self._text, order, spare)
@@ -278,8 +297,9 @@ class TermTable:
         return rank[which].reshape(numbers.shape)
 
     def places_in_order(self, rows: Ints, entry: int, end: int, by: Ints, numbers: Ints) -> Ints:
-        """The order of rows in which those with equal columns `entry` and `end` stand together: there first `by` decides, then the texts of `numbers`
-        (rows x columns).
+        """Return the order of rows in which those with equal columns `entry` and `end` stand together.
+
+        Among these first `by` decides, then the texts of `numbers` (rows x columns).
         """
         order, spare = np.empty((2, len(rows)), np.int64)
         sort_places(rows, entry, end, by, numbers, self._cells, self._text, order, spare)
@@ -287,7 +307,7 @@ class TermTable:
 
     # ------------------------------------------------------------ terms out of use
     def collect(self, pending: Iterable[Ints] = ()) -> None:
-        """Between feeds: frees the terms that neither a holder nor `pending` has, if that is due."""
+        """Free, between feeds and if that is due, the terms that neither a holder nor `pending` has."""
         if not self.due:
             return
         held = Held(int(self._at[c.USED]))
@@ -302,13 +322,13 @@ class TermTable:
 
     @property
     def due(self) -> bool:
-        """Whether enough terms have come for a search for those out of use to be a small part of the work."""
+        """Return whether enough terms have come for a search for those out of use to be a small part of the work."""
         terms, size = self._due_at
         return self._now[c.LIVE] >= terms or self._now[c.BYTES] >= size or not self._spare
 
     @property
     def spare(self) -> int:
-        """How many terms come between two searches, at least; 0: each feed is followed by one."""
+        """Return how many terms come between two searches, at least; with 0 each feed is followed by one."""
         return self._spare
 
     @spare.setter
@@ -317,13 +337,16 @@ class TermTable:
         self._due_at = self._limits()
 
     def _limits(self) -> tuple[int, int]:
-        """The terms and the bytes with which the next search is due."""
+        """Return the terms and the bytes with which the next search is due."""
         terms, size, looked_at = self._last
         patience = max(self._spare, terms, looked_at)
         return terms + patience, size + max(patience * _SPARE_BYTES, size)
 
     def _sweep(self, marks: NDArray[np.bool_], most: int, most_bytes: int) -> None:
-        """Frees what is not marked. Of the room that there is, what so many terms and bytes may come to need stays."""
+        """Free the terms that are not marked.
+
+        The room that so many terms and bytes may come to need stays, as far as it is there.
+        """
         self._settle()
         self.generation += 1
         self._numbers_by_text.clear()
@@ -344,7 +367,7 @@ class TermTable:
 
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What `restored` takes: the texts in order of number, and where each ends; a number that is free has an empty one."""
+        """Return the arrays that `restored` takes: the texts in order of number, and where each ends; a number that is free has an empty one."""
         numbers = np.arange(1, self._at[c.USED])
         offsets = np.empty(len(numbers) + 1, np.int64)
         size, _ = measure(self._cells, numbers, offsets)
@@ -354,7 +377,7 @@ class TermTable:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> "TermTable":
-        """A table with the same numbers."""
+        """Return a table with the same numbers."""
         table, ends = cls(), arrays["ends"]
         table._text = np.require(arrays["texts"], np.uint8, ["C", "W"]) if len(ends) else table._text
         room = max(len(ends) + 1, _FEW)
@@ -366,7 +389,7 @@ class TermTable:
 
 
 def numbers_in(state: object) -> Ints:
-    """All integers, flat, in what a collector gives as its state."""
+    """Return all integers, flat, in what a collector gives as its state."""
     found: list[int] = []
     parts = [state]
     while parts:
@@ -385,19 +408,22 @@ def numbers_in(state: object) -> Ints:
 
 
 def handle_of(arrays: Sequence[NDArray[Any]]) -> Ints:
-    """Where arrays are, and their lengths, as `engine.dictionary.native.handle` has them; their owner keeps them."""
+    """Return the addresses of arrays and their lengths, as `engine.dictionary.native.handle` has them; their owner keeps them."""
     return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64).reshape(-1)
 
 
 def fitting(size: int) -> int:
-    """`size`, if Arrow's offsets can say it."""
+    """Return `size`, if Arrow's offsets can say it.
+
+    Raises: OverflowError.
+    """
     if size > MOST_BYTES:
         raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
     return size
 
 
 def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """`array` with more rows, the new ones zero."""
+    """Return `array` with more rows, the new ones zero."""
     found = np.zeros((length, *array.shape[1:]), array.dtype)
     found[: len(array)] = array
     return found

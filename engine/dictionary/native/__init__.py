@@ -1,4 +1,4 @@
-"""Compiled functions over terms' texts: interning, numbers in literals, texts out, and what terms are still in use."""
+"""Compiled functions intern terms' texts, read numbers in literals, write texts out and mark the terms that are still in use."""
 
 from pathlib import Path
 

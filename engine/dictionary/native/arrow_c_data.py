@@ -1,7 +1,7 @@
-"""Structs of Arrow's C data interface, by address: arrays that are read, and those that are made.
+"""Structs of Arrow's C data interface are read and made by address.
 
-What is made stands in one allocation, structs and data alike, which goes when Arrow lets go of the outermost of them; so children and dictionaries have
-nothing of their own to free. Source: Arrow C data interface, struct ArrowArray.
+Each array made here stands in one allocation, structs and data alike, which goes when Arrow lets go of the outermost struct. So children and
+dictionaries have nothing of their own to free. Source: Arrow C data interface, struct ArrowArray.
 """
 
 import numpy as np
@@ -22,13 +22,16 @@ _RELEASED = "epsparql_released"
 
 
 def _called(builder, name, result, arguments):
-    """What a function of C's library gives."""
+    """Build a call of a function of C's library, and return its result."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
 def _releasing(module):
-    """The release callback of what is made here: frees the allocation that the private data name, if any, and marks the struct as released."""
+    """Return the release callback of the structs made here.
+
+    The callback frees the allocation that the private data name, if any, and marks the struct as released.
+    """
     known = module.globals.get(_RELEASED)
     if known is not None:
         return known
@@ -45,19 +48,19 @@ def _releasing(module):
 
 @intrinsic
 def released(typingctx):
-    """The address of the release callback."""
+    """Return the address of the release callback."""
     return types.int64(), lambda context, builder, sig, args: builder.ptrtoint(_releasing(builder.module), _WORD)
 
 
 @intrinsic
 def allocated(typingctx, size):
-    """The address of so many bytes, which `free` takes back; 0 if there are none."""
+    """Allocate so many bytes, which `free` takes back, and return their address; 0 if there are none."""
     return types.int64(types.int64), lambda context, builder, sig, args: builder.ptrtoint(_called(builder, "malloc", _POINTER, [args[0]]), _WORD)
 
 
 @intrinsic
 def let_go(typingctx, struct):
-    """Releases an array that was exported to us."""
+    """Release an array that was exported to us."""
 
     def build(context, builder, sig, args):
         words = builder.inttoptr(args[0], _WORD.as_pointer())
@@ -70,7 +73,7 @@ def let_go(typingctx, struct):
 
 @inlined
 def at_word(address, k):
-    """The k-th word of a struct or of an array of addresses."""
+    """Return the k-th word of a struct or of an array of addresses."""
     return np.int64(word(address + WORD * k))
 
 
@@ -81,13 +84,13 @@ def bit(bits, k):
 
 @inlined
 def padded(size):
-    """In bytes, up to the next word."""
+    """Return a size in bytes, rounded up to whole words."""
     return (size + WORD - 1) // WORD * WORD
 
 
 @inlined
 def make(struct, length, nulls, n_buffers, buffers, n_children, children, dictionary):
-    """Fills a struct. `buffers` and `children` are where their addresses stand."""
+    """Fill a struct; `buffers` and `children` are where their addresses stand."""
     words = int64s_at(struct, STRUCT_WORDS)
     words[ROWS], words[NULLS], words[OFFSET] = length, nulls, 0
     words[N_BUFFERS], words[BUFFERS], words[N_CHILDREN], words[CHILDREN] = n_buffers, buffers, n_children, children

@@ -1,6 +1,6 @@
-"""A batch of occurrences through Arrow's C data interface, its terms interned: in one call, however few rows it has.
+"""One call takes in a batch of occurrences through Arrow's C data interface and interns its terms, however few rows it has.
 
-The batch has the columns s, p, o, g (dictionaries of utf8 with indices of 4 bytes, the last with nulls), start, end (8 bytes) and late (bits).
+The batch has the columns s, p, o, g, start, end (8 bytes) and late (bits). The first four are dictionaries of utf8 with indices of 4 bytes, g with nulls.
 Source: Arrow C data interface, struct ArrowArray.
 """
 
@@ -22,7 +22,7 @@ FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
 
 @inlined
 def intern_string(at, cells, heads, text, kinds, values, hard, strings, k):
-    """The number of the k-th string of an array, or how many bytes there must be room for, as -1 less them."""
+    """Return the number of the k-th string of an array, or `-1 - bytes` for which there must be room."""
     buffers = at_word(strings, BUFFERS)
     place = at_word(buffers, 1) + 4 * (at_word(strings, OFFSET) + k)
     begin, after = short_word(place), short_word(place + 4)
@@ -32,9 +32,10 @@ def intern_string(at, cells, heads, text, kinds, values, hard, strings, k):
 
 @jit
 def take_column(at, cells, heads, text, kinds, values, hard, column, rows, target):
-    """Numbers of the terms in some rows of a column, NONE for null; what it returns below 0 is as of `intern_string`.
+    """Fill `target` with the numbers of the terms in some rows of a column, NONE for null.
 
-    Of a dictionary with more strings than rows are taken, only those are interned that the rows have.
+    Return 0, or a number below 0 as `intern_string` does. If the dictionary has more strings than rows are taken, only those of the rows are
+    interned.
     """
     strings, first = at_word(column, DICTIONARY), at_word(column, OFFSET)
     valid, indices = at_word(at_word(column, BUFFERS), 0), at_word(at_word(column, BUFFERS), 1)
@@ -59,9 +60,10 @@ def take_column(at, cells, heads, text, kinds, values, hard, column, rows, targe
 
 @entry_point
 def taken(terms, batch, wanted, since, table):
-    """Fills `table` (HEIGHT x rows) with the rows of a batch (by address) that are not late, and lets the batch go; how many these are.
+    """Fill `table` (HEIGHT x rows) with the rows of a batch (by address) that are not late, and let the batch go.
 
-    Below 0: `-1 - bytes` for which there was no room. Of s, p, o and g the first `wanted` have numbers, the others 0, as what stands above them.
+    Return how many rows these are, or `-1 - bytes` for which there was no room. The first `wanted` of s, p, o and g have numbers; the others are 0,
+    and so is what stands above them.
     """
     at, cells, heads, text, kinds, values, hard = arrays_at(terms)
     columns, n, kept = at_word(batch, CHILDREN), at_word(batch, ROWS), 0

@@ -1,4 +1,4 @@
-"""Solutions in order of emission: one call puts rows in order and makes the record batch that tells them, in one allocation."""
+"""One call puts solutions in order of emission and makes their record batch, in one allocation."""
 
 import numpy as np
 from numba import types
@@ -27,14 +27,16 @@ MANY = 1 << 10  # terms that are shown over a dictionary, where that looks at no
 
 @inlined
 def cell(rows, row, column):
-    """0 for a column below zero."""
+    """Return a row's cell, 0 for a column below zero."""
     return rows[row, column] if column >= 0 else NONE
 
 
 @jit
 def sort_instant(rows, which, queries, wanted, by, numbers, cells, text, order, spare, first, after):
-    """Sorts what one entry brought at one end: by start, and by query where starts are equal. A query's own order goes before: by rank, which counts
-    from 1, where it orders its solutions, else by start; then by terms. So starts are raised to those of the query's solutions before.
+    """Sort the rows that one entry brought at one end: by start, and by query where starts are equal.
+
+    A query's own order goes before: by rank, which counts from 1, where the query orders its solutions, else by start; then by terms. So a start is
+    raised to those of the query's solutions before it.
     """
     several = False
     for k in range(first, after):
@@ -57,7 +59,10 @@ def sort_instant(rows, which, queries, wanted, by, numbers, cells, text, order, 
 
 @jit
 def order_of(rows, which, queries, wanted, cells, text):
-    """The order of emission. The kernel gives rows by entry and end, but those of queries that decide when the feed is done, which come last."""
+    """Return the order of emission.
+
+    The kernel gives rows by entry and end, except that rows of queries that decide when the feed is done come last.
+    """
     n, ordered = len(rows), True
     order, spare, by = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
     widest = 0
@@ -80,7 +85,10 @@ def order_of(rows, which, queries, wanted, cells, text):
 
 @jit
 def measured(rows, which, queries, wanted, cells, marks):
-    """What the rows show: terms, bytes of these, how many are unbound; those of queries that are not ALIKE; names, numbered in `marks` from 1; their bytes."""
+    """Measure the rows: terms, their bytes, unbound ones, terms of queries that are not ALIKE, names, and their bytes.
+
+    Names are numbered in `marks` from 1.
+    """
     terms, size, unbound, unlike, names, name_size = 0, 0, 0, 0, 0, 0
     for row in range(len(rows)):
         query = which[row]
@@ -101,16 +109,17 @@ def measured(rows, which, queries, wanted, cells, marks):
 
 @inlined
 def begin(buffers, at, size):
-    """Notes that a buffer of so many bytes begins at an address; where the next one does."""
+    """Note that a buffer of so many bytes begins at an address, and return where the next one begins."""
     int64s_at(buffers, 1)[0] = at
     return at + padded(size)
 
 
 @jit
 def fill_lists(rows, order, which, queries, wanted, cells, text, sorted_by_name, terms, unbound, nulls, lists, strings, buffers, at):
-    """A column of lists of terms, with their struct, that of their items, and the addresses of their buffers; where the next buffer begins.
+    """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
 
-    `sorted_by_name`: in order of their variables, null for queries that are ALIKE, of which there are `nulls` rows.
+    Return where the next buffer begins. With `sorted_by_name` the terms are in order of their variables, and lists are null for queries that are
+    ALIKE, of which there are `nulls` rows.
     """
     n = len(rows)
     int64s_at(buffers, 6)[:] = 0
@@ -155,7 +164,10 @@ def fill_lists(rows, order, which, queries, wanted, cells, text, sorted_by_name,
 
 @jit
 def told_apart(rows, order, which, queries, wanted, cells, seen, distinct):
-    """Fills `distinct` with the terms that are shown, each once, and `seen` with their places there, from 1; how many these are, and their bytes."""
+    """Fill `distinct` with the terms that are shown, each once, and `seen` with their places there, from 1.
+
+    Return how many terms these are, and their bytes.
+    """
     count, size = 0, 0
     for row in order:
         query = which[row]
@@ -172,7 +184,7 @@ def told_apart(rows, order, which, queries, wanted, cells, seen, distinct):
 
 @jit
 def fill_packed(rows, order, which, queries, wanted, cells, text, seen, distinct, terms, unbound, lists, places, texts, buffers, at):
-    """A column as `fill_lists` makes it, whose items are `places` in a dictionary of the texts of `distinct`."""
+    """Fill a column as `fill_lists` does, but with items that are `places` in a dictionary of the texts of `distinct`."""
     n = len(rows)
     int64s_at(buffers, 8)[:] = 0
     ends, bound = int32s_at(at, n + 1), bytes_at(at, 0)
@@ -211,7 +223,7 @@ def fill_packed(rows, order, which, queries, wanted, cells, text, seen, distinct
 
 @jit
 def fill_names(order, which, queries, names, marks, used, column, dictionary, buffers, at):
-    """The column of names, as `fill_lists` does; `marks` are 0 again."""
+    """Fill the column of names, as `fill_lists` does, and set `marks` to 0 again."""
     n = len(order)
     int64s_at(buffers, 5)[:] = 0
     indices, offsets = int32s_at(at, n), int32s_at(at + padded(4 * n), used + 1)
@@ -236,7 +248,7 @@ def fill_names(order, which, queries, names, marks, used, column, dictionary, bu
 
 @inlined
 def fill_numbers(rows, order, which, queries, struct, buffers, at):
-    """The four columns of numbers."""
+    """Fill the four columns of numbers."""
     n = len(rows)
     for column in range(4):
         numbers = int64s_at(at, n)
@@ -252,7 +264,7 @@ def fill_numbers(rows, order, which, queries, struct, buffers, at):
 
 @inlined
 def selects_at(selects):
-    """places, queries, wanted, names, marks."""
+    """Return the arrays places, queries, wanted, names and marks."""
     places, queries, wanted = pair(selects, PLACES), pair(selects, QUERIES), pair(selects, WANTED)
     names, marks = pair(selects, NAMES), pair(selects, MARKS)
     return (
@@ -263,10 +275,10 @@ def selects_at(selects):
 
 @entry_point
 def emit(terms, rows, selects, tied, batch):
-    """Makes `batch` (a struct, by address) a record batch of solutions in order of emission: SOLUTIONS, or TIED ones.
+    """Make `batch` (a struct, by address) a record batch of solutions in order of emission: SOLUTIONS, or TIED ones.
 
-    1 where there are so many terms that the values stand over a dictionary, else 0; below 0: the bytes of terms, which are more than Arrow's offsets can
-    say, or than there is room for.
+    Return 1 where there are so many terms that the values stand over a dictionary, else 0. A result below 0 is `-1 - bytes` of the terms, which are
+    more than Arrow's offsets can say or than there is room for.
     """
     at_, cells, _, text, _, _, _ = arrays_at(terms)
     places, queries, wanted, names, marks = selects_at(selects)

@@ -1,4 +1,7 @@
-"""Sorting by text: bytes of UTF-8 stand in the order of code points. 0, the unbound, comes first, because it has no bytes."""
+"""Terms are sorted by text, because bytes of UTF-8 stand in the order of code points.
+
+0, the unbound, comes first, because it has no bytes.
+"""
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.layout import *
@@ -9,7 +12,7 @@ RUN = 8  # rows that are sorted by insertion
 
 @jit
 def text_before(cells, text, a, b):
-    """Whether number a's text is less than b's."""
+    """Return whether the text of number a is less than that of number b."""
     m, n = cells[a, LENGTH], cells[b, LENGTH]
     p, q = address_of(text) + cells[a, START], address_of(text) + cells[b, START]
     k, common = 0, min(m, n)
@@ -27,7 +30,10 @@ def text_before(cells, text, a, b):
 
 @inlined
 def row_before(by, then, numbers, cells, text, i, j):
-    """Whether row i comes before row j: first `by` decides, then `then`, then the texts of its `numbers`, column by column."""
+    """Return whether row i comes before row j.
+
+    First `by` decides, then `then`, then the texts of the rows' `numbers`, column by column.
+    """
     if by[i] != by[j]:
         return by[i] < by[j]
     if then[i] != then[j]:
@@ -41,7 +47,7 @@ def row_before(by, then, numbers, cells, text, i, j):
 
 @inlined
 def insert(by, then, numbers, cells, text, order, first, after):
-    """Sorts order[first:after], for a few."""
+    """Sort order[first:after] by insertion, for a few rows."""
     for k in range(first + 1, after):
         row, at = order[k], k
         while at > first and row_before(by, then, numbers, cells, text, row, order[at - 1]):
@@ -52,7 +58,7 @@ def insert(by, then, numbers, cells, text, order, first, after):
 
 @jit
 def merge(by, then, numbers, cells, text, order, spare, low, middle, high):
-    """Makes one run of order[low:middle] and order[middle:high]; of equals, those of the former come first."""
+    """Merge order[low:middle] and order[middle:high] into one run; of equals, those of the former come first."""
     left, right = low, middle
     for k in range(low, high):
         if left < middle and (right == high or not row_before(by, then, numbers, cells, text, order[right], order[left])):
@@ -67,7 +73,7 @@ def merge(by, then, numbers, cells, text, order, spare, low, middle, high):
 
 @jit
 def sort(by, then, numbers, cells, text, order, spare, first, after):
-    """Sorts order[first:after], equal rows as they stand."""
+    """Sort order[first:after]; equal rows stay as they stand."""
     for low in range(first, after, RUN):
         insert(by, then, numbers, cells, text, order, low, min(low + RUN, after))
     width = RUN
@@ -79,7 +85,7 @@ def sort(by, then, numbers, cells, text, order, spare, first, after):
 
 @entry_point
 def sort_places(rows, entry, end, by, numbers, cells, text, order, spare):
-    """The order of rows of which those with equal `entry` and `end` (columns of `rows`) stand together, and stay there."""
+    """Fill `order` with rows of which those with equal `entry` and `end` (columns of `rows`) stand together, and stay there."""
     first = 0
     while first < len(rows):
         order[first], after = first, first + 1
@@ -93,7 +99,7 @@ def sort_places(rows, entry, end, by, numbers, cells, text, order, spare):
 
 @entry_point
 def sort_rows(by, numbers, cells, text, order, spare):
-    """The order of all rows."""
+    """Fill `order` with all rows in their order."""
     for k in range(len(numbers)):
         order[k] = k
     sort(by, by, numbers, cells, text, order, spare, 0, len(numbers))

@@ -1,4 +1,4 @@
-"""Texts of numbers, as Arrow has strings: offsets, and the bytes one after the other."""
+"""Texts of numbers are written as Arrow has strings: offsets, and the bytes one after the other."""
 
 from engine.dictionary.native import entry_point
 from engine.dictionary.native.layout import *
@@ -7,7 +7,10 @@ from engine.dictionary.native.memory import address_of, copy
 
 @entry_point
 def measure(cells, numbers, offsets):
-    """Fills the offsets of a flat array's texts; their bytes in all, and how many numbers are 0. Offsets are good if the bytes fit into them."""
+    """Fill the offsets of a flat array's texts, and return their bytes in all and how many numbers are 0.
+
+    The offsets are good if the bytes fit into them.
+    """
     size, unbound = 0, 0
     for k in range(len(numbers)):
         offsets[k] = size
@@ -26,7 +29,7 @@ def gather(cells, text, numbers, offsets, data):
 
 @entry_point
 def mark_bound(numbers, bits):
-    """Sets the bits, the least of a byte first, of the numbers that are not 0."""
+    """Set the bits, the least of a byte first, of the numbers that are not 0."""
     for k in range(len(numbers)):
         if numbers[k] != NONE:
             bits[k >> 3] |= 1 << (k & 7)

@@ -1,4 +1,7 @@
-"""Marks of the terms that are still in use. Numbers are taken on suspicion: what is none, or is a column or -term in a program, does no harm."""
+"""Marks say which terms are still in use.
+
+Numbers are marked on suspicion: one that is no term, or is a column or -term in a program, does no harm.
+"""
 
 from engine.dictionary.native import entry_point, inlined
 
@@ -12,14 +15,14 @@ def mark(held, number):
 
 @entry_point
 def mark_all(held, numbers):
-    """Marks the numbers in a flat array."""
+    """Mark the numbers in a flat array."""
     for k in range(len(numbers)):
         mark(held, numbers[k])
 
 
 @entry_point
 def mark_rows(held, rows, free, first):
-    """Marks what stands in the columns from `first` on of all rows whose numbers are not `free`; they are told apart by `free` alone."""
+    """Mark the numbers in the columns from `first` on of all rows but the free ones, which `free` alone tells apart."""
     for row in range(len(rows)):
         if not free[row]:
             for column in range(first, rows.shape[1]):

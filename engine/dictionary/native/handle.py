@@ -1,4 +1,4 @@
-"""A table of arrays by one address: numba takes apart each array that Python hands it, which costs more than a short call does."""
+"""One address stands for a table of arrays: numba takes apart each array that Python hands it, which costs more than a short call does."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from engine.dictionary.native.memory import bytes_at, cells_at, int64s_at, value
 
 @inlined
 def pair(table, k):
-    """Address and length of the k-th array."""
+    """Return the address and length of the k-th array."""
     return np.int64(word(table + 16 * k)), np.int64(word(table + 16 * k + 8))
 
 
 @inlined
 def arrays_at(terms):
-    """The term table's: at, cells, heads, text, kinds, values, hard."""
+    """Return the term table's arrays: at, cells, heads, text, kinds, values, hard."""
     at, cells, heads, text = pair(terms, AT), pair(terms, CELLS), pair(terms, HEADS), pair(terms, TEXT)
     kinds, values, hard = pair(terms, KINDS), pair(terms, VALUES), pair(terms, HARDS)
     return (

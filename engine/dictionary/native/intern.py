@@ -1,4 +1,4 @@
-"""Interning: a text's number by hash and bytes; a new one goes to the end of the arena.
+"""Interning finds a text's number by hash and bytes; a new text goes to the end of the arena.
 
 Chains are of equal hashes modulo the heads. The hash has a seed that no client knows, so that nobody can make chains long.
 """
@@ -22,7 +22,10 @@ def folded(a, b):
 
 @inlined
 def hash_of(source, n, seed):
-    """Of the n bytes at an address, 8 at a time; the last word may overlap the one before."""
+    """Return the hash of the n bytes at an address.
+
+    The bytes are taken 8 at a time; the last word may overlap the one before.
+    """
     hash_ = np.uint64(seed) ^ np.uint64(n)
     if n < 8:
         last = np.uint64(0)
@@ -39,7 +42,7 @@ def hash_of(source, n, seed):
 
 @inlined
 def find(cells, heads, text, hash_, source, n):
-    """The number of the n bytes at an address, NONE if they are new."""
+    """Return the number of the n bytes at an address, NONE if they are new."""
     number = heads[hash_ & (len(heads) - 1)]
     while number != NONE:
         if cells[number, HASH] == hash_ and cells[number, LENGTH] == n and same(address_of(text) + cells[number, START], source, n):
@@ -57,20 +60,23 @@ def link(cells, heads, number):
 
 @inlined
 def kind_of(first, last):
-    """IRI 1, blank node 2, literal 3, or 4 if it is a string and no more, as the kernel's `kinds` has them; by a text's first and last byte."""
+    """Return a term's kind, as the kernel's `kinds` has it, by its text's first and last byte.
+
+    An IRI is 1, a blank node 2, a literal 3, or 4 if it is a string and no more.
+    """
     return 1 if first == ord("<") else 2 if first == ord("_") else 4 if last == ord('"') else 3
 
 
 @inlined
 def has_room(at, cells, heads, text, hard, n):
-    """Whether one more term of n bytes surely fits."""
+    """Return whether one more term of n bytes surely fits."""
     spare = at[FREE] != NONE or at[USED] < len(cells)
     return spare and at[BYTES] + n <= len(text) and at[LIVE] < len(heads) and at[HARD] < len(hard)
 
 
 @jit
 def add(at, cells, heads, text, kinds, values, hard, hash_, source, n):
-    """A number for new bytes, for which there is room."""
+    """Give new bytes, for which there is room, a number."""
     number = at[FREE]
     if number != NONE:
         at[FREE] = cells[number, NEXT]
@@ -90,7 +96,7 @@ def add(at, cells, heads, text, kinds, values, hard, hash_, source, n):
 
 @inlined
 def value(at, values, hard, number, source, n):
-    """Notes what the text is worth, or that the host must say so."""
+    """Note the numeric value and error bound of the text, or that the host must say them."""
     values[number, 0], values[number, 1], sure = approximate(source, n)
     if not sure:
         hard[at[HARD]] = number
@@ -99,7 +105,10 @@ def value(at, values, hard, number, source, n):
 
 @jit
 def interned(at, cells, heads, text, kinds, values, hard, source, n):
-    """The number of the n bytes at an address; -1 if they are new and there is no room for them. No bytes are no term."""
+    """Return the number of the n bytes at an address, or -1 if they are new and there is no room for them.
+
+    No bytes are no term: the number is NONE.
+    """
     if n == 0:
         return NONE
     hash_ = hash_of(source, n, at[SEED])
@@ -113,14 +122,17 @@ def interned(at, cells, heads, text, kinds, values, hard, source, n):
 
 @entry_point
 def intern_one(terms, written):
-    """The number of a text given as bytes; -1 without room."""
+    """Return the number of a text given as bytes; -1 without room."""
     at, cells, heads, text, kinds, values, hard = arrays_at(terms)
     return interned(at, cells, heads, text, kinds, values, hard, address_of(written), len(written))
 
 
 @entry_point
 def intern_strings(terms, offsets, data, first, numbers):
-    """Numbers an Arrow array's strings (addresses of its offsets and bytes) from the one at `first` on; how many are done, for want of room."""
+    """Number an Arrow array's strings from the one at `first` on, and return how many have numbers; if not all, room is wanting.
+
+    The strings are given by the addresses of their offsets and bytes.
+    """
     at, cells, heads, text, kinds, values, hard = arrays_at(terms)
     for k in range(first, len(numbers)):
         begin = short_word(offsets + 4 * k)
@@ -133,7 +145,10 @@ def intern_strings(terms, offsets, data, first, numbers):
 
 @entry_point
 def value_from(at, cells, text, values, hard, first):
-    """What terms are worth from number `first` on; the number from which to go on once the host has said its part."""
+    """Note the numeric values of terms from number `first` on.
+
+    Return the number from which to go on once the host has said its part.
+    """
     for number in range(first, at[USED]):
         if at[HARD] == len(hard):
             return number
@@ -144,7 +159,7 @@ def value_from(at, cells, text, values, hard, first):
 
 @entry_point
 def spread(at, cells, heads):
-    """Enters all terms into the empty table `heads`."""
+    """Enter all terms into the empty table `heads`."""
     for number in range(1, at[USED]):
         if cells[number, LENGTH] > 0:
             link(cells, heads, number)
@@ -152,7 +167,10 @@ def spread(at, cells, heads):
 
 @entry_point
 def enter(at, cells, heads, text, kinds, ends):
-    """Takes in texts that stand in the arena one after the other, the one of each number up to `ends`; an empty one's number is free."""
+    """Take in texts that stand in the arena one after the other, the one of each number up to `ends`.
+
+    The number of an empty text is free.
+    """
     begin = 0
     for k in range(len(ends)):
         n = ends[k] - begin
@@ -172,7 +190,7 @@ def enter(at, cells, heads, text, kinds, ends):
 
 @entry_point
 def sweep(at, cells, heads, kinds, text, held, moved):
-    """Frees the numbers that are not `held`, moves the other texts to the arena `moved` in order, and enters them into the empty `heads`."""
+    """Free the numbers that are not `held`, move the other texts to the arena `moved` in order, and enter them into the empty `heads`."""
     at[FREE], at[LIVE], at[BYTES] = NONE, 0, 0
     last_free = NONE
     for number in range(1, at[USED]):

@@ -1,7 +1,7 @@
-"""Named columns of the term table's arrays."""
+"""The columns of the term table's arrays have names."""
 
 NONE = 0
-"""Ends a chain: number 0 is no term."""
+"""NONE ends a chain: number 0 is no term."""
 
 # cells, by number of term: where its text begins in the arena, its length in bytes (0: the number is free), its hash, and what follows it in
 # its chain of equal hashes, or among the free numbers

@@ -1,4 +1,4 @@
-"""Memory by address: texts stand anywhere, and words of 8 bytes are read from them whatever their alignment.
+"""Memory is read by address: texts stand anywhere, and words of 8 bytes are read from them whatever their alignment.
 
 Nothing here is bounds-checked. Callers stay inside of what Arrow's offsets and the table's cells span.
 """
@@ -24,7 +24,7 @@ def _loaded(builder, address, bits):
 
 @intrinsic
 def word(typingctx, address):
-    """The 8 bytes at an address, little end first."""
+    """Return the 8 bytes at an address, little end first."""
     return types.uint64(types.int64), lambda context, builder, sig, args: _loaded(builder, args[0], 64)
 
 
@@ -35,12 +35,15 @@ def byte(typingctx, address):
 
 @intrinsic
 def short_word(typingctx, address):
-    """The signed 4 bytes at an address, as Arrow's offsets and indices are."""
+    """Return the signed 4 bytes at an address, as Arrow's offsets and indices are."""
     return types.int64(types.int64), lambda context, builder, sig, args: builder.sext(_loaded(builder, args[0], 32), _WORD)
 
 
 def viewing(item, width=0):
-    """What views an address as an array of these items, of a width if it has two dimensions; its owner keeps it alive."""
+    """Make a function that views an address as an array of these items, with rows of `width` if it has two dimensions.
+
+    The owner of the memory keeps it alive.
+    """
     kind = types.Array(item, 2 if width else 1, "C")
 
     @intrinsic
@@ -71,7 +74,7 @@ cells_at, values_at = viewing(types.int64, CELL_WIDTH), viewing(types.float64, 2
 
 @intrinsic
 def address_of(typingctx, array):
-    """Where an array's data begins; the caller keeps it alive."""
+    """Return where an array's data begins; the caller keeps it alive."""
 
     def build(context, builder, sig, args):
         return builder.ptrtoint(make_array(sig.args[0])(context, builder, args[0]).data, _WORD)
@@ -81,7 +84,7 @@ def address_of(typingctx, array):
 
 @intrinsic
 def copy(typingctx, target, source, n):
-    """Copies n bytes that do not overlap."""
+    """Copy n bytes that do not overlap."""
 
     def build(context, builder, sig, args):
         into, out_of = (builder.inttoptr(address, _BYTE.as_pointer()) for address in args[:2])
@@ -93,7 +96,7 @@ def copy(typingctx, target, source, n):
 
 @intrinsic
 def product(typingctx, a, b):
-    """The 128 bits of a * b: high and low word."""
+    """Return the 128 bits of a * b: high and low word."""
 
     def build(context, builder, sig, args):
         wide = ir.IntType(128)
@@ -111,19 +114,19 @@ def leading_zeros(typingctx, a):
 
 @intrinsic
 def big_end_first(typingctx, a):
-    """The word with its bytes the other way round."""
+    """Return the word with its bytes the other way round."""
     return types.uint64(types.uint64), lambda context, builder, sig, args: builder.bswap(args[0])
 
 
 @intrinsic
 def as_double(typingctx, bits):
-    """The IEEE double of these bits."""
+    """Return the IEEE double of these bits."""
     return types.float64(types.uint64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())
 
 
 @inlined
 def same(a, b, n):
-    """Whether the n bytes at two addresses are equal."""
+    """Return whether the n bytes at two addresses are equal."""
     if n < 8:
         for k in range(n):
             if byte(a + k) != byte(b + k):

@@ -1,4 +1,4 @@
-"""What a rule derives, as lines of N-Triples: of each row the statements that are any, in order and each once."""
+"""The triples that a rule derives become lines of N-Triples: each row's statements, in order and each once."""
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.collation import text_before
@@ -11,14 +11,17 @@ AROUND = 4  # bytes of a line beside its terms: two spaces, and " ."
 
 @inlined
 def is_statement(kinds, triple):
-    """A literal states nothing, and a predicate is an IRI."""
+    """Return whether a triple is a statement: all of it is bound, the subject is no literal, and the predicate is an IRI."""
     bound = triple[0] != NONE and triple[1] != NONE and triple[2] != NONE
     return bound and kinds[triple[0]] < LITERAL_KIND and kinds[triple[1]] == IRI_KIND
 
 
 @jit
 def compared(cells, text, triple, other):
-    """-1, 0 or 1. Term by term is the order of lines too: no term goes on with a space or less where a shorter one ends."""
+    """Compare two triples: -1, 0 or 1.
+
+    Term by term is the order of lines too: no term goes on with a space or less where a shorter one ends.
+    """
     for k in range(3):
         if triple[k] != other[k]:
             return -1 if text_before(cells, text, triple[k], other[k]) else 1
@@ -27,7 +30,7 @@ def compared(cells, text, triple, other):
 
 @jit
 def insert(cells, text, triples, n, triple):
-    """Puts a triple into its place among the first n; how many there are then."""
+    """Put a triple into its place among the first n, unless it is there, and return how many there are then."""
     place = n
     while place > 0:
         order = compared(cells, text, triple, triples[place - 1])
@@ -45,7 +48,10 @@ def insert(cells, text, triples, n, triple):
 
 @entry_point
 def settle(cells, kinds, text, triples, counts):
-    """Leaves in each row of `triples` (rows x templates x 3) its statements in front, and in `counts` how many; the bytes of all lines."""
+    """Leave in each row of `triples` (rows x templates x 3) its statements in front, and in `counts` how many.
+
+    Return the bytes of all lines.
+    """
     size = 0
     for row in range(len(triples)):
         n = 0
@@ -60,7 +66,7 @@ def settle(cells, kinds, text, triples, counts):
 
 @entry_point
 def write(cells, text, triples, counts, offsets, data):
-    """The lines of all rows, as Arrow has strings."""
+    """Write the lines of all rows, as Arrow has strings."""
     at, line = 0, 0
     for row in range(len(triples)):
         for k in range(counts[row]):

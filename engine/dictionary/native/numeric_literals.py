@@ -1,4 +1,4 @@
-"""Numeric literals to a double and an error bound, as engine/dictionary/float_bounds.py defines them.
+"""Numeric literals become a double and an error bound, as engine/dictionary/float_bounds.py defines them.
 
 The nearest double is found by Clinger's exact cases and the algorithm of Eisel and Lemire (D. Lemire, Number Parsing at a Gigabyte per
 Second, Software: Practice and Experience 51(8), 2021). The few that these leave open are the host's.
@@ -33,7 +33,7 @@ INTEGERS: dict[str, tuple[int | None, int | None]] = {
     "unsignedShort": (0, (1 << 16) - 1),
     "unsignedByte": (0, 255),
 }
-"""The integer types and between what, None for no bound, their values lie (XML Schema 2, 3.4.13 to 3.4.25)."""
+"""The values of each integer type lie between these bounds, None for no bound (XML Schema 2, 3.4.13 to 3.4.25)."""
 EXACT = np.uint64(1 << 53)
 
 _MARK = f'"^^<{XSD}'.encode()
@@ -50,7 +50,7 @@ _WORD = (1 << 64) - 1  # more than a mantissa that fits
 
 
 def _magnitudes(least: int | None, most: int | None) -> tuple[int, int, int]:
-    """The largest magnitude of a value below zero and of one above; and whether zero is a value."""
+    """Return the largest magnitude of a value below zero and of one above, and whether zero is a value."""
     return _WORD if least is None else max(-least, 0), _WORD if most is None else max(most, 0), (least or 0) <= 0 <= (most or 0)
 
 
@@ -61,7 +61,7 @@ FIVES = np.array([5**k for k in range(28)], np.uint64)  # all that fit into a wo
 
 
 def _power_of_five(q: int) -> int:
-    """The leading 128 bits of 5 ** q, rounded down; up where a power of ten divides words of digits exactly (Lemire, appendix B)."""
+    """Return the leading 128 bits of 5 ** q, rounded down; up where a power of ten divides words of digits exactly (Lemire, appendix B)."""
     power: int = 5 ** abs(q)
     bits = power.bit_length()
     if q < 0:
@@ -75,7 +75,7 @@ POWERS = np.array([[power >> 64, power & (1 << 64) - 1] for power in _POWERS], n
 
 @jit
 def numeral(at, n):
-    """Which of the named types the n bytes of a term's text have, NO_NUMERAL if none; and the length of the lexical form."""
+    """Return which of the named types the n bytes of a term's text have, NO_NUMERAL if none, and the length of the lexical form."""
     if n < MARK_LENGTH + 5 or byte(at) != ord('"') or byte(at + n - 1) != ord(">"):
         return NO_NUMERAL, 0
     length = 0
@@ -101,7 +101,7 @@ def is_digit(character):
 
 @jit
 def digits(at, end, kind):
-    """What the digits of a numeral say: (well formed, digits as a word, power of ten, whether they all fit)."""
+    """Read the digits of a numeral: (well formed, digits as a word, power of ten, whether they all fit)."""
     mantissa, power, significant, any_, fits = np.uint64(0), 0, 0, False, True
     point = False
     while at < end:
@@ -131,7 +131,7 @@ def digits(at, end, kind):
 
 @jit
 def exponent_of(at, end):
-    """(well formed, exponent), which stops at LARGE."""
+    """Read an exponent, which stops at LARGE: (well formed, exponent)."""
     negative = at < end and byte(at) == ord("-")
     if at < end and (byte(at) == ord("-") or byte(at) == ord("+")):
         at += 1
@@ -146,7 +146,7 @@ def exponent_of(at, end):
 
 @jit
 def nearest(mantissa, power):
-    """The double nearest to mantissa * 10 ** power, and whether it is sure; mantissa > 0."""
+    """Return the double nearest to mantissa * 10 ** power, and whether it is sure; mantissa > 0."""
     if mantissa <= EXACT and -22 <= power <= 22:
         return (float(mantissa) / TENS[-power], True) if power < 0 else (float(mantissa) * TENS[power], True)
     if power < LEAST_POWER or power > MOST_POWER:
@@ -180,7 +180,7 @@ def nearest(mantissa, power):
 
 @jit
 def is_exact(mantissa, power):
-    """Whether a double is mantissa * 10 ** power, with power <= 0, itself."""
+    """Return whether a double is mantissa * 10 ** power, with power <= 0, itself."""
     while power < 0 and mantissa % np.uint64(10) == np.uint64(0):
         mantissa //= np.uint64(10)
         power += 1
@@ -194,7 +194,7 @@ def is_exact(mantissa, power):
 
 @inlined
 def is_within(name, mantissa, negative):
-    """Whether a value lies within the range of its type."""
+    """Return whether a value lies within the range of its type."""
     if mantissa == np.uint64(0):
         return NAME_RANGES[name, 2] != np.uint64(0)
     return mantissa <= NAME_RANGES[name, 0 if negative else 1]
@@ -202,7 +202,7 @@ def is_within(name, mantissa, negative):
 
 @jit
 def approximate(at, n):
-    """(value, error bound, whether these are sure) of a term's text; (0, inf) where it is no number."""
+    """Return (value, error bound, whether these are sure) of a term's text; (0, inf) where it is no number."""
     name, length = numeral(at, n)
     if name == NO_NUMERAL:
         return 0.0, math.inf, True
