@@ -1,8 +1,8 @@
-"""What occurrences are taken as: by the schema, and by their objects, so that each finds the wants that it concerns without trying others.
+"""Lists of postings say which wants an occurrence concerns, by the schema and by its object, so that no other wants are tried.
 
 A list of postings says which wants are given which triples. There is a list for each predicate whose triples entail something that is wanted, and for each
-predicate and object with more; those that say the same are one list, so a class that is wanted costs its subclasses a place in a hash table each,
-however many queries want it.
+predicate and object with more; those that say the same are one list. So a class that is wanted costs each of its subclasses a place in a hash table,
+however many queries want the class.
 """
 
 from collections import Counter
@@ -24,13 +24,13 @@ from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 Posting = tuple[int, ...]
-"""POSTING_WIDTH columns."""
+"""A posting has POSTING_WIDTH columns."""
 _FEWEST = 16
 
 
 @dataclass(slots=True, eq=False)
 class Postings:
-    """The lists of one network, as its schema has them."""
+    """Holds the lists of one network under its schema."""
 
     terms: TermTable
     entailment: Entailment
@@ -46,7 +46,7 @@ class Postings:
 
     # ------------------------------------------------------------ wants
     def add(self, net: Net, wants: Mapping[Want, int]) -> Net:
-        """The network with lists for more wants, given with their numbers."""
+        """Return the network with lists for more wants, which are given with their numbers."""
         for want, number in wants.items():
             if want[0] == AS_SENT:
                 self._as_sent = number
@@ -60,7 +60,7 @@ class Postings:
         return net
 
     def remove(self, net: Net, wants: Mapping[Want, int]) -> Net:
-        """The network without lists for some wants, whose numbers may be given to others."""
+        """Return the network without lists for some wants, whose numbers may be given to others."""
         for want, number in wants.items():
             if want[0] == AS_SENT:
                 self._as_sent = c.NONE
@@ -78,11 +78,11 @@ class Postings:
         return predicate, object_
 
     def _concluding(self, pattern: Pattern) -> Iterable[Term | None]:
-        """Predicates whose triples, whatever their objects, may entail one of a pattern."""
+        """Return the predicates whose triples, whatever their objects, may entail one of a pattern."""
         return self.entailment.concluding(pattern)
 
     def _pairs(self, pattern: Pattern) -> list[Pair]:
-        """Predicates and objects of triples that are of a pattern, or entail one with the same object, or because of their object."""
+        """Return predicates and objects of triples that match a pattern, or entail a match with the same object or because of their object."""
         predicate, object_ = pattern
         told = self.entailment.told(pattern)
         if object_ is None:
@@ -90,7 +90,7 @@ class Postings:
         return [(predicate, object_), *((p, object_) for p in self.entailment.concluding((predicate, OBJECT))), *told]
 
     def _class_pairs(self, pattern: Pattern) -> list[Pair]:
-        """Predicates and objects of triples that entail one of a pattern because their objects have superclasses."""
+        """Return predicates and objects of triples that entail one of a pattern because their objects have superclasses."""
         entailment, object_ = self.entailment, pattern[1]
         if not entailment.concludes_by_class(pattern):
             return []
@@ -100,7 +100,7 @@ class Postings:
 
     # ------------------------------------------------------------ the schema
     def change(self, net: Net, after: Entailment) -> Net:
-        """The network under another schema; only what differs is listed anew."""
+        """Return the network under another schema; only lists that differ are made anew."""
         before, self.entailment = self.entailment, after
         if (after.typing, after.of_class, after.of_pair) != (before.typing, before.of_class, before.of_pair):
             return self._anew(net)
@@ -125,14 +125,14 @@ class Postings:
 
     # ------------------------------------------------------------ what is listed
     def _of_predicate(self, predicate: Term | None, numbers: "_Numbers") -> set[Posting]:
-        """What triples of a predicate are taken as, whatever their objects; None for any predicate."""
+        """Return the postings for triples of a predicate, whatever their objects; None stands for any predicate."""
         if predicate is None:
             return set() if self._as_sent == c.NONE else {_as_it_is(self._as_sent)}
         conclusions = self.entailment.of_predicate.get(predicate, ())
         return {posting for each in conclusions for posting in self._given(each, numbers)}
 
     def _of_pair(self, predicate: Term | None, object_: Term, numbers: "_Numbers") -> set[Posting]:
-        """What triples of a predicate and object are taken as beside that."""
+        """Return the postings that triples of a predicate and object have beside those of their predicate."""
         found = {_as_it_is(want) for want in [self._wants.get((predicate, object_))] if want is not None}
         if predicate is None:
             return found
@@ -146,7 +146,7 @@ class Postings:
         return found
 
     def _by_class(self, above: Term, numbers: "_Numbers") -> set[Posting]:
-        """What triples are taken as because this class is above their object."""
+        """Return the postings that triples have because this class is above their object."""
         found = numbers.by_class.get(above)
         if found is None:
             conclusions = self.entailment.of_class_above(above)
@@ -154,7 +154,7 @@ class Postings:
         return found
 
     def _given(self, conclusion: Conclusion, numbers: "_Numbers", object_: Term | None = None) -> list[Posting]:
-        """What a conclusion is to the wants that it may be of; `object_` is the triple's, if it is known."""
+        """Return the postings of a conclusion for the wants that it may match; `object_` is the triple's object, if that is known."""
         _, p, o = conclusion.triple
         objects: Iterable[Term | None] = {None, object_ if o == OBJECT else o}
         if o == SUBJECT:
@@ -162,7 +162,7 @@ class Postings:
         return [(want, *numbers.of(conclusion)) for want in self._wanting(p, objects)]
 
     def _wanting(self, predicate: Term, objects: Iterable[Term | None]) -> list[int]:
-        """The wants for triples of a predicate and any of these objects, or of any predicate."""
+        """Return the wants for triples with any of these objects, and with this predicate or any."""
         found = (self._wants.get((p, o)) for o in objects for p in (predicate, None))
         return [want for want in found if want is not None]
 
@@ -187,7 +187,10 @@ class Postings:
         return self._give(net, predicates, objects, lists)
 
     def _list_classes(self, net: Net, pattern: Pattern, want: int) -> Net:
-        """Lists what triples entail by superclasses of their objects for a new want: of one class the same for all its subclasses."""
+        """List for a new want what triples entail by superclasses of their objects.
+
+        A want of one class adds the same postings for all its subclasses.
+        """
         pairs = self._class_pairs(pattern)
         if not pairs or pattern[1] is None or not self.entailment.only_types(pattern):
             return self._list_pairs(net, pairs)
@@ -196,7 +199,7 @@ class Postings:
         return self._relist(net, pairs, lambda listed: [*listed, *more])
 
     def _relist(self, net: Net, pairs: Sequence[Pair], change: Callable[[list[Posting]], list[Posting]]) -> Net:
-        """Gives pairs what `change` makes of their lists, of which there are few."""
+        """Give pairs what `change` makes of their lists; the pairs have few different ones."""
         if not pairs:
             return net
         predicates, objects = self._numbered(pairs)
@@ -214,7 +217,7 @@ class Postings:
         return predicates, self.terms.intern_all([str(o) for _, o in pairs])
 
     def _listed(self, net: Net, postings: Iterable[Posting]) -> tuple[Net, int]:
-        """The list of these postings, 0 for none."""
+        """Return the network and the number of the list of these postings, 0 for none; a new list is entered."""
         content = np.array(sorted({*postings}), np.int64).reshape(-1, c.POSTING_WIDTH)
         if not len(content):
             return net, 0
@@ -229,7 +232,7 @@ class Postings:
         return net, number
 
     def _give(self, net: Net, predicates: Ints, objects: Ints, lists: Ints) -> Net:
-        """Gives lists to pairs."""
+        """Give lists to pairs."""
         if not len(lists):
             return net
         net = self._with_places(net, len(lists))
@@ -244,7 +247,10 @@ class Postings:
         return self._with_places(net, 0)
 
     def _with_places(self, net: Net, more: int) -> Net:
-        """Room for more pairs in the table, at most half of which is taken; those without a list lose their places before they are most of them."""
+        """Return the network with room for more pairs in the table, at most half of which is taken.
+
+        Pairs without a list lose their places before they are most of the pairs.
+        """
         if 2 * (self._placed + more) <= len(net.posted) and self._placed <= 2 * self._posted + _FEWEST:
             return net
         kept = net.posted[(net.posted[:, c.POSTED_P] != c.NONE) & (net.posted[:, c.POSTED_LIST] != 0)]
@@ -254,7 +260,7 @@ class Postings:
         return net._replace(posted=posted)
 
     def _use(self, net: Net, before: Iterable[int], after: Iterable[int]) -> None:
-        """Counts who has a list; one that nobody has is given up."""
+        """Count who has a list, and free a list that nobody has any more."""
         gone = Counter(before)
         self._users.update(after)
         self._users.subtract(gone)
@@ -269,25 +275,25 @@ class Postings:
 
     # ------------------------------------------------------------ about it
     def widest(self, net: Net) -> int:
-        """Scans that one occurrence may concern at most by lists, of which it finds up to four."""
+        """Return how many scans one occurrence may concern at most by lists, of which it finds up to four."""
         scans = net.wants[net.postings[: self._ranges.end, c.P_WANT], c.WANT_N]
         before = np.concatenate([[0], np.cumsum(scans)])
         first, n = net.lists[: self._lists.end].T
         return 4 * int((before[first + n] - before[first]).max())
 
     def tells_kinds(self, net: Net) -> bool:
-        """Whether it matters which kind of term an occurrence's object is."""
+        """Return whether it matters which kind of term an occurrence's object is."""
         return bool(net.postings[: self._ranges.end, c.P_RESOURCE].any())
 
     def hold(self, net: Net, held: Held) -> None:
-        """Marks the terms of lists, and of what has them."""
+        """Mark the terms of lists, and those of the pairs and predicates that have them."""
         held.add(net.posted[:, : c.POSTED_LIST])
         held.add(net.postings[:, c.P_AS_S :])
         held.add(np.array(list(self._predicates), np.int64))
 
 
 class _Numbers(dict[Term, int]):
-    """Numbers of terms, each asked for once."""
+    """Maps terms to their numbers, and asks for each of them once."""
 
     def __init__(self, terms: TermTable) -> None:
         self._terms = terms
@@ -298,7 +304,7 @@ class _Numbers(dict[Term, int]):
         return number
 
     def of(self, conclusion: Conclusion) -> Posting:
-        """A conclusion as a posting has it, without the want."""
+        """Return a conclusion as a posting has it, without the want."""
         s, p, o = conclusion.triple
         return (
             int(conclusion.resource),
@@ -310,7 +316,7 @@ class _Numbers(dict[Term, int]):
 
 
 def _as_it_is(want: int) -> Posting:
-    """The triple itself is wanted."""
+    """Return the posting by which the triple itself is wanted."""
     return want, 0, c.NONE, c.NONE, c.NONE, c.NONE
 
 

@@ -1,4 +1,4 @@
-"""The rows of a network's scans: those that want triples of one predicate and object stand side by side, whosever they are."""
+"""Rows of a network's scans that want triples of one predicate and object stand side by side, whosever they are."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,23 +12,29 @@ from engine.kernel.state.arrays import Net
 
 Ints = NDArray[np.int64]
 Want = tuple[int, int]
-"""Predicate and object of the triples that are wanted, 0 for any."""
+"""A want is the predicate and object of the triples that are wanted, with 0 for any."""
 AS_SENT = -1
-"""As the predicate of a want: all that streams bring, but not what it entails."""
+"""AS_SENT as the predicate of a want stands for all that streams bring, but not what it entails."""
 
 
 @dataclass(slots=True)
 class Scans:
-    """Which rows of `alpha` each want has: in a range of the least power of two that holds them. A want of any object is found by its predicate as well."""
+    """Keeps which rows of `alpha` each want has, in a range of the least power of two that holds them.
+
+    A want of any object is found by its predicate as well.
+    """
 
     ranges: Ranges = field(default_factory=Ranges)
     wants: dict[Want, int] = field(default_factory=dict)
-    """The rows of `wants`."""
+    """Each want has its row of `wants` here."""
     counts: dict[int, int] = field(default_factory=dict)  # scans, by want
     _numbers: Ranges = field(default_factory=Ranges)
 
     def add(self, net: Net, rows: Ints) -> tuple[Net, list[Want]]:
-        """The network with more scans, ALPHA_WIDTH columns and whether it is plain and the predicate each; and what was not wanted before."""
+        """Return the network with more scans, and the wants that were not there before.
+
+        Each of `rows` has ALPHA_WIDTH columns, whether the scan is plain, and its predicate.
+        """
         new: list[Want] = []
         wanted = np.column_stack([rows[:, -1], np.maximum(rows[:, c.A_O], 0)])
         for want in dict.fromkeys(map(tuple, wanted.tolist())):
@@ -55,7 +61,7 @@ class Scans:
         return self._stand(net, want, first, n)
 
     def _stand(self, net: Net, want: Want, first: int, n: int) -> Net:
-        """Notes where a want's scans stand."""
+        """Note where a want's scans stand."""
         self.counts[self.wants[want]] = n
         net.wants[self.wants[want]] = first, n
         predicate, any_object = want[0], want[1] == 0
@@ -66,7 +72,10 @@ class Scans:
         return net
 
     def remove(self, net: Net, query: int, wants: Iterable[Want], nodes: Sequence[int] | None = None) -> dict[Want, int]:
-        """Takes a query's scans out, all or those for some of its nodes; what is not wanted any more, with the numbers that these had."""
+        """Take out a query's scans, all or those of some of its nodes.
+
+        Return what is not wanted any more, with the numbers that these wants had.
+        """
         gone: dict[Want, int] = {}
         for want in set(wants):
             number = self.wants[want]
@@ -86,11 +95,11 @@ class Scans:
 
 
 def widest(net: Net) -> int:
-    """Scans that one occurrence may concern at most by its predicate alone."""
+    """Return how many scans one occurrence may concern at most by its predicate alone."""
     scans = by_predicate(net)[:, c.ALPHA_N]
     return int(scans[0] + scans[1:].max(initial=0))
 
 
 def room_for(n: int) -> int:
-    """Rows that a want with n scans has room for."""
+    """Return how many rows a want with n scans has room for."""
     return 1 << (n - 1).bit_length() if n else 0

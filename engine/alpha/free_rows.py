@@ -1,4 +1,4 @@
-"""Room in a network's tables: what a query takes there and gives back, so that coming and going touches no other query."""
+"""Queries take rows of a network's tables and give them back, so that coming and going touches no other query."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -13,21 +13,22 @@ from engine.kernel.state.arrays import Net, taller
 
 Ints = NDArray[np.int64]
 FEWEST = 16
-"""Rows of a table that has any."""
+"""A table that has any rows has at least FEWEST."""
 
 
 @dataclass(slots=True)
 class Ranges:
-    """Which rows of a table are free: `free` ranges (first, after), in order, none touching another or the end; and all from `end` on.
+    """Tracks which rows of a table are free.
 
-    So it is a function of the rows in use alone.
+    `free` has ranges (first, after) in order, none touching another or the end; all rows from `end` on are free too. So the ranges are a function of
+    the rows in use alone.
     """
 
     end: int = 0
     free: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, n: int) -> int:
-        """The first of n rows that were free: of the first range with room for them, else at the end."""
+        """Take n free rows, of the first range with room for them, else at the end, and return the first row."""
         for k, (first, after) in enumerate(self.free):
             if after - first >= n:
                 self.free[k : k + 1] = [(first + n, after)] if after - first > n else []
@@ -36,7 +37,7 @@ class Ranges:
         return self.end - n
 
     def give(self, first: int, n: int) -> None:
-        """Gives back n rows."""
+        """Give back n rows."""
         if n == 0:
             return
         after, k = first + n, bisect_left(self.free, (first, first))
@@ -52,7 +53,7 @@ class Ranges:
 
 
 def ranges_around(used: Iterable[tuple[int, int]]) -> Ranges:
-    """The ranges where (first, n) rows each are in use."""
+    """Return the ranges of a table in which (first, n) rows each are in use."""
     ranges = Ranges()
     for first, n in sorted(used):
         if n:
@@ -63,7 +64,7 @@ def ranges_around(used: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def with_rows(net: Net, ends: Mapping[str, int]) -> Net:
-    """The network with room for so many rows in each of these tables; a table grows by doubling."""
+    """Return the network with room for so many rows in each of these tables; a table grows by doubling."""
     grown: dict[str, NDArray[Any]] = {}
     for name, end in ends.items():
         array = getattr(net, name)
@@ -73,12 +74,12 @@ def with_rows(net: Net, ends: Mapping[str, int]) -> Net:
 
 
 def by_predicate(net: Net) -> Ints:
-    """`alpha_at`, a row a predicate."""
+    """Return `alpha_at` with one row for each predicate."""
     return net.alpha_at.reshape(-1, c.ALPHA_AT_WIDTH)
 
 
 def with_predicate(net: Net, predicate: int) -> Net:
-    """The network with a row of `alpha_at` for a predicate; the kernel relies on whole rows."""
+    """Return the network with a row of `alpha_at` for a predicate; the kernel relies on whole rows."""
     rows = len(by_predicate(net))
     if predicate < rows:
         return net

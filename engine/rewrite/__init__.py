@@ -1,4 +1,4 @@
-"""Algebra to algebra, before planning: one file a step, each a pure function."""
+"""Rewrites turn algebra into equal algebra before planning; each step is one file and a pure function."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -16,12 +16,15 @@ from epsparql.recursion import deep_stack
 __all__ = ["SIMPLIFICATIONS", "rewritten"]
 
 SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": folded, "equalities": keyed, "unused": needed}
-"""Steps that a query could do without: it finds the same, at another price."""
+"""A query could do without these steps: it finds the same, at another price."""
 _UNRESTRICTED_ONLY = frozenset({"equalities", "unused"})  # a policy chooses by key, and by terms
 
 
 def rewritten(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, without: Collection[str] = ()) -> a.Query:
-    """The query as the planner takes it: simplified but for the steps in `without`, variables of sub-SELECTs apart, GRAPH, FROM and WINDOW as places of triple patterns."""
+    """Return the query as the planner takes it: simplified, but for the steps in `without`.
+
+    Variables of sub-SELECTs are apart; GRAPH, FROM and WINDOW have become places of triple patterns.
+    """
     with deep_stack():
         query = hidden_apart(query)
         for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
@@ -31,5 +34,5 @@ def rewritten(query: a.Query, default_graph: str = "all", policy: str = UNRESTRI
 
 
 def _identifies(query: a.Query) -> bool:
-    """Whether the place of an expression in the query decides what it says."""
+    """Return whether the place of an expression in the query decides its value."""
     return any(isinstance(node, a.Call) and node.function in IDENTIFYING for node in nodes_of(query))

@@ -1,4 +1,4 @@
-"""What an expression says whatever the solution is, it says at once; a condition that always holds goes."""
+"""An expression that says the same whatever the solution is becomes a constant; a condition that always holds goes."""
 
 from dataclasses import fields, replace
 from typing import Any, cast
@@ -14,7 +14,7 @@ _NODES = (*_OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers)
 
 
 def folded(query: a.Query) -> a.Query:
-    """The query with the constant parts of its expressions evaluated. What is an error stays as it is."""
+    """Return the query with the constant parts of its expressions evaluated; a part that is an error stays as it is."""
     return cast(a.Query, _folded(query))
 
 
@@ -47,7 +47,10 @@ def _filter(node: a.Filter) -> a.Pattern:
 
 
 def _value(e: a.Expression) -> a.Expression:
-    """An expression whose parts are folded. `false && x` is false and `true || x` true, though x be an error."""
+    """Fold an expression whose parts are folded.
+
+    `false && x` is false and `true || x` true, though x be an error.
+    """
     match e:
         case a.And(a.Constant() as known, _) | a.And(_, a.Constant() as known) if holds(known) is False:
             return a.Constant(FALSE)
@@ -70,10 +73,13 @@ def _operands(e: a.Expression) -> list[Any]:
 
 
 def _is_function(call: a.Call) -> bool:
-    """Whether a function says the same each time, and is SPARQL's own. Without an argument it looks at the solution or its place."""
+    """Return whether a function says the same each time, and is SPARQL's own.
+
+    Without an argument a function looks at the solution or its place.
+    """
     return bool(call.arguments) and not call.function.startswith("<") and call.function != "BNODE" and supported(call.function)
 
 
 def holds(constant: a.Constant) -> bool | None:
-    """A constant as a condition; None if it is none."""
+    """Return whether a constant holds as a condition; None if it is none."""
     return truth(constant, lambda _: None, None, None)

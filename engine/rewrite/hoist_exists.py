@@ -1,4 +1,7 @@
-"""EXISTS inside an aggregate or an ORDER BY is set aside: a hidden variable of the rows below takes the value of the whole expression."""
+"""EXISTS inside an aggregate or an ORDER BY is set aside.
+
+A hidden variable of the rows below takes the value of the whole expression.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +17,7 @@ Selecting = TypeVar("Selecting", a.Select, a.SubSelect)
 
 
 def set_aside(query: a.Query) -> a.Query:
-    """The query with no EXISTS in an aggregate or ORDER BY."""
+    """Return the query with no EXISTS in an aggregate or ORDER BY."""
     numbers = count()
 
     def fresh() -> Variable:

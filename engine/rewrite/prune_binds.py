@@ -12,10 +12,12 @@ from epsparql.terms import Variable
 
 
 def needed(query: a.Query) -> a.Query:
-    """The query without BINDs of what certain variables say alone, to a variable that stands nowhere else, and sub-SELECTs without such variables.
+    """Return the query without BINDs to a variable that stands nowhere else, if certain variables alone decide the value.
 
-    A solution is one with such a BIND and without it. Under UNION two that differ in it alone would become one, and where solutions are put in order
-    or counted, it has a say in which comes first.
+    Sub-SELECTs do not project such variables.
+
+    A solution is one with such a BIND and without it. Under UNION two that differ in its variable alone would become one. Where solutions
+    are put in order or counted, the variable has a say in which comes first.
     """
     if query.sources.windows or (isinstance(query, a.Select) and query.modifiers != a.PLAIN):
         return query
@@ -40,7 +42,7 @@ def _needed(pattern: a.Pattern, looked_at: Counter[Variable]) -> a.Pattern:
 
 
 def _determined(pattern: a.Pattern) -> Variables:
-    """The variables that are always bound, and what BIND makes of them alone."""
+    """Return the variables that are always bound, and those that BIND makes of them alone."""
     match pattern:
         case a.Extend(inner, variable, expression):
             known = _determined(inner)
@@ -52,12 +54,12 @@ def _determined(pattern: a.Pattern) -> Variables:
 
 
 def _is_of(known: Variables, expression: a.Expression) -> bool:
-    """Whether solutions that agree on these variables agree on an expression."""
+    """Return whether solutions that agree on these variables agree on an expression."""
     return not asks(expression) and not looks_at_time(expression) and variables_of(expression) <= known
 
 
 def _looked_at(node: object) -> Iterator[Variable]:
-    """Each place where a variable stands, but for that where BIND makes it and where a sub-SELECT hands it on."""
+    """Yield each place where a variable stands, except where BIND makes it and where a sub-SELECT hands it on."""
     pending = [node]
     while pending:
         part = pending.pop()

@@ -11,7 +11,7 @@ Names = Mapping[Variable, Variable]
 
 
 def hidden_apart(query: a.Query) -> a.Query:
-    """The query with every variable that a sub-SELECT hides renamed; what it means is the same."""
+    """Return the query with every variable that a sub-SELECT hides renamed; its meaning is the same."""
     return cast(a.Query, _Apart().renamed(query, {}))
 
 
@@ -19,7 +19,7 @@ Node = TypeVar("Node", bound=a.Expression | a.Pattern)
 
 
 def with_names(node: Node, names: Names) -> Node:
-    """An expression or a pattern over other variables; sub-SELECTs have been renamed before, or there are none."""
+    """Return an expression or a pattern over other variables; sub-SELECTs have been renamed before, or there are none."""
     return cast(Node, _Apart().renamed(node, names))
 
 
@@ -49,19 +49,22 @@ class _Apart:
         return a.SubSelect(*(self.renamed(getattr(select, field.name), inner) for field in fields(select)))
 
     def _hidden(self, variable: Variable) -> Variable:
-        """A `?` keeps variables apart from blank nodes, and says that the sub-SELECT itself sees this one."""
+        """Return a hidden variable under a name of its own.
+
+        A `?` keeps variables apart from blank nodes, and says that the sub-SELECT itself sees this one.
+        """
         return Variable(f"_:{variable.name.removeprefix('_:') if variable.hidden else '?' + variable.name}#{self._count}")
 
 
 def seen_as(variable: Variable) -> str | None:
-    """The name by which its own SELECT sees a variable, also where others do not; None for blank nodes and the like."""
+    """Return the name by which its own SELECT sees a variable, also where others do not; None for blank nodes and the like."""
     if not variable.hidden:
         return variable.name
     return variable.name[3:].partition("#")[0] if variable.name.startswith("_:?") else None
 
 
 def variables_below(node: Any) -> set[Variable]:
-    """Every variable that a node holds, wherever."""
+    """Return every variable that a node holds, at any depth."""
     found: set[Variable] = set()
     pending = [node]
     while pending:

@@ -9,13 +9,13 @@ from epsparql import algebra as a
 from epsparql.terms import Iri, Variable
 
 UNNAMED = ""
-"""In `Place.among`: the triples that lie in no graph."""
+"""UNNAMED stands in `Place.among` for the triples that lie in no graph."""
 BACKGROUND = ""
-"""In `Place.window`: no stream, the background alone."""
+"""BACKGROUND stands in `Place.window` for no stream, the background alone."""
 
 
 def placed(query: a.Query, default_graph: str) -> a.Query:
-    """The query whose triple patterns say where they look; under GRAPH all rows carry the graph in a hidden variable."""
+    """Return the query whose triple patterns say where they look; under GRAPH all rows carry the graph in a hidden variable."""
     dataset = query.sources.dataset
     among = dataset.default if dataset is not None else (UNNAMED,) if default_graph == "unnamed" else None
     window = BACKGROUND if query.sources.windows else None
@@ -61,7 +61,10 @@ class _Placing:
 
 
 def in_each_graph(pattern: a.Pattern, place: a.Place) -> a.Pattern:
-    """The pattern so that all its solutions say in which graph of the place they are: those that look at none are in each."""
+    """Return the pattern so that all its solutions say in which graph of the place they are.
+
+    Solutions that look at no graph are in each.
+    """
     if place.graph is None or place.graph in scope(pattern, lambda triple, where: True).certain:
         return pattern
     if isinstance(pattern, a.Union):
@@ -70,7 +73,7 @@ def in_each_graph(pattern: a.Pattern, place: a.Place) -> a.Pattern:
 
 
 def with_kept(pattern: a.Pattern, place: a.Place) -> a.Pattern:
-    """What decides on absence decides graph by graph, so the side that it decides on says in which it is."""
+    """Make the side on which absence is decided say in which graph it is, because absence is decided graph by graph."""
     match pattern:
         case a.Minus(left, _) | a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqWithout(left, _, _, _):
             return replace(pattern, left=in_each_graph(left, place))

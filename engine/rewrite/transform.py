@@ -1,4 +1,4 @@
-"""Nodes rebuilt with other parts."""
+"""Nodes are rebuilt with other parts."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -11,7 +11,7 @@ OnPattern = Callable[[a.Pattern], a.Pattern]
 
 
 def with_patterns(node: Node, change: OnPattern) -> Node:
-    """`node` with each pattern directly below it changed, those of EXISTS in its expressions too."""
+    """Return `node` with each pattern directly below it changed, those of EXISTS in its expressions too."""
     assert is_dataclass(node)
     assert not isinstance(node, type)
     return replace(node, **{field.name: _changed(getattr(node, field.name), change) for field in fields(node)})

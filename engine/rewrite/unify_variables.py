@@ -1,4 +1,4 @@
-"""Two variables that must be the same term are one, which joins are keyed by; the other is bound to it afterwards."""
+"""Two variables that must be the same term become one, which joins are keyed by; the other is bound to it afterwards."""
 
 from engine.rewrite.rename_hidden import with_names
 from engine.rewrite.transform import with_patterns
@@ -8,7 +8,10 @@ from epsparql.terms import Variable
 
 
 def keyed(query: a.Query) -> a.Query:
-    """The query where FILTER(sameTerm(?x, ?y)) over triple patterns and positive joins, which bind both, has become one variable."""
+    """Return the query where FILTER(sameTerm(?x, ?y)) has become one variable.
+
+    The filter stands over triple patterns and positive joins that bind both.
+    """
     return with_patterns(query, _keyed)
 
 
