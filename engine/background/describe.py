@@ -1,4 +1,4 @@
-"""Concise bounded descriptions, which DESCRIBE gives (semantics.md section 7).
+"""DESCRIBE gives concise bounded descriptions (semantics.md section 7).
 
 Source: P. Stickler, CBD - Concise Bounded Description, W3C Member Submission, 2005.
 """
@@ -14,7 +14,7 @@ _PARTS = (Iri(RDF + "subject"), Iri(RDF + "predicate"), Iri(RDF + "object"))
 
 
 class Descriptions:
-    """Statements by what they are about, and by what they are reified by."""
+    """Finds statements by what they are about, and by what they are reified by."""
 
     def __init__(self, facts: Iterable[Triple]) -> None:
         self._about: defaultdict[Term, list[Triple]] = defaultdict(list)
@@ -30,7 +30,7 @@ class Descriptions:
                 self._reified[triple].append(node)
 
     def of(self, terms: Iterable[Term]) -> list[Triple]:
-        """All statements about the terms, about the blank nodes that these lead to, and about the reifications of all of these; sorted by text."""
+        """Return all statements about the terms, about the blank nodes these lead to, and about the reifications of all of these, sorted by text."""
         pending = list(terms)
         described = set(pending)
         found: list[Triple] = []
@@ -45,5 +45,5 @@ class Descriptions:
 
 
 def description(terms: Iterable[Term], facts: Iterable[Triple]) -> list[Triple]:
-    """The concise bounded description of the terms over the facts."""
+    """Return the concise bounded description of the terms over the facts."""
     return Descriptions(facts).of(terms)

@@ -1,4 +1,4 @@
-"""The background's triples as numbers of terms, by predicate: what a triple pattern matches of them at its place.
+"""The background's triples are kept as numbers of terms, by predicate, and triple patterns find at their places what matches.
 
 What follows from them by RDFS is not kept: the triples of one predicate are put together from those that entail them when a pattern asks for it
 (docs/decisions/0017-knowledge-looked-up.md).
@@ -34,23 +34,26 @@ from epsparql.terms import Iri, Term, Variable
 
 Ints = NDArray[np.int64]
 Given = dict[int, Ints]
-"""Subject, object and graph (0 for none) of each triple, by predicate: no two are equal."""
+"""Each predicate has the subject, object and graph (0 for none) of its triples, no two of which are equal."""
 SUBJECT, PREDICATE, OBJECT, GRAPH = range(4)
 Kept = dict[object, tuple[tuple[object, ...], Ints]]
 
 
 class FactIndex:
-    """One version of the background; it never changes. `changed` gives the next one, which shares what has not changed."""
+    """Holds one version of the background, which never changes.
+
+    `changed` gives the next version, which shares what has not changed.
+    """
 
     def __init__(self, terms: TermTable | None = None, regime: str = RDFS) -> None:
         self.terms = TermTable() if terms is None else terms
         self.regime = regime
         self.given: Given = {}
         self.base: Given = {}
-        """What was given and, under OWL 2 RL, what follows by it: RDFS is applied to that."""
+        """The base is what was given and, under OWL 2 RL, what follows by that; RDFS is applied to the base."""
         self.schema: Schema[Term] = Schema((), _is_property)
         self.overflow: EntailmentLimit | None = None
-        """Why OWL 2 RL is not applied, though it is the regime."""
+        """The overflow says why OWL 2 RL is not applied, though it is the regime."""
         self._owl: Closure | None = None  # which goes on from version to version
         self._found: Kept = {}  # rows, with what they were made of
         self._asked: set[object] = set()  # for those of them
@@ -70,7 +73,7 @@ class FactIndex:
 
     @classmethod
     def given_as(cls, quads: Ints, terms: TermTable, regime: str = RDFS) -> "FactIndex":
-        """Of `numbers`."""
+        """Make an index of quads in the form of the property `numbers`."""
         found = cls(terms)
         for graph in np.unique(quads[:, GRAPH]).tolist():
             name = name_of(found._graph(graph))
@@ -79,19 +82,22 @@ class FactIndex:
 
     @property
     def numbers(self) -> Ints:
-        """s, p, o, g of all that was given."""
+        """Return s, p, o, g of all that was given."""
         return np.concatenate([NOTHING, *(_with_predicate(rows, predicate) for predicate, rows in self.given.items())])
 
     def count(self, predicate: str) -> int:
-        """Triples that were given with a predicate, by its text."""
+        """Return how many triples of `base` have a predicate, which is given by its text."""
         return len(self.base.get(self.terms.intern(predicate), EMPTY)) if self.base else 0
 
     def __len__(self) -> int:
-        """Triples that were given."""
+        """Return how many triples were given."""
         return sum(map(len, self.given.values()))
 
     def changed(self, graph: str, triples: Ints, change: str) -> "FactIndex":
-        """The version after a change of one graph ("" for none): triples (n x 3) are added to its own, take their place, or it is dropped."""
+        """Return the version after a change of one graph ("" for none).
+
+        Triples (n x 3) are added to the graph's own or take their place, or the graph is dropped.
+        """
         number = self.terms.intern(str(graph_named(graph))) if graph else 0
         given = self.given if change == ADD else _without_graph(self.given, number)
         if change != DROP:
@@ -99,7 +105,7 @@ class FactIndex:
         return self._following({predicate: _same(self.given.get(predicate), rows) for predicate, rows in given.items() if len(rows)}, self.regime)
 
     def under(self, regime: str) -> "FactIndex":
-        """The same under another regime of entailment."""
+        """Return the same background under another regime of entailment."""
         return self._following(self.given, regime)
 
     def _following(self, given: Given, regime: str) -> "FactIndex":
@@ -116,7 +122,7 @@ class FactIndex:
         return found
 
     def _reason(self, before: Given) -> None:
-        """By OWL 2 RL, as far as its limits go."""
+        """Apply OWL 2 RL, as far as its limits go."""
         assert self._owl is not None
         try:
             self._owl.move(self.given)
@@ -129,7 +135,10 @@ class FactIndex:
         self.base = {predicate: _same(before.get(predicate), rows) for predicate, rows in base.items()}
 
     def _one_by_one(self) -> Given:
-        """What OWL entails where statements are about RDFS's own words: both apply all their rules by turns. Raises: EntailmentLimit."""
+        """Return the base where statements are about RDFS's own words: RDFS and OWL apply all their rules by turns.
+
+        Raises: EntailmentLimit.
+        """
         base = self.given
         while True:
             closed = self._numbered(closure(self._quads_of(base)))
@@ -180,19 +189,19 @@ class FactIndex:
     # ------------------------------------------------------------ closed
     @cached_property
     def quads(self) -> list[Quad]:
-        """All that was given."""
+        """Return all that was given."""
         return self._quads_of(self.given)
 
     @property
     def premises(self) -> list[Quad]:
-        """What RDFS is applied to."""
+        """Return the quads that RDFS is applied to."""
         return self._quads_of(self.base)
 
     def _quads_of(self, given: Given) -> list[Quad]:
         return [self.quad(s, predicate, o, g) for predicate, rows in given.items() for s, o, g in rows.tolist()]
 
     def __iter__(self) -> Iterator[Quad]:
-        """All that holds."""
+        """Iterate over all that holds."""
         return (self.quad(*row) for row in self.everything().tolist())
 
     def quad(self, s: int, p: int, o: int, g: int) -> Quad:
@@ -203,7 +212,7 @@ class FactIndex:
         return Descriptions(quad[:3] for quad in self)
 
     def everything(self) -> Ints:
-        """s, p, o, g of all that holds."""
+        """Return s, p, o, g of all that holds."""
         predicates = self._entailed.predicates()
         return np.concatenate([np.zeros((0, 4), np.int64), *(_with_predicate(self.rows(predicate), predicate) for predicate in predicates)])
 
@@ -217,7 +226,10 @@ class FactIndex:
 
     @cached_property
     def _effective(self) -> Given:
-        """What the rules are applied to; all that holds, where the schema speaks of RDFS's own words and they are applied one by one."""
+        """Return the triples that the rules are applied to.
+
+        Where the schema speaks of RDFS's own words, the rules are applied one by one, and the result is all that holds.
+        """
         if not is_odd(self.base, self.vocabulary):
             return self.base
         return self._numbered(closure(self._quads_of(self.base)))
@@ -231,7 +243,10 @@ class FactIndex:
         }
 
     def rows(self, predicate: int, object_: int | None = None) -> Ints:
-        """Subject, object and graph of all that holds with a predicate; with this object alone, if one is given and that is worth while."""
+        """Return subject, object and graph of all that holds with a predicate.
+
+        If an object is given and that is worth while, only rows with this object are returned.
+        """
         if self._effective is not self.base:
             return self._effective.get(predicate, EMPTY)
         entailed = self._entailed
@@ -239,8 +254,10 @@ class FactIndex:
         return self._kept(key, entailed.sources(*key), lambda: entailed.rows(*key), lambda there, before: self._more(key, there, before))
 
     def _more(self, key: tuple[int, int | None], there: Ints, before: tuple[object, ...]) -> Ints | None:
-        """The rows of a predicate that were made of other sources before, and what these have more, since each rule has one premise; None if they have
-        not only grown."""
+        """Return the rows of a predicate that were made of other sources before, and what follows from what these have more.
+
+        That is enough, since each rule has one premise. The result is None if the sources have not only grown.
+        """
         entailed = self._entailed
         if not entailed.follows_one_by_one(*key) or any(there is each for each in before):
             return None
@@ -254,7 +271,10 @@ class FactIndex:
     def _kept(
         self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]], Ints | None] | None = None
     ) -> Ints:  # fmt: skip
-        """What was made of the same sources before, be it for an older version; or that with what `more` adds to it."""
+        """Return what was made of the same sources before, be it for an older version.
+
+        For other sources, return that with what `more` adds to it, else what `make` gives.
+        """
         self._asked.add(key)
         there = self._found.get(key)
         if there is not None and len(there[0]) == len(sources) and all(x is y for x, y in zip(there[0], sources, strict=True)):
@@ -266,7 +286,7 @@ class FactIndex:
         return made
 
     def table(self, lookup: Lookup) -> Table:
-        """For the kernel; queries that look up the same share it."""
+        """Return the table that the kernel uses for a lookup; queries that look up the same share it."""
         key = address(lookup.source), lookup.parts, lookup.keys
         source, table = self._tables.get(key, (lookup.source, None))
         more = addition(source, lookup.source)
@@ -279,9 +299,10 @@ class FactIndex:
 
     # ------------------------------------------------------------ patterns
     def matching(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
-        """s, p, o, g of the triples that match. Under GRAPH a triple counts once for each graph that it lies in, elsewhere once, with graph 0.
+        """Return s, p, o, g of the triples that match.
 
-        As long as these are the same, so is the array.
+        Under GRAPH a triple counts once for each graph that it lies in, elsewhere once, with graph 0. As long as the matches are the same, so is the
+        array.
         """
         if place.window not in (None, BACKGROUND) or not self.given:
             return NOTHING  # a window holds what came on its stream
@@ -335,12 +356,12 @@ class FactIndex:
         return of_several([found[~elsewhere], without(distinct(more), found[~elsewhere])]) if len(more) <= FEW else distinct(found)
 
     def graphs(self, place: a.Place) -> list[int]:
-        """The graphs of a place that hold a triple, by name."""
+        """Return the graphs of a place that hold a triple, in order of their names."""
         there = {g for rows in self.base.values() for g in np.unique(rows[:, 2]).tolist() if lies_in(self._graph(g), place)}
         return sorted(there, key=self.terms.text)
 
     def any(self, place: a.Place) -> bool:
-        """Whether a place holds a triple."""
+        """Return whether a place holds a triple."""
         return place.window in (None, BACKGROUND) and bool(self.graphs(place) if place.graph is not None or place.among is not None else self.given)
 
     def _graph(self, number: int) -> GraphName | None:
@@ -351,7 +372,7 @@ NOTHING: Ints = np.zeros((0, 4), np.int64)
 
 
 def additions(before: Sequence[object], now: Sequence[object]) -> dict[int, Ints] | None:
-    """What sources have more than before, by identity of the source; None if one of them has not only grown."""
+    """Return what sources have more than before, by identity of the source; None if one of them has not only grown."""
     found = dict[int, Ints]()
     if len(before) != len(now):
         return None
@@ -369,7 +390,7 @@ def parts_of(pattern: a.TriplePattern) -> tuple[Term | Variable, Term | Variable
 
 
 def unnamed(pattern: a.TriplePattern) -> a.TriplePattern:
-    """The same pattern, whatever its variables are called."""
+    """Return the same pattern, whatever its variables are called."""
     names: dict[Variable, Variable] = {}
     return a.TriplePattern(*(names.setdefault(part, Variable(str(len(names)))) if isinstance(part, Variable) else part for part in parts_of(pattern)))
 
@@ -408,14 +429,14 @@ def _with(given: Given, graph: int, triples: Ints) -> Given:
 
 
 def _same(before: Ints | None, now: Ints) -> Ints:
-    """The array from before, where it holds the same rows."""
+    """Return the array from before if it holds the same rows, else the array of now."""
     if before is None or before is now or len(before) != len(now) or len(without(now, before)):
         return now
     return before
 
 
 def numbers_of(ntriples: str, terms: TermTable) -> Ints:
-    """The terms of an N-Triples text, a triple a row."""
+    """Return the numbers of the terms of an N-Triples text, a triple a row."""
     parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
     texts = pa.array([str(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
     distinct = [text if text.startswith(("<", "_")) else str(parse_term(text)) for text in texts.dictionary.to_pylist()]

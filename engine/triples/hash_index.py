@@ -1,4 +1,4 @@
-"""Tables in which the kernel looks up what the background has for a solution: rows in chains by hash of their key, the newest first.
+"""The kernel looks up in these tables what the background has for a solution: rows in chains by hash of their key, the newest first.
 
 A version of the background that only adds to one before shares its table: rows go behind those that there are, and each version counts its own.
 """
@@ -18,7 +18,10 @@ LEAST_ROOM = 16
 
 @dataclass(slots=True, eq=False)
 class _Chains:
-    """Rows that only become more: `cells` begin with the next older row of the chain; those from `n` on are room for more."""
+    """Holds rows that only become more.
+
+    `cells` begin with the next older row of the chain; those from `n` on are room for more.
+    """
 
     heads: Ints
     cells: Ints
@@ -28,7 +31,7 @@ class _Chains:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The first `n` rows of the chains; `keys` says how many of their terms are the key's."""
+    """Represents the first `n` rows of the chains; `keys` says how many of their terms are the key's."""
 
     chains: _Chains
     keys: int
@@ -48,7 +51,7 @@ class Table:
         return cls(_Chains(heads, cells, n), keys, n)
 
     def with_more(self, rows: Ints) -> "Table":
-        """With further rows, which an older version does not see."""
+        """Return a table with further rows, which an older version does not see."""
         chains, n = self.chains, self.n + len(rows)
         with chains.lock:
             if self.n != chains.n or n > len(chains.cells):  # another version has gone on from here, or there is no room
@@ -63,7 +66,7 @@ class Table:
 
     @property
     def row(self) -> list[int]:
-        """As the kernel has it, which does not keep it alive."""
+        """Return the table as the kernel has it; the kernel does not keep the table alive."""
         chains, row = self.chains, [0] * c.LOOKUP_WIDTH
         row[c.L_HEADS], row[c.L_BUCKETS] = int(chains.heads.__array_interface__["data"][0]), len(chains.heads)
         row[c.L_CELLS], row[c.L_ROOM], row[c.L_WIDTH] = int(chains.cells.__array_interface__["data"][0]), *chains.cells.shape
@@ -72,7 +75,7 @@ class Table:
 
 
 def hashes(keys: Ints) -> Ints:
-    """`hash_of` of each row."""
+    """Return `hash_of` of each row."""
     found: Ints = np.zeros(len(keys), np.int64)
     with np.errstate(over="ignore"):
         for column in keys.T:

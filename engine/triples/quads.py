@@ -1,4 +1,4 @@
-"""Triples of the background in their graphs, and how graphs are named."""
+"""Triples of the background lie in graphs, and graphs have names."""
 
 from collections.abc import Iterator
 
@@ -9,29 +9,29 @@ from epsparql.terms import BlankNode, Iri, Term
 
 GraphName = Iri | BlankNode
 Quad = tuple[Term, Term, Term, GraphName | None]
-"""A background triple and the graph that it lies in."""
+"""A quad is a background triple and the graph that it lies in."""
 Triple = tuple[Term, Term, Term]
 
 
 def graph_named(text: str) -> GraphName | None:
-    """The graph of a name as log entries have it: an IRI without brackets, `_:label`, or nothing for none."""
+    """Return the graph of a name as log entries have it: an IRI without brackets, `_:label`, or nothing for none."""
     if not text:
         return None
     return BlankNode(text[2:]) if text.startswith("_:") else Iri(text)
 
 
 def name_of(graph: GraphName | None) -> str:
-    """What `graph_named` takes."""
+    """Return the name of a graph, as `graph_named` takes it."""
     return "" if graph is None else graph.value if isinstance(graph, Iri) else str(graph)
 
 
 def quads_of(nquads: str) -> Iterator[Quad]:
-    """The quads of an N-Quads text."""
+    """Yield the quads of an N-Quads text."""
     for quad in pyoxigraph.parse(nquads.encode(), format=pyoxigraph.RdfFormat.N_QUADS):
         graph = None if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else graph_named(quad.graph_name.value)
         yield parse_term(str(quad.subject)), parse_term(str(quad.predicate)), parse_term(str(quad.object)), graph
 
 
 def triples_of(ntriples: str) -> list[Triple]:
-    """The triples of an N-Triples text."""
+    """Return the triples of an N-Triples text."""
     return [quad[:3] for quad in quads_of(ntriples)]

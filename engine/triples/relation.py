@@ -1,4 +1,7 @@
-"""Tables of numbers as sets of rows, and such as grow: what is added to one stands behind it in room that both share, so that it costs no copy."""
+"""Tables of numbers are sets of rows, and may grow.
+
+What is added to a table stands behind its rows in room that both tables share, so that growing costs no copy.
+"""
 
 from threading import Lock
 
@@ -8,14 +11,16 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 EMPTY: Ints = np.zeros((0, 3), np.int64)
 FEW = 32
-"""Rows that are compared one by one."""
+"""Up to so many rows are compared one by one."""
 LEAST_ROOM = 1000
-"""Rows of a table that is given room to grow."""
+"""A table of so many rows is given room to grow."""
 
 
 class _Room(np.ndarray[tuple[int, int], np.dtype[np.int64]]):
-    """What tables that grow from each other share, column by column, which is how they are searched: the first `used` rows are some table's, and never
-    change."""
+    """Holds what tables that grow from each other share, column by column, which is how they are searched.
+
+    The first `used` rows are some table's, and never change.
+    """
 
     used: int
 
@@ -24,7 +29,7 @@ _growing = Lock()
 
 
 def grown(rows: Ints, more: Ints) -> Ints:
-    """The rows, and then more of as many columns."""
+    """Return the rows, and then more of as many columns."""
     if not len(more):
         return rows
     n = len(rows) + len(more)
@@ -40,7 +45,7 @@ def grown(rows: Ints, more: Ints) -> Ints:
 
 
 def with_room(rows: Ints) -> Ints:
-    """The same, to grow without a copy if they are many."""
+    """Return the same rows, able to grow without a copy if they are many."""
     if len(rows) < LEAST_ROOM or _room_of(rows) is not None:
         return rows
     return _new_room(rows, len(rows))[:, : len(rows)].T.view(np.ndarray)
@@ -54,12 +59,12 @@ def _new_room(rows: Ints, n: int) -> _Room:
 
 
 def addition(before: Ints, now: Ints) -> Ints | None:
-    """What `now` has behind the rows of `before`, if it has grown from it."""
+    """Return what `now` has behind the rows of `before`; None if `now` has not grown from `before`."""
     return now[len(before) :] if len(before) <= len(now) and before.shape[1] == now.shape[1] and address(before) == address(now) else None
 
 
 def address(rows: Ints) -> int:
-    """Of the first row; tables that have grown from each other have the same."""
+    """Return the address of the first row; tables that have grown from each other have the same."""
     return int(rows.__array_interface__["data"][0])
 
 
@@ -71,7 +76,7 @@ def _room_of(rows: Ints) -> _Room | None:
 
 
 def distinct(rows: Ints) -> Ints:
-    """Each row once, as the first of its kind stood."""
+    """Return each row once, where the first of its kind stood."""
     if len(rows) < 2:
         return rows
     order, new = _grouped(rows)
@@ -79,7 +84,7 @@ def distinct(rows: Ints) -> Ints:
 
 
 def without(rows: Ints, others: Ints) -> Ints:
-    """The rows, no two of which are equal, that are not among others."""
+    """Return the rows, no two of which are equal, that are not among others."""
     if not len(rows) or not len(others):
         return rows
     both = min(len(rows), len(others))
@@ -93,7 +98,7 @@ def without(rows: Ints, others: Ints) -> Ints:
 
 
 def _grouped(rows: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """An order in which equal rows stand together as they stood, and where a new kind begins."""
+    """Return an order in which equal rows stand together as they stood, and where a new kind begins."""
     order = np.lexsort(rows.T[::-1])
     sorted_ = rows[order]
     new = np.ones(len(rows), np.bool_)

@@ -1,4 +1,4 @@
-"""Classes or properties with those above and below them."""
+"""A hierarchy knows classes or properties with those above and below them."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -12,9 +12,10 @@ _REMEMBERED = 1 << 16
 
 
 class Hierarchy(Mapping[Node, tuple[Node, ...]]):
-    """Of each node that something stands above, all that does: found by walking what is stated, so a long chain costs no more room than its links.
+    """Maps each node with something above it to all that stands above it.
 
-    A node of a cycle stands above itself. The reflexive links lead nowhere and are left out.
+    These nodes are found by walking what is stated, so a long chain costs no more room than its links. A node of a cycle stands above itself. The
+    reflexive links lead nowhere and are left out.
     """
 
     def __init__(self, links: Links[Node] = ()) -> None:
@@ -39,7 +40,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
         return found
 
     def get(self, node: Node, default: Any = EMPTY) -> Any:
-        """All nodes above a node, in one order on every run."""
+        """Return all nodes above a node, in one order on every run."""
         found = self._found.get(node)
         if found is None:
             if node not in self._above:
@@ -51,15 +52,15 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
 
     @property
     def links(self) -> Iterator[tuple[Node, Node]]:
-        """What is stated, without the reflexive links."""
+        """Return the links that are stated, without the reflexive ones."""
         return ((node, above) for node, found in self._above.items() for above in found)
 
     def all_below(self, nodes: Iterable[Node]) -> set[Node]:
-        """All nodes below any of these."""
+        """Return all nodes below any of these."""
         return reached(nodes, self._below)
 
     def changed(self, added: Links[Node], removed: Links[Node]) -> "Hierarchy[Node]":
-        """The hierarchy with other links. What is not changed is shared."""
+        """Return the hierarchy with other links; what is not changed is shared."""
         more, fewer = ([link for link in links if link[0] != link[1]] for links in (added, removed))
         if not more and not fewer:
             return self
@@ -70,7 +71,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
         return found
 
     def differing(self, other: "Hierarchy[Node]") -> set[Node]:
-        """The nodes above which something else may stand there."""
+        """Return the nodes above which something else may stand in the other hierarchy."""
         if self is other:
             return set()
         origin = other._origin
@@ -79,7 +80,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
 
 
 def linked(links: Links[Node]) -> Closed[Node]:
-    """What each node is linked to, each once."""
+    """Return what each node is linked to, each once."""
     found: dict[Node, dict[Node, None]] = {}
     for node, other in links:
         found.setdefault(node, {})[other] = None
@@ -87,7 +88,7 @@ def linked(links: Links[Node]) -> Closed[Node]:
 
 
 def relinked(links: Closed[Node], added: Links[Node], removed: Links[Node]) -> Closed[Node]:
-    """A copy with other links."""
+    """Return a copy with other links."""
     found = links.copy()
     for node, others in _together(removed).items():
         kept = tuple(other for other in found.get(node, ()) if other not in others)
@@ -112,7 +113,7 @@ def _turned(links: Links[Node]) -> list[tuple[Node, Node]]:
 
 
 def differing(links: Mapping[Node, tuple[Node, ...]], others: Mapping[Node, tuple[Node, ...]]) -> list[Node]:
-    """The nodes that are linked otherwise; copies share their tuples, which makes this quick."""
+    """Return the nodes that are linked otherwise; copies share their tuples, which makes this quick."""
     if links is others:
         return []
     found = [node for node, linked_to in links.items() if (there := others.get(node)) is not linked_to and set(there or ()) != set(linked_to)]
@@ -122,7 +123,7 @@ def differing(links: Mapping[Node, tuple[Node, ...]], others: Mapping[Node, tupl
 
 
 def reached(nodes: Iterable[Node], links: Closed[Node]) -> set[Node]:
-    """The nodes that links lead to."""
+    """Return the nodes that links lead to."""
     found: set[Node] = set()
     pending = [*nodes]
     while pending:
@@ -133,5 +134,5 @@ def reached(nodes: Iterable[Node], links: Closed[Node]) -> set[Node]:
 
 
 def in_order(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """One order on every run, which hashes of strings do not give."""
+    """Return the nodes in one order on every run, which hashes of strings do not give."""
     return tuple(sorted(nodes, key=str))

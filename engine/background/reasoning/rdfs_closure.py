@@ -1,4 +1,4 @@
-"""Background knowledge closed under RDFS: rdfs2, 3, 5, 7, 9, 11 and the reflexive facts (semantics.md section 10).
+"""Background knowledge is closed under RDFS: rdfs2, 3, 5, 7, 9, 11 and the reflexive facts (semantics.md section 10).
 
 The schema of all graphs applies. What is entailed lies in the graph of its data premise: of the triple that a domain, range, superproperty
 or superclass is applied to; of the left triple where subClassOf or subPropertyOf meets itself; of the triple that a reflexive fact is about.
@@ -14,12 +14,14 @@ Fact = tuple[int, int, int, int]
 
 
 def closure(facts: Iterable[Quad]) -> list[Quad]:
-    """The facts, each once, and then all that they entail."""
+    """Return the facts, each once, and then all that they entail."""
     return _Closure(facts).quads()
 
 
 class _Closure:
-    """Facts as numbers of terms, the graph last; each is expanded once for each schema, and the schema grows only where facts speak of it.
+    """Closes facts, which are numbers of terms, the graph last.
+
+    Each fact is expanded once for each schema, and the schema grows only where facts speak of it.
 
     A type or a superproperty that comes from closed relations is not expanded again: its own consequences come from them as well.
     """
@@ -40,7 +42,7 @@ class _Closure:
         return [(terms[s], terms[p], terms[o], terms[g]) for s, p, o, g in self.known]  # type: ignore[misc]  # only a graph is None, or an IRI
 
     def _close(self) -> None:
-        """Takes all facts through the schema as it stands now."""
+        """Take all facts through the schema as it stands now."""
         statements = ((s, p, o) for s, p, o, _ in self.known if DOMAIN <= p <= SUBPROPERTY)
         self.schema = Schema(statements, lambda number: isinstance(self.terms[number], Iri))
         self.about_types = self.schema.speaks_of(TYPE)
@@ -82,7 +84,7 @@ class _Closure:
             self._reflect(s, p, o, g)
 
     def _reflect(self, s: int, p: int, o: int, g: int) -> None:
-        """The reflexive facts about the classes and properties of a triple."""
+        """Add the reflexive facts about the classes and properties of a triple."""
         self._property(p, g)
         if p in (TYPE, DOMAIN, RANGE):
             self._class(o, g)

@@ -1,6 +1,6 @@
-"""What follows from given triples by RDFS, predicate by predicate (semantics.md section 10). Rows are subject, object, graph.
+"""RDFS entails rows of subject, object and graph from given triples, predicate by predicate (semantics.md section 10).
 
-Each rule has one premise beside the schema, so what a predicate's triples follow from are those of properties below it, and for rdf:type those of
+Each rule has one premise beside the schema. So a predicate's triples follow from those of properties below it, and for rdf:type from those of
 properties with a domain or a range. The facts about classes and properties themselves follow from which of them a graph speaks of.
 """
 
@@ -18,11 +18,11 @@ from epsparql.terms import Term
 Ints = NDArray[np.int64]
 Given = dict[int, Ints]
 Pairs = set[tuple[int, int]]
-"""Of a class or a property and a graph that speaks of it."""
+"""Each pair is a class or a property, and a graph that speaks of it."""
 
 
 def is_odd(given: Mapping[int, Ints], vocabulary: Sequence[int]) -> bool:
-    """Whether the schema speaks of RDFS's own words: then more may follow than the rules below say."""
+    """Return whether the schema speaks of RDFS's own words: then more may follow than the rules below say."""
     return any(np.isin(given[number][:, :2], vocabulary).any() for number in vocabulary[DOMAIN : SUBPROPERTY + 1] if number in given)
 
 
@@ -33,7 +33,7 @@ def of_several(parts: Sequence[Ints]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Entailed:
-    """Closed triples of a background whose schema leaves RDFS's own words alone."""
+    """Finds the closed triples of a background whose schema leaves RDFS's own words alone."""
 
     given: Given
     schema: Schema[Term]
@@ -52,7 +52,7 @@ class Entailed:
         return [self._number(term) for term in terms]
 
     def predicates(self) -> list[int]:
-        """All that there are triples of."""
+        """Return all predicates that there are triples of."""
         if not self.given:
             return []
         found = dict.fromkeys(self.given)
@@ -61,7 +61,7 @@ class Entailed:
         return list(found | dict.fromkeys(self.vocabulary[k] for k in (TYPE, SUBCLASS, SUBPROPERTY)))
 
     def sources(self, predicate: int, object_: int | None) -> tuple[object, ...]:
-        """What the rows are made of: as long as these are the same, so are they."""
+        """Return the sources that the rows are made of: as long as these are the same, so are the rows."""
         if predicate == self.vocabulary[TYPE] and object_ not in (None, self.vocabulary[PROPERTY]):
             return (self.schema, *(self.given[each] for each in self._typing()))
         if predicate in (self.vocabulary[k] for k in (TYPE, SUBCLASS, SUBPROPERTY)):
@@ -69,12 +69,12 @@ class Entailed:
         return tuple(self.given[each] for each in self._below(predicate))
 
     def follows_one_by_one(self, predicate: int, object_: int | None) -> bool:
-        """Whether a predicate's rows are those that follow from each of the sources' triples, and say nothing of which classes and properties there are."""
+        """Return whether a predicate's rows follow from the sources' triples one by one, and say nothing of which classes and properties there are."""
         about = [self.vocabulary[k] for k in (SUBCLASS, SUBPROPERTY)]
         return predicate not in about and (predicate != self.vocabulary[TYPE] or object_ not in (None, self.vocabulary[PROPERTY]))
 
     def rows(self, predicate: int, object_: int | None) -> Ints:
-        """All of a predicate; of rdf:type those with this object alone, if one is given."""
+        """Return all rows of a predicate; of rdf:type those with this object alone, if one is given."""
         if predicate == self.vocabulary[TYPE]:
             return self._types(object_)
         if predicate == self.vocabulary[SUBCLASS]:
@@ -85,7 +85,7 @@ class Entailed:
         return parts[0] if len(parts) == 1 else grown(EMPTY, distinct(of_several(parts)))
 
     def _below(self, predicate: int) -> list[int]:
-        """The given predicates whose triples are of this one too."""
+        """Return the given predicates whose triples are of this one too."""
         term, schema = self._term(predicate), self.schema
         return [
             each
@@ -95,7 +95,7 @@ class Entailed:
 
     # ------------------------------------------------------------ rdf:type
     def _typing(self) -> list[int]:
-        """The given predicates whose triples say of what class something is."""
+        """Return the given predicates whose triples say of what class something is."""
         schema = self.schema
         return [
             each for each in self.given if each == self.vocabulary[TYPE] or (term := self._term(each)) in schema.subjects or term in schema.objects
@@ -121,7 +121,7 @@ class Entailed:
         return np.column_stack([nodes[:, 0], np.full(len(nodes), kind), nodes[:, 1]])
 
     def _stated_types(self, class_: int | None) -> Ints:
-        """Types that are given, and their superclasses."""
+        """Return types that are given, and their superclasses."""
         rows = self.given.get(self.vocabulary[TYPE], EMPTY)
         kinds, place = np.unique(rows[:, 1], return_inverse=True)
         above = [list(dict.fromkeys((kind, *self._numbers(self.schema.classes.get(self._term(kind), ()))))) for kind in kinds.tolist()]
@@ -137,7 +137,7 @@ class Entailed:
 
     # ------------------------------------------------------------ what graphs speak of
     def _about(self, pairs: Pairs, above: Mapping[Term, tuple[Term, ...]]) -> Ints:
-        """Each with itself and with what is above it, in its graphs."""
+        """Return rows of each node with itself and with what is above it, in its graphs."""
         return _rows(
             (node, other, graph) for node, graph in pairs for other in dict.fromkeys((node, *self._numbers(above.get(self._term(node), ()))))
         )

@@ -1,4 +1,4 @@
-"""What the background's schema says of classes and properties, closed, and what it makes of a triple of a stream (semantics.md section 10)."""
+"""A schema says, closed, what holds of classes and properties, and what a stream's triple entails by that (semantics.md section 10)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic
@@ -14,27 +14,27 @@ VOCABULARY = (
 )  # fmt: skip
 TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, INVERSE, VALUE, ON = range(9)
 OF_OWL = INVERSE, VALUE, ON
-"""Relations that count where OWL does."""
+"""These relations count where OWL does."""
 SAME = Iri("http://www.w3.org/2002/07/owl#sameAs")
 OWL_STATES = ((SAME, INVERSE, SAME),)
-"""What OWL 2 RL says of its own words that makes more of a stream's triple (eq-sym)."""
+"""OWL 2 RL says this of its own words, and it makes more of a stream's triple (eq-sym)."""
 
 Triple = tuple[Term, Term, Term]
 Statement = tuple[Node, int, Node]
-"""Subject, relation (DOMAIN to SUBPROPERTY; those of OWL where it counts), object."""
+"""A statement is a subject, a relation (DOMAIN to SUBPROPERTY; those of OWL where it counts) and an object."""
 Values = dict[Node, tuple[tuple[Node, Node], ...]]
-"""Of classes of all that have a value of a property: which property and value these are, of each."""
+"""Each class of all that have a value of a property has its pairs of property and value here."""
 
 
 class Schema(Generic[Node]):
-    """What a schema says, closed: of each class its superclasses, of each property its superproperties and what it types its ends with.
+    """Holds what a schema says, closed: superclasses of classes, superproperties of properties, and what properties type their ends with.
 
     Only what is stated is kept; the rest is found when it is asked for. It never changes: `changed` gives another one, which shares with it
     what they have in common.
     """
 
     def __init__(self, statements: Iterable[Statement[Node]], is_property: Callable[[Node], bool]) -> None:
-        """Only a property can stand as a predicate: an IRI."""
+        """Make a schema of statements; only a property, which is an IRI, can stand as a predicate."""
         stated = _by_relation(statements)
         self._is_property = is_property
         self.inverses, self._valued, self._on = (linked(stated[relation]) for relation in OF_OWL)
@@ -51,13 +51,16 @@ class Schema(Generic[Node]):
             if (found := tuple((p, value) for p in self._on.get(kind, ()) if self._is_property(p) for value in values))
         }
         self.having: dict[tuple[Node, Node], list[Node]] = {}
-        """By property and value, the classes of what has it."""
+        """Each pair of a property and a value has the classes of what has that value."""
         for kind, pairs in self.values.items():
             for pair in pairs:
                 self.having.setdefault(pair, []).append(kind)
 
     def changed(self, added: Iterable[Statement[Node]], removed: Iterable[Statement[Node]] = ()) -> "Schema[Node]":
-        """The schema with other statements, as a set: one that several graphs state is removed when the last of them has lost it."""
+        """Return the schema with other statements, as a set.
+
+        A statement that several graphs make is removed when the last of them has lost it.
+        """
         more, fewer = _by_relation(added), _by_relation(removed)
         found: Schema[Node] = Schema((), self._is_property)
         found.inverses, found._valued, found._on = (
@@ -74,7 +77,7 @@ class Schema(Generic[Node]):
 
     @property
     def statements(self) -> Iterator[Statement[Node]]:
-        """What it was made of, but for reflexive statements."""
+        """Yield the statements that the schema was made of, but for reflexive ones."""
         yield from ((node, SUBCLASS, above) for node, above in self.classes.links)
         yield from ((node, SUBPROPERTY, above) for node, above in self.properties.links)
         relations = ((DOMAIN, self._domains), (RANGE, self._ranges), (INVERSE, self.inverses), (VALUE, self._valued), (ON, self._on))
@@ -82,7 +85,7 @@ class Schema(Generic[Node]):
             yield from ((node, relation, kind) for node, kinds in stated.items() for kind in kinds)
 
     def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
-        """Classes whose superclasses may be others there, and properties that may entail something else."""
+        """Return classes whose superclasses may be others in the other schema, and properties that may entail something else there."""
         classes = self.classes.differing(other.classes)
         properties = self.properties.differing(other.properties)
         for mine, others in ((self._domains, other._domains), (self._ranges, other._ranges)):
@@ -97,22 +100,22 @@ class Schema(Generic[Node]):
         return classes, properties
 
     def speaking(self) -> set[Node]:
-        """The properties whose triples entail something."""
+        """Return the properties whose triples entail something."""
         return {*self.predicates, *self.subjects, *self.objects, *self.inverses, *(p for p, _ in self.having)}
 
     def speaks_of(self, predicate: Node) -> bool:
-        """Whether a triple entails something by its predicate."""
+        """Return whether a triple entails something by its predicate."""
         return predicate in self.predicates or predicate in self.subjects or predicate in self.objects or predicate in self.inverses
 
     def knows(self, subject: Node, relation: int, value: Node) -> bool:
-        """Whether a statement of the schema's vocabulary adds nothing to it."""
+        """Return whether a statement of the schema's vocabulary adds nothing to the schema."""
         if relation in (SUBCLASS, SUBPROPERTY):
             return subject == value or value in (self.classes if relation == SUBCLASS else self.properties).get(subject)
         return value in (self.subjects if relation == DOMAIN else self.objects).get(subject)
 
 
 class Predicates(Generic[Node]):
-    """Of a property those above it that can stand as predicates."""
+    """Maps a property to those above it that can stand as predicates."""
 
     def __init__(self, properties: Hierarchy[Node], is_property: Callable[[Node], bool]) -> None:
         self._properties, self._is_property = properties, is_property
@@ -128,7 +131,10 @@ class Predicates(Generic[Node]):
 
 
 class Types(Generic[Node]):
-    """The types of a property's subjects (or objects): what it and its superproperties state, and superclasses of that."""
+    """Maps a property to the types of its subjects (or objects).
+
+    They are what the property and its superproperties state, and superclasses of that.
+    """
 
     def __init__(self, stated: Closed[Node], properties: Hierarchy[Node], predicates: Predicates[Node], classes: Hierarchy[Node]) -> None:
         self._stated, self._properties, self._predicates, self._classes = stated, properties, predicates, classes
@@ -159,19 +165,19 @@ def _by_relation(statements: Iterable[Statement[Node]]) -> dict[int, list[tuple[
 
 
 def _of_classes(stated: Closed[Node], classes: set[Node]) -> Iterator[Node]:
-    """Properties of which a type among `classes` is stated."""
+    """Yield the properties for which a type among `classes` is stated."""
     return (node for node, types in stated.items() if not classes.isdisjoint(types))
 
 
 def statements_of(facts: Iterable[Quad], owl: bool = False) -> Iterator[Statement[Term]]:
-    """What of facts is a schema's; with `owl` properties may have inverses, and classes values."""
+    """Yield the facts that are a schema's; with `owl` properties may have inverses, and classes values."""
     relations = {VOCABULARY[k]: k for k in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, *(OF_OWL if owl else ()))}
     yield from OWL_STATES if owl else ()
     yield from ((s, relations[p], o) for s, p, o, _ in facts if isinstance(p, Iri) and p in relations)
 
 
 def schema_of(facts: Iterable[Quad], owl: bool = False) -> Schema[Term]:
-    """The schema that facts hold."""
+    """Return the schema that facts hold."""
     return schema_stating(statements_of(facts, owl))
 
 
@@ -180,7 +186,10 @@ def schema_stating(statements: Iterable[Statement[Term]]) -> Schema[Term]:
 
 
 def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
-    """What a stream's triple entails by B's schema (rdfs2, 3, 7, 9; prp-inv, cls-hv1 and cls-hv2 of OWL 2 RL), without itself."""
+    """Return what a stream's triple entails by the background's schema, without itself.
+
+    The rules are rdfs2, 3, 7, 9, and prp-inv, cls-hv1 and cls-hv2 of OWL 2 RL.
+    """
     found = {triple: None}
     pending = [triple]
     while pending:

@@ -1,7 +1,8 @@
-"""What triples of streams entail by the background's schema, with placeholders for the terms that a stream brings (semantics.md section 10).
+"""Triples of streams entail others by the background's schema; placeholders stand for the terms that a stream brings (semantics.md section 10).
 
-The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of, and to one that types its subject with a class that
-stands for all superclasses of the stream's own. What needs a certain subject or object is found by applying them to that.
+The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of. They are also applied to a triple that types its
+subject with a class standing for all superclasses of the stream's own. Conclusions that need a certain subject or object are found by applying the rules
+to that.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,18 +14,21 @@ from epsparql.terms import RDF, Iri, Literal, Term
 
 TYPE = Iri(RDF + "type")
 SUBJECT, OBJECT = Iri("\0subject"), Iri("\0object")
-"""In a conclusion, the subject and object of the stream's triple."""
+"""They stand in a conclusion for the subject and object of the stream's triple."""
 _CLASS = Iri("\0class")
 _LITERAL = Literal("\0object")
 Pattern = tuple[Term | None, Term | None]
-"""Predicate and object of a triple pattern; None is a variable."""
+"""A pattern is the predicate and object of a triple pattern; None is a variable."""
 Pair = tuple[Term | None, Term]
-"""Predicate (None for any) and object of a stream's triple."""
+"""A pair is the predicate (None for any) and object of a stream's triple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A triple that one of a stream entails: if its object is a `resource`, where that matters, and its subject `of`, where that does."""
+    """Represents a triple that a stream's triple entails.
+
+    The latter's object must be a `resource` where that matters, and its subject must be `of` where that does.
+    """
 
     triple: Triple
     resource: bool = False
@@ -35,15 +39,18 @@ Conclusions = tuple[Conclusion, ...]
 
 
 class Entailment:
-    """Of each predicate what its triples entail, whatever their objects are; and what those that type their subjects entail by the class's superclasses."""
+    """Says what triples of each predicate entail, whatever their objects are.
+
+    It also says what triples that type their subjects entail by the class's superclasses.
+    """
 
     def __init__(self, schema: Schema[Term], before: "Entailment | None" = None) -> None:
-        """`before`: what to start from, if the schema was another one."""
+        """Apply the rules to a schema, starting from `before` if the schema was another one."""
         self.schema = schema
         self.of_class = tuple(found for found in (Conclusion((SUBJECT, TYPE, _CLASS)), *self._conclusions(TYPE, _CLASS)) if _CLASS in found.triple)
         self.of_predicate: dict[Term, Conclusions]
         self.typing: tuple[Term, ...]
-        """The predicates whose triples type their subjects with their objects."""
+        """Triples of these predicates type their subjects with their objects."""
         self._concluding: dict[Pattern, list[Term]]  # by predicate and object of what they entail, once it is asked for
         touched = None if before is None else before.schema.differing(schema)[1]
         if before is not None and not touched:
@@ -61,7 +68,7 @@ class Entailment:
 
     # ------------------------------------------------------------ the rules
     def _conclusions(self, predicate: Term, object_: Term) -> Conclusions:
-        """What a triple of a predicate and this object (or placeholder) entails."""
+        """Return what a triple of a predicate and this object (or placeholder) entails."""
         anyway = entailed((SUBJECT, predicate, object_), self.schema)
         resources = self._of_resources((SUBJECT, predicate, object_), anyway)
         found = [Conclusion(triple, triple in resources) for triple in anyway]
@@ -73,7 +80,10 @@ class Entailment:
         return tuple(found)
 
     def _of_resources(self, triple: Triple, conclusions: Iterable[Triple]) -> set[Triple]:
-        """Those of its conclusions that it has only if its object is a resource, which is known if there is no placeholder for it."""
+        """Return the conclusions that a triple has only if its object is a resource.
+
+        There are none without a placeholder for the object, because its kind is known then.
+        """
         subject, predicate, object_ = triple
         if object_ not in (OBJECT, _CLASS):
             return set()
@@ -81,7 +91,7 @@ class Entailment:
         return {each for each in conclusions if each not in of_literal}
 
     def _told_subjects(self, conclusions: Iterable[Triple]) -> tuple[Term, ...]:
-        """The subjects of which more is known than of any, by a conclusion that has the subject as its object."""
+        """Return the subjects of which more is known than of subjects in general, by a conclusion that has the subject as its object."""
         schema, turned = self.schema, {p for _, p, o in conclusions if o == SUBJECT}
         found = {value for p, value in schema.having if p in turned}
         if TYPE in turned:
@@ -90,7 +100,9 @@ class Entailment:
 
     @cached_property
     def of_pair(self) -> dict[Pair, Conclusions]:
-        """By predicates and objects of triples: what they entail because there are classes of what has that object, or that have values."""
+        """Return, by predicate and object of triples, what they entail because there are classes of what has that object, or classes that have
+        values.
+        """
         schema, found = self.schema, dict[Pair, Conclusions]()
         if not schema.values:
             return found
@@ -103,7 +115,7 @@ class Entailment:
         return found
 
     def _told_objects(self, predicate: Term) -> tuple[Term, ...]:
-        """The objects of which more is known than of any, where triples of a predicate have them."""
+        """Return the objects of which more is known than of objects in general, where triples of a predicate have them."""
         schema, keeping = self.schema, [each.triple for each in self.of_predicate.get(predicate, ()) if each.triple[2] == OBJECT]
         predicates = {predicate, *(p for _, p, _ in keeping)}
         found = {value for p, value in schema.having if p in predicates}
@@ -116,7 +128,10 @@ class Entailment:
 
     # ------------------------------------------------------------ what is asked
     def concluding(self, pattern: Pattern) -> list[Term]:
-        """The predicates whose triples entail one of a pattern, whatever their objects; OBJECT in it stands for an object that stays."""
+        """Return the predicates whose triples entail one of a pattern, whatever their objects.
+
+        OBJECT in the pattern stands for an object that stays.
+        """
         if self.of_predicate and not self._concluding:
             self._index()
         predicate, object_ = pattern
@@ -133,34 +148,34 @@ class Entailment:
         self._concluding |= {pattern: list(predicates) for pattern, predicates in found.items()}
 
     def told(self, pattern: Pattern) -> list[Pair]:
-        """The pairs of `of_pair` whose triples entail one of a pattern."""
+        """Return the pairs of `of_pair` whose triples entail one of a pattern."""
         return [pair for pair, conclusions in self.of_pair.items() if any(is_of(each.triple, pattern) for each in conclusions)]
 
     def concludes_by_class(self, pattern: Pattern) -> bool:
-        """Whether what triples entail by superclasses of their objects may be of a pattern."""
+        """Return whether what triples entail by superclasses of their objects may be of a pattern."""
         return any(is_of(each.triple, pattern) for each in self.of_class)
 
     def of_class_above(self, above: Term) -> Iterator[Conclusion]:
-        """What a triple entails because this class is above its object."""
+        """Yield what a triple entails because this class is above its object."""
         for each in self.of_class:
             s, p, o = each.triple
             if not (each.resource and isinstance(above, Literal)):
                 yield Conclusion((above if s == _CLASS else s, p, above if o == _CLASS else o), of=each.of)
 
     def only_types(self, pattern: Pattern) -> bool:
-        """Whether what triples entail by superclasses of their object is of the pattern only if the pattern's object is one of these."""
+        """Return whether conclusions by an object's superclasses are of the pattern only if the pattern's object is one of these superclasses."""
         predicate, object_ = pattern
         return all(o == _CLASS for _, p, o in (each.triple for each in self.of_class) if predicate in (None, p) and o in (_CLASS, SUBJECT, object_))
 
     def reaches(self, predicate: Term, pattern: Pattern) -> bool:
-        """Whether triples of a predicate, or what they entail, may be of a pattern."""
+        """Return whether triples of a predicate, or what they entail, may be of a pattern."""
         if is_of((SUBJECT, predicate, OBJECT), pattern) or any(is_of(each.triple, pattern) for each in self.of_predicate.get(predicate, ())):
             return True
         return any(pair[0] == predicate for pair in self.told(pattern))
 
 
 def is_of(conclusion: Triple, pattern: Pattern) -> bool:
-    """Whether a conclusion may be of a pattern."""
+    """Return whether a conclusion may be of a pattern."""
     _, p, o = conclusion
     return pattern[0] in (None, p) and (pattern[1] in (None, o) or o in (SUBJECT, OBJECT, _CLASS))
 

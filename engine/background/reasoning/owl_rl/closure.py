@@ -1,8 +1,8 @@
-"""OWL 2 RL over a background that changes: what follows beyond RDFS, kept up to date (docs/decisions/0029-owl-that-keeps-up.md).
+"""OWL 2 RL applies to a background that changes: what follows beyond RDFS is kept up to date (docs/decisions/0029-owl-that-keeps-up.md).
 
 RDFS is looked up in the schema and not kept. Of what follows by it, rules see what they have premises for (`Lift`); what they conclude is kept, and treated as if it
-had been given. A change goes through what it concerns: first all that may have rested on what is gone is taken back, then what stands for another reason
-comes again, then what is new (delete and rederive). What is entailed lies in no graph.
+had been given. A change goes through what it concerns (delete and rederive). First all that may have rested on what is gone is taken back. Then what
+stands for another reason comes again, and then what is new. What is entailed lies in no graph.
 """
 
 from collections import Counter, deque
@@ -28,7 +28,10 @@ Given = dict[int, Ints]
 
 
 class Closure:
-    """What OWL entails of given triples, and what is needed to follow a change of these. `move` goes on from whatever was closed last."""
+    """Holds what OWL entails of given triples, and what is needed to follow a change of these.
+
+    `move` goes on from whatever was closed last.
+    """
 
     def __init__(self, terms: TermTable) -> None:
         self.terms = terms
@@ -71,7 +74,7 @@ class Closure:
 
     @property
     def base(self) -> Given:
-        """What was given and what OWL entails."""
+        """Return what was given and what OWL entails."""
         return self._concluded.base
 
     def hold(self, held: Held) -> None:
@@ -82,7 +85,10 @@ class Closure:
 
     # ------------------------------------------------------------ a change
     def move(self, given: Given) -> None:
-        """Closes these triples (subject, object, graph by predicate). Raises: EntailmentLimit; then nothing is kept, and it is raised for more triples at once."""
+        """Close these triples (subject, object, graph by predicate).
+
+        Raises: EntailmentLimit; then nothing is kept, and it is raised for more triples at once.
+        """
         if self._beyond is not None:
             known, limit = self._beyond
             if not any(len(without(rows, given.get(p, EMPTY))) for p, rows in known.items()):
@@ -123,7 +129,7 @@ class Closure:
                 change(seen, self._by_given)
 
     def _come_again(self, relisted: Iterable[Fact]) -> None:
-        """What was taken back and stands for another reason."""
+        """Conclude again what was taken back and stands for another reason."""
         self._entering += (seen for seen in self._left if seen in self._by_given or seen in self._by_derived)
         for fact in self._suspects:
             if self._derivable(fact):
@@ -137,7 +143,7 @@ class Closure:
         self._suspects, self._left, self._parted = {}, {}, set()
 
     def _take_back(self) -> None:
-        """All that may rest on what is gone."""
+        """Take back all that may rest on what is gone."""
         while True:
             while self._gone or self._leaving:
                 while self._gone:
@@ -155,7 +161,7 @@ class Closure:
             self._shift(self._lifted())
 
     def _no_longer_stated(self) -> list[Statement[Term]]:
-        """What is neither given any more nor concluded."""
+        """Return the statements that are neither given any more nor concluded."""
         found = []
         for p in {p for _, p, _ in self._unstated}:
             rows = distinct(np.array([(s, o) for s, each, o in self._unstated if each == p], np.int64))
@@ -165,7 +171,7 @@ class Closure:
         return found
 
     def _follow(self) -> None:
-        """All that follows from what has come."""
+        """Conclude all that follows from what has come."""
         while True:
             while self._coming or self._entering:
                 while self._coming:
@@ -181,7 +187,7 @@ class Closure:
             self._state()
 
     def _state(self) -> None:
-        """The schema takes in what has been stated, and rules see what follows by it."""
+        """Take what has been stated into the schema, and let rules see what follows by it."""
         if self._stated:
             self.schema = self.schema.changed(self._statement(*fact) for fact in self._stated)
             self._stated = []
@@ -194,7 +200,7 @@ class Closure:
         return subject, self._relations[p], value
 
     def _tidy(self) -> None:
-        """No rule asks any more for what only rules have seen that are gone."""
+        """Remove what rules have seen that no rule asks for any more, because those that did are gone."""
         self._wanted += Counter()  # without those that are zero
         if self._wanted.keys() == self._lift.wanted and self._same() == self._lift.same:
             return
@@ -212,7 +218,7 @@ class Closure:
         return self._seen.all_subjects(self.names.same)
 
     def _shift(self, lift: Lift) -> None:
-        """Brings what rules see from one lift to another."""
+        """Bring what rules see from one lift to another."""
         before, concerned = self._lift, lift.concerned(self._lift)
         for p in {*self.given, *self._concluded.predicates}:
             chosen = None if before.use(p) != lift.use(p) or p in concerned.same else concerned.same
@@ -228,7 +234,7 @@ class Closure:
         self._lift = lift
 
     def _given_with(self, p: int, nodes: Set[int] | None) -> Iterator[Fact]:
-        """Those of a predicate with any of these as a subject or object; None: all."""
+        """Yield given triples of a predicate with any of these nodes as a subject or object; None stands for all."""
         rows = self.given.get(p, EMPTY)[:, :2]
         if nodes is not None:
             rows = rows[np.isin(rows, np.array([*nodes], np.int64)).any(axis=1)] if nodes else rows[:0]
@@ -269,7 +275,7 @@ class Closure:
         self._left[seen] = None
 
     def _apply(self, seen: Fact, instance: Callable[[Instance], None], conclusion: Callable[[Fact], None]) -> None:
-        """All that follows from a triple and others that are seen."""
+        """Call `instance` and `conclusion` with all that follows from a triple and others that are seen."""
         _, p, o = seen
         instances = []
         for key in (p, (p, o)):
@@ -293,7 +299,10 @@ class Closure:
         return iter(()) if values is None else self._seen.solutions(atoms[:k] + atoms[k + 1 :], values)
 
     def _replaced(self, seen: Fact) -> Iterator[Fact]:
-        """eq-rep: a triple with what is the same instead of its subject or object, and where it says that two are, all those about the first."""
+        """Yield a triple with what is the same instead of its subject or object (eq-rep).
+
+        If the triple says that two things are the same, yield all triples about the first, with the second in its place.
+        """
         s, p, o = seen
         same = self.names.same
         copies: Iterator[Fact]
@@ -309,7 +318,7 @@ class Closure:
                 yield fact
 
     def _equate(self, one: int, other: int) -> None:
-        """eq-trans: all of both cliques are the same."""
+        """Conclude that all of both cliques are the same (eq-trans)."""
         if self.terms.kinds[other] >= LITERAL:
             return
         left, right = (self._equals.setdefault(each, {each}) for each in (one, other))
@@ -324,7 +333,7 @@ class Closure:
         self._equals |= dict.fromkeys(small, large)
 
     def _part(self, one: int) -> None:
-        """All of a clique may not be the same."""
+        """Retract that all of a clique are the same, because they may not be."""
         clique = self._equals.get(one, set())
         for x in clique:
             del self._equals[x]
@@ -369,7 +378,7 @@ class Closure:
             self._coming.append(fact)
 
     def _idle(self, s: int, p: int, o: int) -> bool:
-        """Whether a triple says what holds of everything, or that a literal is the same as a thing."""
+        """Return whether a triple says what holds of everything, or that a literal is the same as a thing."""
         names = self.names
         if p == names.same:
             return s == o or bool(self.terms.kinds[o] >= LITERAL)
@@ -382,7 +391,7 @@ class Closure:
             self._suspects[fact] = None
 
     def _derivable(self, fact: Fact) -> bool:
-        """Whether a rule concludes a triple from what is seen."""
+        """Return whether a rule concludes a triple from what is seen."""
         s, p, o = fact
         for rule in self._concluding.get(p, ()):
             if self._concludes(rule.schema, rule.head, (0,) * rule.variables, fact):
@@ -409,8 +418,9 @@ class Closure:
             self._activate(instance)
 
     def _relist(self, given: Given) -> list[Fact]:
-        """Takes collections as they are given now; those that are others count no longer, and are told. What is entailed of a collection's cells says
-        nothing more of its members.
+        """Take collections as they are given now, and return the axioms of those that are others, which count no longer.
+
+        What is entailed of a collection's cells says nothing more of its members.
         """
         before = {axiom: self._lists.members(axiom[2]) for axiom in self._listed}
         self._lists = Lists(given.get(self.names.first, EMPTY), given.get(self.names.rest, EMPTY), self.terms.text)
@@ -423,7 +433,7 @@ class Closure:
 
 
 def _keys(instance: Instance) -> Iterator[Key]:
-    """What its premises are found by."""
+    """Yield the keys by which an instance's premises are found."""
     return (_key(bound(atom, instance.values)) for atom in instance.rule.data)
 
 

@@ -1,4 +1,4 @@
-"""What rules of OWL conclude, and the rows of it and of what is given together."""
+"""Conclusions of OWL's rules are kept, with their rows and those of what is given together."""
 
 from collections.abc import Iterable, Iterator, Set
 
@@ -14,11 +14,14 @@ Ints = NDArray[np.int64]
 Given = dict[int, Ints]
 Pair = tuple[int, int]
 MOST = 1_000_000
-"""Triples that OWL may entail: beyond, it is a clique of equals or a chain that is closed, and grows with their square."""
+"""OWL may entail so many triples: beyond, there is a clique of equals or a chain that is closed, and the triples grow with its square."""
 
 
 class Conclusions:
-    """All that rules conclude, be it given or not. `base` is what is given, in its graphs, and what is concluded beside it, in none."""
+    """Holds all that rules conclude, be it given or not.
+
+    `base` is what is given, in its graphs, and what is concluded beside it, in none.
+    """
 
     def __init__(self) -> None:
         self.base: Given = {}
@@ -35,12 +38,15 @@ class Conclusions:
         return self._pairs.keys()
 
     def of(self, p: int, nodes: Set[int] | None = None) -> Iterator[Fact]:
-        """Those of a predicate with any of these as a subject or object; None: all."""
+        """Yield conclusions of a predicate with any of these nodes as a subject or object; None stands for all."""
         pairs = self._pairs.get(p, {}) if nodes is None or nodes else {}
         return ((s, p, o) for s, o in pairs if nodes is None or s in nodes or o in nodes)
 
     def add(self, fact: Fact, predicate: str) -> None:
-        """Takes in what is not there yet. Raises: EntailmentLimit, which names `predicate`."""
+        """Take in a triple that is not there yet.
+
+        Raises: EntailmentLimit, which names `predicate`.
+        """
         s, p, o = fact
         self._n += 1
         if self._n > MOST:
@@ -57,7 +63,7 @@ class Conclusions:
         self._touched.setdefault(p, set()).add((s, o))
 
     def show(self, given: Given, removed: Given, added: Given) -> None:
-        """Brings `base` up to date with what is given now, and what of it has changed; where nothing has, the array stays."""
+        """Bring `base` up to date with what is given now and its changes; an array of which nothing has changed stays."""
         for p in {*removed, *added, *self._touched}:
             pairs = self._touched.get(p, set()).union((s, o) for part in (removed, added) for s, o in part.get(p, EMPTY)[: FEW + 1, :2].tolist())
             concluded, kept, stated = self._pairs.get(p, {}), EMPTY, given.get(p, EMPTY)
@@ -75,7 +81,7 @@ class Conclusions:
 
 
 def _among(rows: Ints, pairs: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which rows are of a few pairs."""
+    """Return which rows are of a few pairs."""
     found = np.zeros(len(rows), np.bool_)
     for s, o in pairs:
         found |= (rows[:, 0] == s) & (rows[:, 1] == o)

@@ -1,4 +1,4 @@
-"""What of a triple the rules of OWL see: its consequences by RDFS, of these the ones that a rule has a premise for (and triples of things that are the same)."""
+"""OWL's rules see those of a triple's consequences by RDFS that a rule has a premise for (and triples of things that are the same)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,11 +16,11 @@ from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 Key = int | tuple[int, int]
-"""A predicate, or one of `Names.typing` with a class: what rules have premises for."""
+"""A key is what rules have premises for: a predicate, or one of `Names.typing` with a class."""
 
 
 class Use(NamedTuple):
-    """What rules see of a predicate's triples: properties above it, and the classes of its subjects and of its objects."""
+    """Says what rules see of a predicate's triples: properties above it, and the classes of its subjects and of its objects."""
 
     above: tuple[int, ...]
     subjects: tuple[int, ...]
@@ -28,7 +28,10 @@ class Use(NamedTuple):
 
 
 class Concerned(NamedTuple):
-    """Classes and properties above which something else stands, or that are asked for; and things that are the same as others or are no longer."""
+    """Holds classes and properties above which something else stands, or that are asked for.
+
+    `same` are things that are the same as others, or no longer are.
+    """
 
     kinds: set[int]
     same: set[int]
@@ -38,7 +41,10 @@ _UNSEEN = Use((), (), ())
 
 
 class Lift:
-    """Of one schema and one set of premises. It never changes; only what is seen is kept of predicates and classes."""
+    """Lifts triples to what rules see of them, for one schema and one set of premises.
+
+    A lift never changes; it only keeps what is seen of predicates and classes.
+    """
 
     def __init__(self, terms: TermTable, names: Names, schema: Schema[Term], wanted: Mapping[Key, int], same: Iterable[int]) -> None:
         self.terms, self.names, self.schema = terms, names, schema
@@ -48,22 +54,22 @@ class Lift:
         self.same = set(same)
         self.uses: dict[int, Use] = {}
         self.kinds: dict[int, tuple[int, ...]] = {}
-        """Of a class those above it, itself included, that a rule asks for."""
+        """Each class has those above it, itself included, that a rule asks for."""
         self._asked = {kind for _, kind in self.classes}
 
     @cached_property
     def _below(self) -> set[Term]:
-        """The classes that rules ask for, and those below these."""
+        """Return the classes that rules ask for, and those below these."""
         asked = [*map(self._term, self._asked)]
         return self.schema.classes.all_below(asked).union(asked)
 
     def forget(self) -> None:
-        """What can be found again."""
+        """Forget what can be found again."""
         self.uses.clear()
         self.kinds.clear()
 
     def concerned(self, before: "Lift") -> Concerned:
-        """What rules may see otherwise than by another lift."""
+        """Return what rules may see otherwise than by another lift."""
         asked = {kind for _, kind in self.classes ^ before.classes}
         classes = (
             (before.schema.classes.differing(self.schema.classes) & (before._below | self._below)) if before.schema is not self.schema else set()
@@ -75,12 +81,12 @@ class Lift:
         return Concerned({*self._numbers(classes), *self._numbers(properties)}, self.same ^ before.same)
 
     def reads_objects(self, predicate: int) -> bool:
-        """Whether it matters what is above an object."""
+        """Return whether it matters what is above an object."""
         closed = {self.names.type, self.names.on_property, *self.names.of_classes}
         return not closed.isdisjoint(self.use(predicate).above)
 
     def noticed(self, predicate: int, rows: Ints) -> Ints:
-        """Of the rows of a predicate those that rules may see something of."""
+        """Return the rows of a predicate that rules may see something of."""
         use, chosen = self.use(predicate), np.zeros(len(rows), np.bool_)
         if predicate in self.same or any(each for each in use if each != (self.names.type,)):
             return rows
@@ -117,7 +123,7 @@ class Lift:
         return found
 
     def of(self, fact: Fact) -> set[Fact]:
-        """What rules see of a triple."""
+        """Return what rules see of a triple."""
         s, p, o = fact
         names, use = self.names, self.use(p)
         found = {(s, names.type, kind) for kind in use.subjects}
@@ -138,7 +144,10 @@ class Lift:
         return found
 
     def _of_same(self, s: int, p: int, o: int) -> Iterator[Fact]:
-        """The triple, if it is about something that is the same as another; and that this is a property or a class, if it is used as one."""
+        """Yield the triple, if it is about something that is the same as another.
+
+        Yield also that such a thing is a property or a class, if it is used as one.
+        """
         names = self.names
         if s in self.same or o in self.same:
             yield s, p, o
@@ -159,12 +168,12 @@ class Lift:
 
 
 def is_one(literal: str) -> bool:
-    """Whether a number of values is one, in whatever type and form."""
+    """Return whether a number of values is one, in whatever type, with or without a plus sign and leading zeros."""
     return literal.startswith('"') and literal.partition('"^^')[0].strip('"').lstrip("+0") == "1"
 
 
 def speaks_of_words(given: Mapping[int, Ints], words: Sequence[int], names: Names) -> bool:
-    """Whether a statement that rules are about is about RDFS's own words: then they see more than is lifted."""
+    """Return whether a statement that rules are about is about RDFS's own words: then rules see more than is lifted."""
     of_schema = [*names.schema, *names.lists, names.first]
     kinds = given.get(names.type, EMPTY)
     return any(np.isin(given[p][:, :2], words).any() for p in of_schema if p in given) or bool(

@@ -1,4 +1,4 @@
-"""The rules of OWL 2 RL beyond RDFS, as data.
+"""The rules of OWL 2 RL beyond RDFS are data.
 
 Source: OWL 2 Profiles, section 4.3, tables 4 to 9; a line has the name that a rule has there. What stands before `|` is of the schema: its triples make
 a rule of which only the rest is joined with data. `up:p` is the closed form of p: its object is what is stated or something above that, and of a
@@ -18,7 +18,7 @@ from epsparql.terms import RDF
 
 OWL = "http://www.w3.org/2002/07/owl#"
 Atom = tuple[int, int, int]
-"""Subject, predicate, object: numbers of terms, or ~k for the variable k."""
+"""An atom is subject, predicate and object: numbers of terms, or ~k for the variable k."""
 RULES = """
 eq-sym    ?x owl:sameAs ?y => ?y owl:sameAs ?x
 prp-fp    ?p a owl:FunctionalProperty | ?x ?p ?y . ?x ?p ?z => ?y owl:sameAs ?z
@@ -47,12 +47,12 @@ scm-avf1  ?d owl:allValuesFrom ?k . ?d owl:onProperty ?p | ?c up:allValuesFrom ?
 scm-avf2  ?c owl:allValuesFrom ?k . ?c up:onProperty ?p . ?d owl:allValuesFrom ?k . ?d owl:onProperty ?p => ?d rdfs:subClassOf ?c
 """
 UP = 1 << 40
-"""Added to a property's number: the number of its closed form."""
+"""UP added to a property's number gives the number of its closed form."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rule:
-    """Premises of the schema, premises among data, and a conclusion; with how many variables."""
+    """Holds premises of the schema, premises among data, and a conclusion; with how many variables."""
 
     schema: tuple[Atom, ...]
     data: tuple[Atom, ...]
@@ -61,19 +61,19 @@ class Rule:
 
 
 class Instance(NamedTuple):
-    """A rule whose schema is known: the values of its variables, 0 for those of data."""
+    """Represents a rule whose schema is known, with the values of its variables, 0 for those of data."""
 
     rule: Rule
     values: tuple[int, ...]
 
 
 class Names:
-    """The numbers of the words that the rules are about."""
+    """Holds the numbers of the words that the rules are about."""
 
     def __init__(self, intern: Callable[[str], int]) -> None:
         self._intern = intern
         self.numbers = set[int]()
-        """All of them."""
+        """These are the numbers of all the words."""
         self.type, self.same = self("a"), self("owl:sameAs")
         self.subclass, self.subproperty, self.domain, self.range = (
             self(f"rdfs:{name}") for name in ("subClassOf", "subPropertyOf", "domain", "range")
@@ -86,9 +86,9 @@ class Names:
         self.first, self.rest = self("rdf:first"), self("rdf:rest")
         self.kinds = {self(f"owl:{name}Property") for name in ("Functional", "InverseFunctional", "Transitive", "Symmetric")}
         self.schema = {self(word) for word in RULES.split() if word.startswith("owl:") and word != "owl:Thing"} - self.kinds
-        """Properties of OWL whose triples are premises."""
+        """Triples of these properties of OWL are premises."""
         self.typing = {self.type, *(UP + each for each in self.of_classes)}
-        """Predicates of which only triples with certain objects, which are classes, count."""
+        """Triples of these predicates count only with certain objects, which are classes."""
 
     def __call__(self, word: str) -> int:
         prefix, _, name = word.partition(":")
@@ -123,7 +123,7 @@ def rule_of(text: str, names: Names) -> Rule:
 
 
 class Axioms:
-    """Rules about collections: one for each number of members."""
+    """Makes rules about collections: one for each number of members."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -139,7 +139,7 @@ class Axioms:
         }
 
     def of(self, name: str, about: int, members: Sequence[int]) -> Iterator[Instance]:
-        """What follows where `about` has these members by a property of OWL."""
+        """Yield what follows where `about` has these members by a property of OWL."""
         match name:
             case "intersectionOf":
                 yield from (self._instance("below", (each, about)) for each in members)

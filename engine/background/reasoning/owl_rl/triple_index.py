@@ -1,4 +1,4 @@
-"""Triples that rules of OWL may be about, found by any of their parts, and joined."""
+"""Triples that rules of OWL may be about are found by any of their parts, and joined."""
 
 from collections.abc import Iterator, KeysView, Sequence
 
@@ -7,11 +7,11 @@ from engine.errors import EntailmentLimit
 
 Fact = tuple[int, int, int]
 WORK = 20_000_000
-"""Triples that joins may look at for one change: about a minute."""
+"""Joins may look at so many triples for one change: about a minute."""
 
 
 class Store:
-    """A set of triples of numbers. `work` counts what joins have looked at."""
+    """Holds a set of triples of numbers; `work` counts what joins have looked at."""
 
     def __init__(self) -> None:
         self.work = 0
@@ -35,7 +35,7 @@ class Store:
                 del index[p][one]
 
     def look(self) -> None:
-        """Counts one triple more. Raises: EntailmentLimit."""
+        """Count one triple more. Raises: EntailmentLimit."""
         self.work += 1
         if self.work > WORK:
             raise EntailmentLimit(f"OWL 2 RL: one change of the background takes more than {WORK:,} steps")
@@ -52,15 +52,15 @@ class Store:
         return self._objects.get(p, _NOTHING).keys()
 
     def about(self, node: int) -> Iterator[Fact]:
-        """Those with a subject or an object."""
+        """Yield the triples with a node as a subject or an object."""
         for p in self._objects:
             yield from ((node, p, o) for o in self.objects(node, p))
             yield from ((s, p, node) for s in self.subjects(p, node) if s != node)
 
     def solutions(self, atoms: Sequence[Atom], values: list[int]) -> Iterator[list[int]]:
-        """The values with which all atoms are there, in one list that is written over: the atom that has the fewest matches is joined first.
+        """Yield the values with which all atoms are there, in one list that is written over.
 
-        Raises: EntailmentLimit.
+        The atom that has the fewest matches is joined first. Raises: EntailmentLimit.
         """
         self.look()
         if not atoms:
@@ -102,13 +102,13 @@ _NOTHING: dict[int, set[int]] = {}
 
 
 def bound(atom: Atom, values: Sequence[int]) -> Fact:
-    """An atom with what its variables have; 0 where they have nothing."""
+    """Return an atom with what its variables have, 0 where they have nothing."""
     s, p, o = atom
     return s if s >= 0 else values[~s], p if p >= 0 else values[~p], o if o >= 0 else values[~o]
 
 
 def unified(atom: Atom, fact: Fact, values: Sequence[int]) -> list[int] | None:
-    """The values with which an atom is a triple."""
+    """Return the values with which an atom is a triple; None if there are none."""
     found = list(values)
     for part, number in zip(atom, fact, strict=True):
         if part >= 0:
