@@ -1,4 +1,4 @@
-"""Expressions over rows: arguments of aggregates and comparators of ORDER BY."""
+"""Arguments of aggregates and comparators of ORDER BY are expressions over rows."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,11 +16,11 @@ from epsparql.terms import Term, Variable
 
 _KEPT = 1 << 14
 Take = Callable[[Rows, int, TermTable], Sequence[Any]]
-"""What is taken of each row, at an instant."""
+"""The function returns what is taken of each row, at an instant."""
 
 
 class Argument:
-    """One expression, and what it was worth for equal bindings."""
+    """Evaluates one expression, and remembers its value for equal bindings."""
 
     def __init__(self, expression: a.Expression, reads: tuple[Variable, ...], query: str, site: str) -> None:
         self.expression = expression
@@ -32,7 +32,10 @@ class Argument:
         self._generation = 0  # of the terms in `_known`
 
     def numbers(self, rows: Rows, now: int, terms: TermTable) -> list[int]:
-        """Number of the value's term for each row; c.UNBOUND for an error. NOW() of a timeless solution is `now`."""
+        """Return the number of the value's term for each row; c.UNBOUND for an error.
+
+        NOW() of a timeless solution is `now`.
+        """
         if isinstance(self.expression, a.Var):
             column = self.columns.get(self.expression.variable)
             return [c.UNBOUND] * len(rows) if column is None else rows.cells[:, column].tolist()
@@ -66,7 +69,7 @@ class Argument:
 
 
 def taken_of_many(take: Take, rows: Rows, now: Ints, terms: TermTable) -> Sequence[int]:
-    """What is taken of rows of several instants; only a timeless row may ask for its own."""
+    """Return what is taken of rows of several instants; only a timeless row may ask for its own."""
     if not rows.timeless:
         return take(rows, 0, terms)
     chosen = [rows.where(np.array([k])) for k in range(len(rows))]

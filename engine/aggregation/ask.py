@@ -1,4 +1,4 @@
-"""ASK: true at the first solution, false where finished streams end without one (semantics.md section 7)."""
+"""ASK is true at the first solution, and false where finished streams end without one (semantics.md section 7)."""
 
 import numpy as np
 
@@ -12,7 +12,10 @@ VERDICT = Variable("_:ask")
 
 
 class AskCollector:
-    """One answer. While there is none it is due at c.FOREVER - 1: the host calls it then for the last instant."""
+    """Gives one answer.
+
+    While there is none, the collector is due at c.FOREVER - 1: the host calls it then for the last instant.
+    """
 
     def __init__(self, reads: tuple[Variable, ...]) -> None:
         self.reads = reads

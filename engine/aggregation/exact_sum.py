@@ -1,4 +1,4 @@
-"""SUM and AVG: the exact sum of the values, whatever their order; of floats and doubles, rounded once."""
+"""SUM and AVG give the exact sum of the values, whatever their order; a sum of floats and doubles is rounded once."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -18,7 +18,10 @@ _INFINITY = float("inf")
 
 
 class Sum:
-    """SUM or AVG of values that come and, in windows, leave: as many of each kind as there are, and what they add up to."""
+    """Keeps SUM or AVG of values that come and, in windows, leave.
+
+    It counts the values of each kind, and holds what they add up to.
+    """
 
     def __init__(self) -> None:
         self.n = self.errors = self.decimals = self.singles = self.doubles = self.nans = self.rises = self.falls = 0
@@ -70,7 +73,7 @@ class Sum:
         return worth.terms.intern(str(numeric.literal(found)))
 
     def total(self) -> Number:
-        """Raises ExpressionError for an exact number of too many digits."""
+        """Return the sum. Raises: ExpressionError for an exact number of too many digits."""
         if self.singles or self.doubles:
             return self._float()
         whole = numeric.bounded(self.integer)

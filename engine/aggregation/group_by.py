@@ -1,4 +1,4 @@
-"""GROUP BY with its set functions, over everything since the start or over a window (semantics.md section 7)."""
+"""GROUP BY applies its set functions to everything since the start or to a window (semantics.md section 7)."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ Key = tuple[int, ...]
 
 
 class GroupCollector:
-    """A report for each group that gains a solution, at that instant; with a STEP, for each group with a solution in the window, at each step.
+    """Reports each group that gains a solution, at that instant; with a STEP, each group with a solution in the window, at each step.
 
     The one group without keys reports when it comes into being, which a wake says. A timeless solution stands where it is given.
     """
@@ -39,9 +39,10 @@ class GroupCollector:
         query: str = "",
         visible: tuple[Variable, ...] | None = None,
     ) -> None:
-        """`graph` is the key that tells graphs apart inside GRAPH; with no other, each graph has one implicit group. `query` is a name.
+        """Make the collector; `graph` is the key that tells graphs apart inside GRAPH, and `query` is a name.
 
-        `visible` are the columns that the group's own SELECT sees; without, all that are named so.
+        If `graph` is the only key, each graph has one implicit group. `visible` are the columns that the group's own SELECT sees; without it, all
+        that are named so.
         """
         self._visible = tuple(v for v in reads if seen_as(v) is not None) if visible is None else visible
         self.reads = reads
@@ -81,12 +82,12 @@ class GroupCollector:
 
     # ------------------------------------------------------------ many instants at once
     def defer(self) -> None:
-        """Its node decides on many instants at once: natively, if its set functions are native."""
+        """Let its node decide on many instants at once: natively, if its set functions are native."""
         if fits(self._folding.held) and not (self._implicit and self._keys):
             self._native = NativeGroups(len(self._keys), self._folding.held, self.window)
 
     def decide_all(self, moments: Moments, horizon: int | None, terms: TermTable) -> Reports:
-        """`decide` at each of the instants."""
+        """Call `decide`, or its native form, for each of the instants."""
         if self._native is not None:
             moments = moments.standing()
             taken = self._taken_of(moments, terms)
@@ -121,7 +122,10 @@ class GroupCollector:
         return Taken(np.stack([moments.now, moments.entry, moments.side, placed.start, placed.end], axis=1), keys, tuple(columns))
 
     def _order(self, moments: Moments, tied: bool, terms: TermTable) -> Ints:
-        """The moments in an order that is good: that of solutions inside an instant, where it matters to the last so many or to equal values."""
+        """Return the moments in an order that is good.
+
+        Solutions inside an instant are in theirs, where it matters to the last so many or to equal values.
+        """
         order = np.arange(len(moments))
         if tied or isinstance(self.window, RowsWindow):
             same = np.diff(moments.now) == 0
@@ -138,7 +142,7 @@ class GroupCollector:
 
     # ------------------------------------------------------------ solutions come and leave
     def _take(self, rows: Rows, now: int, terms: TermTable) -> dict[Key, None]:
-        """Adds the solutions to their groups, and names these."""
+        """Add the solutions to their groups, and name these."""
         if self._ordered and len(rows) > 1:
             rows = rows.where(in_order(rows.placed(now), self.reads, terms, self._visible))
         placed = rows.placed(now)
@@ -156,7 +160,7 @@ class GroupCollector:
         return dict.fromkeys(keys)
 
     def _leave(self, until: int) -> None:
-        """Drops the solutions that have left a RANGE window, and the groups that have none."""
+        """Drop the solutions that have left a RANGE window, and the groups that have none."""
         while self._queue and self._queue[0][0] <= until:
             _, key = self._queue.popleft()
             group = self._groups[key]
@@ -174,13 +178,13 @@ class GroupCollector:
         return list(zip(*columns, strict=True)) if columns else [()] * len(cells)
 
     def _values(self, rows: Rows, now: int, terms: TermTable) -> list[tuple[Value, ...]]:
-        """For each solution, the value that each set function takes in."""
+        """Return, for each solution, the value that each set function takes in."""
         columns = [take(rows, now, terms) for take in self._taken]
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
     # ------------------------------------------------------------ reports
     def _report(self, now: int, keys: Iterable[Key], start: int | None = None) -> Rows:
-        """One row a group, on [`start` or the least start, now]; a group without solutions stands at [now, now]."""
+        """Report one row a group, on [`start` or the least start, now]; a group without solutions stands at [now, now]."""
         starts, cells = [], []
         for key in keys:
             group = self._groups.get(key) or self._new()
@@ -190,7 +194,10 @@ class GroupCollector:
 
     # ------------------------------------------------------------ snapshots
     def size(self) -> int:
-        """A group counts as a goal of its set functions, a solution in a window as one of the variables that are read."""
+        """Return the bytes of its state for the quota.
+
+        A group counts as a goal of its set functions, a solution in a window as one of the variables that are read.
+        """
         groups, solutions = len(self._groups), len(self._queue)
         if self._native is not None:
             groups, solutions = self._native.live, 0 if self.window is None else self._native.solutions
@@ -199,11 +206,11 @@ class GroupCollector:
         return goal_bytes(len(self.writes)) * groups + goal_bytes(len(self.reads)) * solutions
 
     def tables(self) -> dict[str, Ints]:
-        """Of its state, what is in tables."""
+        """Return the part of its state that is in tables."""
         return {} if self._native is None else self._native.arrays()
 
     def restore_tables(self, tables: dict[str, Ints]) -> None:
-        """After `restore`."""
+        """Take in the tables of a snapshot, after `restore`."""
         if self._native is not None:
             self._native.restore(self._kept, tables)
             self._kept = None
@@ -215,7 +222,7 @@ class GroupCollector:
         return [self._now, self._latest, groups, False]
 
     def restore(self, state: Any) -> None:
-        """Groups are made anew at the next instant, which brings the terms."""
+        """Take in a state; groups are made anew at the next instant, which brings the terms."""
         self._groups, self._queue = {}, deque()
         self._now, self._latest, self._kept, native = state
         if not native:
@@ -231,7 +238,10 @@ class GroupCollector:
 
 
 def _taken(aggregate: Aggregate, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str, site: str) -> Take:
-    """What an aggregate takes of each solution; COUNT(*) counts solutions, and with DISTINCT what they bind visibly."""
+    """Return the function for what an aggregate takes of each solution.
+
+    COUNT(*) counts solutions, and with DISTINCT what they bind visibly.
+    """
     if aggregate.argument is not None:
         return Argument(aggregate.argument, reads, query, site).numbers
     if not aggregate.distinct:

@@ -1,4 +1,4 @@
-"""What one group holds: everything since the start, or the solutions in its window."""
+"""One group holds everything since the start, or the solutions in its window."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from engine.kernel.state import layout as c
 
 
 class Ever:
-    """All solutions since the start, of which the set functions' values are kept."""
+    """Takes in all solutions since the start, of which the set functions' values are kept."""
 
     def __init__(self, folding: Folding) -> None:
         self.folding = folding
@@ -35,7 +35,7 @@ class Ever:
 
 
 class Sliding:
-    """The solutions in a window, oldest first; `starts` has, rising, those that may yet be the least."""
+    """Holds the solutions in a window, oldest first; `starts` has, rising, those that may yet be the least."""
 
     def __init__(self, folding: Folding) -> None:
         self.folding = folding
@@ -56,7 +56,7 @@ class Sliding:
             held.add(value, worth)
 
     def drop(self, worth: Worth) -> None:
-        """Forgets the oldest solution."""
+        """Forget the oldest solution."""
         start, _, values = self.rows.popleft()
         if start == self.starts[0]:
             self.starts.popleft()

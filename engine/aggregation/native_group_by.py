@@ -1,4 +1,4 @@
-"""Groups of one node in tables, while all that is aggregated has a native value."""
+"""The groups of one node stand in tables, while all that is aggregated has a native value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ _FOREVER = 1 << 61
 
 
 def fits(held: Sequence[Aggregate]) -> bool:
-    """Whether all set functions are native."""
+    """Return whether all set functions are native."""
     return all(a.function in OPERATIONS and (not a.distinct or a.function in _INDIFFERENT) for a in held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taken:
-    """What the moments of a feed bring, in columns: the key of each, and the term that each set function takes (0 for none)."""
+    """Holds what the moments of a feed bring, in columns: the key of each, and the term that each set function takes (0 for none)."""
 
     moments: Ints  # n x MOMENT_WIDTH
     keys: Ints
@@ -42,7 +42,7 @@ class Taken:
 
 
 class NativeGroups:
-    """`scales` are, for each set function, the decimal places that its sums count in."""
+    """Keeps one node's groups; `scales` are, for each set function, the decimal places that its sums count in."""
 
     def __init__(self, keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None) -> None:
         self.keys, self.held = keys, held
@@ -52,7 +52,7 @@ class NativeGroups:
 
     # ------------------------------------------------------------ what comes
     def values(self, taken: Taken, terms: TermTable) -> tuple[Ints, bool] | None:
-        """The columns of values (n x VALUE_WIDTH a set function), and whether equal values of an extreme are different terms.
+        """Return the columns of values (n x VALUE_WIDTH a set function), and whether equal values of an extreme are different terms.
 
         None if something has no native value: nothing has changed then.
         """
@@ -77,7 +77,10 @@ class NativeGroups:
         return values, tied
 
     def _scaled(self, a: int, worth: Worth) -> Ints | None:
-        """Mantissas in the scale of a SUM, which grows as it must; None if one is too large then, or doubles meet fractions."""
+        """Return mantissas in the scale of a SUM, which grows as it must.
+
+        The result is None if a mantissa is too large then, or doubles meet fractions.
+        """
         exact = (worth.class_ == g.INTEGER) | (worth.class_ == g.DECIMAL)
         scale = max(self.scales[a], int(worth.scale.max(initial=0)))
         doubles = self._doubles[a] or bool((worth.class_ >= g.DOUBLE).any())
@@ -88,7 +91,7 @@ class NativeGroups:
         return np.where(exact, worth.value * np.where(exact, factors, 1), worth.value)
 
     def _rescale(self, a: int, scale: int) -> bool:
-        """Brings what a SUM holds to a larger scale."""
+        """Bring what a SUM holds to a larger scale, and return whether the values fit."""
         if scale == self.scales[a]:
             return True
         factor = 10 ** (scale - self.scales[a])
@@ -110,7 +113,7 @@ class NativeGroups:
 
     # ------------------------------------------------------------ what is reported
     def decide(self, taken: Taken, values: Ints, shown: Sequence[tuple[int, AggregateFunction]], horizon: int | None, terms: TermTable) -> Reports:
-        """Takes the moments in and reports; `shown` are the set functions of the reports."""
+        """Take the moments in and report; `shown` are the set functions of the reports."""
         self.tables.at[g.HORIZON] = _FOREVER if horizon is None else horizon
         self.tables.at[g.MOMENT] = 0
         out = self._swept(taken, values)
@@ -147,12 +150,12 @@ class NativeGroups:
     # ------------------------------------------------------------ what it keeps
     @property
     def live(self) -> int:
-        """Groups."""
+        """Return the number of groups."""
         return int(self.tables.at[g.LIVE])
 
     @property
     def solutions(self) -> int:
-        """Those in all groups."""
+        """Return the number of solutions in all groups."""
         return int(self.tables.groups[: self.tables.at[g.GROUPS_TOP], g.N].sum())
 
     def arrays(self) -> dict[str, Ints]:
@@ -166,7 +169,7 @@ class NativeGroups:
         self.tables = Tables(**arrays)
 
     def handed_over(self) -> list[Any]:
-        """The groups' states as the host's collector has them."""
+        """Return the groups' states as the host's collector has them."""
         return States(self.tables, self.keys, self.held, self.scales).all()
 
 

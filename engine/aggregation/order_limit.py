@@ -1,4 +1,4 @@
-"""ORDER BY, DISTINCT, OFFSET and LIMIT (SPARQL 1.1, 18.2.5), within an instant or through the whole stream."""
+"""ORDER BY, DISTINCT, OFFSET and LIMIT apply within an instant or through the whole stream (SPARQL 1.1, 18.2.5)."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ from epsparql.terms import Variable
 
 
 class ModifiersCollector:
-    """Solutions of an instant in their order, and of these what DISTINCT, OFFSET and LIMIT leave.
+    """Puts solutions of an instant in their order, and leaves what DISTINCT, OFFSET and LIMIT leave of them.
 
-    Without DISTINCT, solutions stay apart by all that they bind, so `writes` is `reads`; with it, it is what they bind of the projection, and
+    Without DISTINCT, solutions stay apart by all that they bind, so `writes` is `reads`. With it, `writes` is what they bind of the projection, and
     `graph` if that is not in it. `rank`, if there is one, comes last. OFFSET and LIMIT count through the stream, or anew in each report.
     """
 
@@ -34,9 +34,10 @@ class ModifiersCollector:
         query: str = "",
         stands: bool = False,
     ) -> None:
-        """`graph` is the column that tells graphs apart inside GRAPH, which are counted apart; `query` is a name.
+        """Make the collector; `query` is a name.
 
-        `stands`: timeless solutions become [now, now], as of a query; else they stay timeless, as of a sub-SELECT.
+        `graph` is the column that tells graphs apart inside GRAPH, which are counted apart. With `stands`, timeless solutions become [now, now], as
+        of a query; else they stay timeless, as of a sub-SELECT.
         """
         self.reads = reads
         self.columns = tuple(v for v in projection if v in reads) if distinct else reads
@@ -75,7 +76,7 @@ class ModifiersCollector:
         return Rows(rows.start, rows.end, np.column_stack([rows.cells, np.arange(1, len(rows) + 1)]))
 
     def _in_order(self, rows: Rows, now: int, terms: TermTable) -> Ints:
-        """ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
+        """Return the rows' order: ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
         order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
         # sorting is stable, so the least comparator goes first
         for key, argument in zip(reversed(self.modifiers.order), reversed(self._order), strict=True):
@@ -84,7 +85,10 @@ class ModifiersCollector:
         return np.array(order, np.int64)
 
     def _by_terms(self, placed: Rows, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
-        """End, start, projected terms; of equals the timeless ones come first, and then what else tells them apart decides."""
+        """Return the order by end, start and projected terms.
+
+        Of equals the timeless ones come first, and then what else tells them apart decides.
+        """
         order = in_order(placed, self.reads, terms, self.projection)
         order = order[np.argsort(~timeless[order], kind="stable")]
         shown = [variable for variable in self.projection if variable in self.reads]
@@ -103,7 +107,7 @@ class ModifiersCollector:
         return rows.where(np.sort(np.concatenate(parts)))
 
     def _slice(self, graph: int, places: Ints) -> Ints:
-        """Of the solutions of one graph, which stand at `places`, those that are given."""
+        """Return, of the solutions of one graph, which stand at `places`, those that are given."""
         passed, given = (0, 0) if self.per_report else self._counts.get(graph, (0, 0))
         kept = places[max(self.modifiers.offset - passed, 0) :]
         passed += len(places) - len(kept)

@@ -1,4 +1,4 @@
-"""Solutions on their way through a collector, as columns of numbers."""
+"""Solutions on their way through a collector are columns of numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """n solutions; times in µs, and a timeless one is [c.BIG, -c.BIG]."""
+    """Holds n solutions; times are in µs, and a timeless one is [c.BIG, -c.BIG]."""
 
     start: Ints
     end: Ints
@@ -31,18 +31,18 @@ class Rows:
 
     @property
     def timeless(self) -> bool:
-        """Whether any of them is."""
+        """Return whether any of them is timeless."""
         return c.BIG in self.start.tolist()
 
     def placed(self, now: int | Ints) -> "Rows":
-        """With timeless solutions at [now, now]: they are given at the instant at which they stand."""
+        """Return the rows with timeless solutions at [now, now]: they are given at the instant at which they stand."""
         if not self.timeless:
             return self
         timeless = self.start == c.BIG
         return Rows(np.where(timeless, now, self.start), np.where(timeless, now, self.end), self.cells)
 
     def standing(self, now: int) -> "Rows":
-        """Without the timeless solutions that equal one at [now, now]: where they stand, the two are one."""
+        """Return the rows without the timeless solutions that equal one at [now, now]: where they stand, the two are one."""
         if not self.timeless:
             return self
         timeless = self.start == c.BIG
@@ -53,7 +53,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """What comes to a collector over several instants, in their order: solutions (c.LEFT), wakes (c.BLOCKER), and that it is due (c.RIGHT)."""
+    """Holds what comes to a collector over several instants, in their order: solutions (c.LEFT), wakes (c.BLOCKER), and that it is due (c.RIGHT)."""
 
     now: Ints
     entry: Ints
@@ -67,7 +67,10 @@ class Moments:
         return Moments(self.now[chosen], self.entry[chosen], self.side[chosen], self.rows.where(chosen))
 
     def standing(self) -> "Moments":
-        """Without timeless solutions that equal one that stands at their instant; wakes and what is due are timeless rows too."""
+        """Return the moments without timeless solutions that equal one that stands at their instant.
+
+        Wakes and what is due are timeless rows too.
+        """
         solutions = self.side == c.LEFT
         if not self.rows.where(solutions).timeless:
             return self
@@ -81,7 +84,7 @@ class Moments:
         return whole.where(np.argsort(now, kind="stable"))
 
     def each(self) -> Iterator["Moments"]:
-        """Instant by instant."""
+        """Yield the moments instant by instant."""
         edges = [0, *(np.flatnonzero(np.diff(self.now)) + 1).tolist(), len(self)]
         for first, after in pairwise(edges):
             yield self.where(slice(first, after))
@@ -89,7 +92,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reports:
-    """What a collector gives over several instants, each row with the entry that brings it."""
+    """Holds what a collector gives over several instants, each row with the entry that brings it."""
 
     entry: Ints
     rows: Rows
@@ -114,7 +117,7 @@ def together(parts: Sequence[Reports], width: int) -> Reports:
 
 
 def in_order(rows: Rows, reads: Sequence[Variable], terms: TermTable, first: Sequence[Variable] = ()) -> Ints:
-    """The order of solutions that nothing else orders: end, start, then terms in N-Triples text by variable name, unbound first.
+    """Return the order of solutions that nothing else orders: end, start, then terms in N-Triples text by variable name, unbound first.
 
     Variables of `first` come before the others, and visible ones before hidden ones. No row may be timeless.
     """

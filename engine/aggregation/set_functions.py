@@ -1,4 +1,4 @@
-"""Set functions over the solutions of a group (SPARQL 1.1, 18.5.1), as accumulators that solutions enter and, in windows, leave.
+"""Set functions over a group's solutions (SPARQL 1.1, 18.5.1) are accumulators that solutions enter and, in windows, leave.
 
 COUNT, SAMPLE, MIN and MAX leave out errors; SUM, AVG and GROUP_CONCAT with one are errors. MIN and MAX are by the order of ORDER BY.
 """
@@ -18,19 +18,22 @@ from epsparql.algebra import Aggregate, AggregateFunction
 from epsparql.terms import Literal
 
 _INDIFFERENT = (AggregateFunction.MIN, AggregateFunction.MAX, AggregateFunction.SAMPLE)
-"""Give the first of equals with DISTINCT and without."""
+"""These functions give the first of equals with DISTINCT and without."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """The aggregates of a group: `held` are those whose values are taken in, `shown` says which of them gives each result, and what of it."""
+    """Holds the aggregates of a group.
+
+    `held` are those whose values are taken in; `shown` says which of them gives each result, and what of it.
+    """
 
     held: tuple[Aggregate, ...]
     shown: tuple[tuple[int, AggregateFunction], ...]
 
 
 def folding(aggregates: Sequence[Aggregate]) -> Folding:
-    """SUM and AVG of one argument are held once."""
+    """Fold aggregates so that SUM and AVG of one argument are held once."""
     held: dict[Aggregate, int] = {}
     shown = []
     for aggregate in aggregates:
@@ -41,27 +44,30 @@ def folding(aggregates: Sequence[Aggregate]) -> Folding:
 
 
 class Accumulator(Protocol):
-    """One aggregate of one group. Values come in the order of solutions, and leave in it."""
+    """Accumulates one aggregate of one group.
+
+    Values come in the order of solutions, and leave in it.
+    """
 
     def add(self, value: Value, worth: Worth) -> None: ...
 
     def drop(self, value: Value, worth: Worth) -> None:
-        """Forgets the oldest value, of a window."""
+        """Forget the oldest value, of a window."""
         ...
 
     def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
-        """Number of the result's term, c.UNBOUND for an error; `values` are those in the window, in order."""
+        """Return the number of the result's term, c.UNBOUND for an error; `values` are those in the window, in order."""
         ...
 
     def state(self) -> Any:
-        """For a group without window; one with a window takes in its solutions again."""
+        """Return the state of a group without window; a group with a window takes in its solutions again."""
         ...
 
     def restore(self, state: Any) -> None: ...
 
 
 def accumulator(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
-    """`sliding`: values also leave."""
+    """Make an aggregate's accumulator; with `sliding`, values also leave."""
     found = _plain(aggregate, sliding=sliding)
     return Distinct(found) if aggregate.distinct and aggregate.function not in _INDIFFERENT else found
 
@@ -84,7 +90,7 @@ def _plain(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
 
 
 def _never(_new: SortKey, _old: SortKey) -> bool:
-    """SAMPLE is the first of a group."""
+    """SAMPLE is the first of a group, so no later value beats it."""
     return False
 
 
@@ -140,7 +146,7 @@ class Distinct:
 
 # ---------------------------------------------------------------- MIN, MAX, SAMPLE
 class Extreme:
-    """The first of the values that no other beats."""
+    """Keeps the first of the values that no other beats."""
 
     def __init__(self, beats: Callable[[SortKey, SortKey], bool]) -> None:
         self.beats = beats
@@ -165,7 +171,10 @@ class Extreme:
 
 
 class SlidingExtreme:
-    """As `Extreme`, of a window: `chain` has what may yet be the answer, oldest first, each with its place; none beats the one before."""
+    """Does what `Extreme` does, for a window.
+
+    `chain` has what may yet be the answer, oldest first, each with its place; none beats the one before.
+    """
 
     def __init__(self, beats: Callable[[SortKey, SortKey], bool]) -> None:
         self.beats = beats
@@ -198,7 +207,7 @@ class SlidingExtreme:
 
 # ---------------------------------------------------------------- GROUP_CONCAT
 class Concatenation:
-    """Each value's STR, in order; a window has its values itself."""
+    """Joins each value's STR, in order; a window has its values itself."""
 
     def __init__(self, separator: str, sliding: bool) -> None:
         self.separator = separator
@@ -210,7 +219,7 @@ class Concatenation:
             self.values.append(value)
 
     def drop(self, value: Value, worth: Worth) -> None:
-        """The window has the values."""
+        """Do nothing: the window has the values."""
 
     def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
         texts = [worth.text(value) for value in (values if self.sliding else self.values)]

@@ -1,4 +1,4 @@
-"""What terms are worth to set functions."""
+"""Set functions take terms by their numbers, texts and sort keys."""
 
 from engine.dictionary.sort_keys import SortKey, SortKeys
 from engine.dictionary.term_dictionary import TermTable
@@ -8,13 +8,13 @@ from engine.expressions.values import Kind, Number
 from epsparql.terms import BlankNode, Iri, Literal
 
 Value = int | tuple[int, ...]
-"""Number of a term, c.UNBOUND for an error; of COUNT(DISTINCT *), the numbers of a whole solution."""
+"""A value is the number of a term, c.UNBOUND for an error; of COUNT(DISTINCT *), the numbers of a whole solution."""
 
 _KEPT = 1 << 16
 
 
 class Worth:
-    """What terms are worth to set functions, by their number, remembered."""
+    """Remembers the values that terms have for set functions, by the terms' numbers."""
 
     def __init__(self) -> None:
         self.terms = TermTable()
@@ -24,7 +24,7 @@ class Worth:
         self._generation = 0  # of the terms that are remembered
 
     def over(self, terms: TermTable) -> None:
-        """Takes the table that is in use from now on."""
+        """Take the table that is in use from now on."""
         self.terms = terms
         if self._generation != terms.generation:
             self._numbers, self._integers, self._generation = {0: None}, {}, terms.generation
@@ -44,7 +44,7 @@ class Worth:
         return self._keys.of(value, self.terms)
 
     def text(self, value: Value) -> str | None:
-        """STR of the term, None for an error."""
+        """Return STR of the term, None for an error."""
         assert isinstance(value, int)
         match self.terms.term(value):
             case Iri(text) | Literal(text):
@@ -53,7 +53,7 @@ class Worth:
                 return None
 
     def integer(self, value: int) -> int:
-        """The number of an integer's term."""
+        """Return the number of an integer's term."""
         found = self._integers.get(value)
         if found is None:
             if len(self._integers) >= _KEPT:

@@ -1,4 +1,4 @@
-"""RSP-QL windows: at each step the query is solved over what the windows hold, as plain SPARQL at one instant (semantics.md section 7)."""
+"""RSP-QL windows report at each step: the query is solved over what they hold, as plain SPARQL at one instant (semantics.md section 7)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from epsparql import algebra as a
 from epsparql.terms import Variable
 
 Solve = Callable[[a.Select, Mapping[str, Ints], int], Ints]
-"""Solutions of a query over contents (n x s, p, o, g, by window) at an instant: a row each, its rank and then its projection."""
+"""Solves a query over contents (n x s, p, o, g, by window) at an instant: each row is a solution's rank and then its projection."""
 
 
 class ReportCollector:
@@ -28,7 +28,7 @@ class ReportCollector:
         self, query: a.Query, cells: Sequence[tuple[Variable, Variable, Variable, Variable]], shown: tuple[Variable, ...],
         rank: Variable, number: Variable, solve: Solve,
     ) -> None:  # fmt: skip
-        """`shown` are the variables that are reported."""
+        """Make the collector; `shown` are the variables that are reported."""
         windows = query.sources.windows
         self.reads = tuple(v for window in cells for v in window)
         self.writes = (*shown, number, rank)
@@ -59,7 +59,7 @@ class ReportCollector:
             content += [[*triple, end] for triple, end in zip(mine[chosen].tolist(), rows.end[chosen].tolist(), strict=True)]
 
     def _held(self, k: int, now: int) -> list[list[int]]:
-        """What window k holds as of its own last step; what no later one can hold goes."""
+        """Return what window k holds as of its own last step, and forget what no later step can hold."""
         window = self._windows[k]
         at = now - now % window.step
         self._contents[k] = [row for row in self._contents[k] if row[-1] > at - window.length]
@@ -78,7 +78,7 @@ class ReportCollector:
         return Rows(np.full(n, start, np.int64), np.full(n, now, np.int64), np.array(cells, np.int64).reshape(n, len(self.writes)))
 
     def _difference(self, found: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """The new solutions, or the ones gone, as multisets of what is shown."""
+        """Return the new solutions, or the ones gone, as multisets of what is shown."""
         current = Counter(row[1:] for row in found)
         before, self._before = self._before, current
         left = current - before if self._kind is a.Report.ISTREAM else before - current
@@ -92,7 +92,7 @@ class ReportCollector:
         return kept
 
     def due(self) -> int:
-        """The next step of a window, while one holds something or the last report was not yet of empty ones."""
+        """Return the next step of a window, while one holds something or the last report was not yet of empty ones."""
         if self._empty and not any(self._contents):
             return c.FOREVER
         return min((self._now // window.step + 1) * window.step for window in self._windows)
@@ -111,7 +111,7 @@ class ReportCollector:
 
 
 def _plain(query: a.Query, shown: tuple[Variable, ...]) -> a.Select:
-    """What is solved at each step: the query over its windows as over streams."""
+    """Return what is solved at each step: the query over its windows as over streams."""
     streams = tuple(window.name for window in query.sources.windows)
     if isinstance(query, a.Select):
         return replace(query, streams=streams, sources=a.WHOLE)

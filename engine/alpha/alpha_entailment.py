@@ -1,8 +1,8 @@
 """Lists of postings say which wants an occurrence concerns, by the schema and by its object, so that no other wants are tried.
 
 A list of postings says which wants are given which triples. There is a list for each predicate whose triples entail something that is wanted, and for each
-predicate and object with more; those that say the same are one list, so a class that is wanted costs its subclasses a place in a hash table each,
-however many queries want it.
+predicate and object with more; those that say the same are one list. So a class that is wanted costs each of its subclasses a place in a hash table,
+however many queries want the class.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """ORDER BY, MIN and MAX follow one total order, which extends SPARQL 1.1, 15.1.
 
 The unbound comes first, then blank nodes, IRIs and literals. Literals are numbers (NaN least) by exact value, strings without language by code
-points, booleans, dateTimes by instant, day-time durations by length, all others by N-Triples text.
+points, booleans, dateTimes by instant, day-time durations by length. All others come by N-Triples text.
 """
 
 from decimal import Decimal

@@ -156,7 +156,7 @@ class TermTable:
     def take(self, rows: pa.RecordBatch, wanted: int, since: int) -> Ints:
         """Take in OCCURRENCES, and return a table (HEIGHT x n) of those that are not late.
 
-        The table has the numbers of s, p, o, g (of the first `wanted`, 0 for the others), start, end, which row each was, and `since`.
+        The table has the numbers of s, p, o, g, start, end, which row each was, and `since`. Of s, p, o, g the first `wanted` have numbers, the others are 0.
         """
         n = rows.num_rows
         table = np.empty((HEIGHT, n), np.int64)

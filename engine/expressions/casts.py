@@ -1,4 +1,4 @@
-"""SPARQL's constructor functions, `xsd:integer(?x)` and the like (SPARQL 1.1, 17.5)."""
+"""SPARQL's constructor functions, `xsd:integer(?x)` and the like, cast terms to datatypes (SPARQL 1.1, 17.5)."""
 
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
@@ -35,7 +35,7 @@ def to_string(value: Value) -> Value:
 
 
 def number_text(number: Number) -> str:
-    """XPath's cast to xs:string: whole numbers without a point, floats near one without an exponent."""
+    """Return a number as XPath casts it to xs:string: whole numbers without a point, floats near one without an exponent."""
     value = number.value
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf")) or not (value == 0 or 1e-6 <= abs(value) < 1e6)):
         return numeric.lexical(number)
@@ -95,7 +95,10 @@ def to_integer(value: Value) -> Value:
 
 
 def _finite(number: int | Decimal | float) -> Decimal:
-    """A double has an exact decimal value; an infinity has none."""
+    """Return a number as an exact decimal: a double has one, an infinity has none.
+
+    Raises: ExpressionError.
+    """
     found = Decimal(number)
     if not found.is_finite():
         raise ExpressionError
@@ -148,7 +151,10 @@ _CASTS: dict[str, Callable[[Value], Value]] = {
 
 
 def cast(datatype: str, term: Term, into: Callable[[Value], Term]) -> Term:
-    """A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and false."""
+    """Cast a term to a datatype.
+
+    A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and false.
+    """
     found = _CASTS[datatype](value_of(term))
     stays = isinstance(term, Literal) and term.datatype == datatype and datatype not in (XSD_STRING, XSD + "boolean")
     return term if stays else into(found)

@@ -1,4 +1,4 @@
-"""SPARQL's expressions, evaluated exactly (semantics.md section 4).
+"""SPARQL's expressions are evaluated exactly (semantics.md section 4).
 
 An error is an exception here, `ExpressionError`; `truth` gives the three-valued answer that FILTER and the kernel need.
 """
@@ -22,12 +22,14 @@ Micros = int
 
 
 def supported(function: str) -> bool:
-    """Whether `evaluate` knows the function, a built-in's name in capitals or an IRI in `<>`."""
+    """Return whether `evaluate` knows the function, a built-in's name in capitals or an IRI in `<>`."""
     return function == "NOW" or function in INDIVIDUAL or in_library(function)
 
 
 def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None = None) -> Term:
-    """The expression's value for the solution `lookup` on [start, end], both None if it is timeless. Raises: ExpressionError.
+    """Return the expression's value for the solution `lookup` on [start, end], both None if it is timeless.
+
+    Raises: ExpressionError.
 
     `identity` tells solution and expression from all others, which only the functions of nondeterministic.py ask for.
     """
@@ -51,7 +53,7 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | Non
 
 
 def truth(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None = None) -> bool | None:
-    """The effective boolean value; None for an error."""
+    """Return the effective boolean value; None for an error."""
     try:
         return effective(_value(expression, lookup, start, end, identity))
     except ExpressionError:
@@ -59,7 +61,7 @@ def truth(expression: algebra.Expression, lookup: Lookup, start: Micros | None, 
 
 
 def _value(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None) -> Value:
-    """As `evaluate`, without the way over lexical forms."""
+    """Return the value that `evaluate` gives, without the way over lexical forms."""
 
     def value(operand: algebra.Expression, place: int = 0) -> Value:
         return _value(operand, lookup, start, end, _inside(identity, place))
@@ -113,7 +115,7 @@ def _first(operands: tuple[algebra.Expression, ...], lookup: Lookup, start: Micr
 
 
 def _either(left: bool | None, right: bool | None, *, decisive: bool) -> bool:
-    """SPARQL 1.1, 17.2: || is decided by one true operand, && by one false one, whatever the other is."""
+    """Decide || by one true operand, && by one false one, whatever the other is (SPARQL 1.1, 17.2)."""
     if left is decisive or right is decisive:
         return decisive
     if left is None or right is None:
@@ -122,7 +124,7 @@ def _either(left: bool | None, right: bool | None, *, decisive: bool) -> bool:
 
 
 def _among(value: Value, members: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression, int], Value]) -> bool:
-    """IN is a chain of = joined by ||."""
+    """Return whether a value is IN the members, which is a chain of = joined by ||."""
     error: ExpressionError | None = None
     for k, member in enumerate(members, 1):
         try:
@@ -156,7 +158,10 @@ def _numeric(value: Value) -> Number:
 
 # ---------------------------------------------------------------- operators
 def compare(op: Comparison, left: Value, right: Value) -> bool:
-    """SPARQL 1.1, 17.3. Raises: ExpressionError."""
+    """Return whether a comparison of two values holds (SPARQL 1.1, 17.3).
+
+    Raises: ExpressionError.
+    """
     match op:
         case Comparison.EQUAL:
             return equal(left, right)
@@ -194,7 +199,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def _same_term(unknown: Literal, other: Value) -> bool:
-    """RDFterm-equal for a literal of unknown value: nobody can tell whether it equals another literal."""
+    """Decide RDFterm-equal for a literal of unknown value: nobody can tell whether it equals another literal."""
     if isinstance(other, Iri | BlankNode) or (isinstance(other, Text) and other.language is not None):
         return False
     if unknown == other:

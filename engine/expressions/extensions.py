@@ -1,9 +1,9 @@
-"""Functions beyond SPARQL's library, by their IRIs: those that come with the engine, and those of modules that the operator names.
+"""Functions beyond SPARQL's library have IRIs: some come with the engine, others are of modules that the operator names.
 
-A module named in EPSPARQL_FUNCTIONS (several: with commas) has a table `FUNCTIONS`: IRI -> Python function. Its arguments are Python values:
-int, Decimal or float for numbers, bool, str for strings without language, and the term itself (epsparql.terms) for all else; what it returns
-likewise. An ExpressionError, ValueError or ArithmeticError that it raises is SPARQL's error. It must be a function of its arguments alone, because
-answers are remembered and a log is read again after a restart; every process that runs an engine must be able to import the module.
+A module named in EPSPARQL_FUNCTIONS (several: with commas) has a table `FUNCTIONS`: IRI -> Python function. Its arguments are Python values: int,
+Decimal or float for numbers, bool, str for strings without language, and the term itself (epsparql.terms) for all else. The function returns such
+values too. An ExpressionError, ValueError or ArithmeticError that it raises is SPARQL's error. It must be a function of its arguments alone, because
+answers are remembered and a log is read again after a restart. Every process that runs an engine must be able to import the module.
 """
 
 import importlib
@@ -21,21 +21,21 @@ from engine.expressions.values import ExpressionError, Kind, Number, Text
 from epsparql.terms import BlankNode, Iri, Literal, Term
 
 NAMESPACE = "urn:epsparql:function:"
-"""Of the functions that come with the engine; `PREFIX ep: <urn:epsparql:function:>`."""
+"""The functions that come with the engine have this namespace; `PREFIX ep: <urn:epsparql:function:>`."""
 EARTH_RADIUS_M = 6_378_137
 VARIABLE = "EPSPARQL_FUNCTIONS"
 Plain = int | Decimal | float | bool | str | Term
 MANY = 1 << 16
-"""Arguments that a function with `*arguments` may be given."""
+"""A function with `*arguments` may be given so many arguments."""
 
 
 class ExtensionFault(Exception):
-    """A module of functions that cannot be used; the message names it and the remedy."""
+    """Says that a module of functions cannot be used; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A function of `least` to `most` terms; raises ExpressionError where it has no value for them."""
+    """Represents a function of `least` to `most` terms; it raises ExpressionError where it has no value for them."""
 
     function: Callable[..., Plain]
     least: int
@@ -49,7 +49,7 @@ class Extension:
 
 
 def distance(lat1: Plain, lon1: Plain, lat2: Plain, lon2: Plain) -> float:
-    """Metres along the great circle between two places, given in degrees, on a sphere of 6,378,137 m.
+    """Return the metres along the great circle between two places, given in degrees, on a sphere of 6,378,137 m.
 
     Source: the haversine formula; the radius is that of the appendix of Anicic, Rudolph, Fodor, Stojanovic, *Stream reasoning and complex event
     processing in ETALIS*, and of WGS 84's equator.
@@ -60,7 +60,10 @@ def distance(lat1: Plain, lon1: Plain, lat2: Plain, lon2: Plain) -> float:
 
 
 def _degrees(value: Plain, limit: int) -> float:
-    """In radians."""
+    """Return a value in degrees, of at most `limit` to either side, in radians.
+
+    Raises: ExpressionError.
+    """
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
         raise ExpressionError
     found = float(value)
@@ -74,7 +77,10 @@ OWN: Mapping[str, Extension] = {f"{NAMESPACE}distance": Extension(distance, 4, 4
 
 @cache
 def known(modules: str) -> dict[str, Extension]:
-    """By IRI in `<>`, the engine's own functions and those of modules (names with commas). Raises ExtensionFault."""
+    """Return, by IRI in `<>`, the engine's own functions and those of modules (names with commas).
+
+    Raises: ExtensionFault.
+    """
     found = {f"<{iri}>": extension for iri, extension in OWN.items()}
     for name in filter(None, (part.strip() for part in modules.split(","))):
         found |= _loaded(name)
@@ -82,7 +88,10 @@ def known(modules: str) -> dict[str, Extension]:
 
 
 def extensions() -> dict[str, Extension]:
-    """Those of this process. Raises ExtensionFault."""
+    """Return the functions of this process.
+
+    Raises: ExtensionFault.
+    """
     return known(os.environ.get(VARIABLE, ""))
 
 
@@ -100,7 +109,7 @@ def _loaded(name: str) -> dict[str, Extension]:
 
 
 def _arguments(name: str, iri: str, function: Callable[..., Plain]) -> tuple[int, int]:
-    """The least and greatest number of arguments."""
+    """Return the least and greatest number of arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as fault:

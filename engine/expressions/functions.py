@@ -1,6 +1,6 @@
-"""SPARQL's function library: name -> function of terms. Functions of a solution's time or identity are not here.
+"""SPARQL's function library maps names to functions of terms.
 
-An error is an ExpressionError. Source: SPARQL 1.1, 17.4.
+Functions of a solution's time or identity are not here. An error is an ExpressionError. Source: SPARQL 1.1, 17.4.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`apply` takes `least` to `most` terms and raises ExpressionError where it has no value for them."""
+    """Represents a function: `apply` takes `least` to `most` terms and raises ExpressionError where it has no value for them."""
 
     apply: Callable[..., Term]
     least: int
@@ -29,12 +29,12 @@ class Function:
 
 
 def supported(function: str) -> bool:
-    """Whether `call` knows the function, a built-in's name in capitals or an IRI in `<>`."""
+    """Return whether `call` knows the function, a built-in's name in capitals or an IRI in `<>`."""
     return _found(function) is not None
 
 
 def arguments_of(function: str) -> tuple[int, int]:
-    """The least and the greatest number of arguments of a function that is `supported`."""
+    """Return the least and the greatest number of arguments of a function that is `supported`."""
     found = _found(function)
     assert found is not None
     return found.least, found.most
@@ -45,7 +45,10 @@ def _found(function: str) -> Function | Extension | None:
 
 
 def call(function: str, arguments: Sequence[Term]) -> Term:
-    """Raises: ExpressionError, also for a function that is not `supported` or a wrong number of arguments."""
+    """Call a function with arguments.
+
+    Raises: ExpressionError, also for a function that is not `supported` or a wrong number of arguments.
+    """
     found = _found(function)
     if found is None or not found.least <= len(arguments) <= found.most:
         raise ExpressionError
@@ -61,7 +64,10 @@ def _flag(value: bool) -> Literal:
 
 
 def _text(term: Term) -> Text:
-    """A string literal, with its language."""
+    """Return a string literal's text with its language.
+
+    Raises: ExpressionError.
+    """
     value = value_of(term)
     if isinstance(value, Text):
         return value
@@ -69,7 +75,10 @@ def _text(term: Term) -> Text:
 
 
 def _simple(term: Term) -> str:
-    """A string without language."""
+    """Return a string without language.
+
+    Raises: ExpressionError.
+    """
     text = _text(term)
     if text.language is not None:
         raise ExpressionError
@@ -97,7 +106,10 @@ def _instant(term: Term) -> Instant:
 
 
 def _pair(left: Term, right: Term) -> tuple[Text, str]:
-    """Arguments that are compatible by SPARQL 1.1, 17.4.3.1.2."""
+    """Return arguments that are compatible by SPARQL 1.1, 17.4.3.1.2.
+
+    Raises: ExpressionError.
+    """
     text, other = _text(left), _text(right)
     if other.language is not None and (text.language or "").lower() != other.language.lower():
         raise ExpressionError
@@ -122,7 +134,7 @@ def datatype(term: Term) -> Term:
 
 
 def iri(term: Term, base: Term | None = None) -> Term:
-    """`base`, if given, is the query's BASE, which translation adds."""
+    """Return the IRI of a string; `base`, if given, is the query's BASE, which translation adds."""
     if isinstance(term, Iri):
         return term
     text = _simple(term)
@@ -156,7 +168,7 @@ def is_numeric(term: Term) -> Term:
 
 
 def lang_matches(tag: Term, wanted: Term) -> Term:
-    """Basic filtering of RFC 4647."""
+    """Match a language tag by the basic filtering of RFC 4647."""
     language, pattern = _simple(tag).lower(), _simple(wanted).lower()
     return _flag(bool(language) if pattern == "*" else language == pattern or language.startswith(pattern + "-"))
 
@@ -167,7 +179,7 @@ def strlen(term: Term) -> Term:
 
 
 def substr(term: Term, start: Term, length: Term | None = None) -> Term:
-    """XPath's fn:substring: positions count from 1; doubles are rounded."""
+    """Return a part of a string, as XPath's fn:substring: positions count from 1; doubles are rounded."""
     text = _text(term)
     first = _rounded(_number(start))
     last = float("inf") if length is None else first + _rounded(_number(length))
@@ -213,7 +225,7 @@ def after(term: Term, part: Term) -> Term:
 
 
 def concat(*terms: Term) -> Term:
-    """The common language of all, if they have one."""
+    """Join strings; the result has the common language of all, if they have one."""
     texts = [_text(term) for term in terms]
     if sum(len(text.value) for text in texts) > MAX_TEXT:
         raise ExpressionError
@@ -257,7 +269,7 @@ def absolute(term: Term) -> Term:
 
 
 def _round_decimal(value: Decimal) -> Decimal:
-    """XPath's fn:round: a half goes up."""
+    """Round as XPath's fn:round: a half goes up."""
     return value.to_integral_value(ROUND_HALF_UP if value > 0 else ROUND_HALF_DOWN)
 
 
@@ -268,7 +280,7 @@ def _round_float(value: float) -> int:
 
 # ---------------------------------------------------------------- dates and times
 def _field(read: Callable[[int], int], term: Term) -> Term:
-    """A field of the dateTime as it was written, in its own zone."""
+    """Return a field of the dateTime as it was written, in its own zone."""
     instant = _instant(term)
     return term_of(Number(Kind.INTEGER, read(instant.micros + (instant.zone or 0) * temporal.MINUTE)))
 

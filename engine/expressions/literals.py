@@ -1,4 +1,4 @@
-"""Between terms and what they are worth; and between terms and their N-Triples text."""
+"""This module goes between terms and their values, and from N-Triples text to terms."""
 
 import re
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _PARSERS: dict[str, Callable[[str], bool | Number | Text | Instant | Day | Durat
 
 @lru_cache(maxsize=1 << 14)
 def value_of(term: Term) -> Value:
-    """What the term is worth; itself if it is an IRI, a blank node or a literal without a known value."""
+    """Return the value of a term; the term itself if it is an IRI, a blank node or a literal without a known value."""
     if not isinstance(term, Literal):
         return term
     if term.language is not None:
@@ -46,7 +46,7 @@ def value_of(term: Term) -> Value:
 
 
 def term_of(value: Value) -> Term:
-    """The canonical term of a value."""
+    """Return the canonical term of a value."""
     match value:
         case Iri() | BlankNode() | Literal():
             return value
@@ -66,13 +66,13 @@ def term_of(value: Value) -> Term:
 
 
 def number(term: Term) -> Number | None:
-    """The exact numeric value of a term, None if it has none."""
+    """Return the exact numeric value of a term, None if it has none."""
     value = value_of(term)
     return value if isinstance(value, Number) else None
 
 
 def effective(value: Value) -> bool:
-    """The effective boolean value. Raises: ExpressionError where SPARQL defines none."""
+    """Return the effective boolean value. Raises: ExpressionError where SPARQL defines none."""
     match value:
         case bool():
             return value
@@ -117,7 +117,10 @@ def _escaped(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def parse_term(ntriples: str) -> Term:
-    """The term of an N-Triples text, strictly: the inverse of `str`, language tags in lower case. Raises: ValueError."""
+    """Parse the N-Triples text of a term strictly: the inverse of `str`, language tags in lower case.
+
+    Raises: ValueError.
+    """
     if found := _IRI.fullmatch(ntriples):
         return Iri(_unescape(found[1]))
     if found := _LITERAL.fullmatch(ntriples):

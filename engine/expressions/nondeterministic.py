@@ -1,4 +1,4 @@
-"""Functions whose value depends on which solution asks, and from where: BNODE, NOW, RAND, STRUUID, UUID (semantics.md section 4).
+"""The values of BNODE, NOW, RAND, STRUUID and UUID depend on which solution asks, and from where (semantics.md section 4).
 
 They are functions of query, solution and call site, so that a replay gives the same.
 """
@@ -16,15 +16,15 @@ from epsparql import algebra
 from epsparql.terms import BlankNode, Iri, Literal, Term
 
 INDIVIDUAL = frozenset({"BNODE", "RAND", "STRUUID", "UUID"})
-"""Functions that need an `Identity`; NOW() needs one only for a timeless solution."""
+"""These functions need an `Identity`; NOW() needs one only for a timeless solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells one evaluation of an expression from all others.
+    """Tells one evaluation of an expression from all others.
 
     `site` names the expression within `query`; `solution` has the texts of all bindings and the interval, without what BIND or SELECT
-    expressions added to it, so that BNODE("a") is one node in all expressions on one solution; `now` is NOW() of a timeless solution.
+    expressions added to it. So BNODE("a") is one node in all expressions on one solution. `now` is NOW() of a timeless solution.
     """
 
     query: str
@@ -34,17 +34,20 @@ class Identity:
     path: tuple[int, ...] = ()
 
     def inside(self, operand: int) -> "Identity":
-        """Of the operand of that number."""
+        """Return the identity of the operand of that number."""
         return Identity(self.query, self.site, self.solution, self.now, (*self.path, operand))
 
 
 def asks_identity(expression: algebra.Expression) -> bool:
-    """Whether the expression's value may depend on more than its variables and its solution's interval."""
+    """Return whether the expression's value may depend on more than its variables and its solution's interval."""
     return any(isinstance(part, algebra.Call) and (part.function == "NOW" or part.function in INDIVIDUAL) for part in parts(expression))
 
 
 def individual(function: str, arguments: Sequence[Term], identity: Identity | None) -> Term:
-    """The value of one of `INDIVIDUAL`. Raises: ExpressionError, also without an identity or with wrong arguments."""
+    """Return the value of one of `INDIVIDUAL`.
+
+    Raises: ExpressionError, also without an identity or with wrong arguments.
+    """
     if identity is None or len(arguments) > (function == "BNODE"):
         raise ExpressionError
     match function:
@@ -62,7 +65,10 @@ def individual(function: str, arguments: Sequence[Term], identity: Identity | No
 
 
 def now(end: Micros | None, identity: Identity | None) -> Term:
-    """NOW(): the solution's end."""
+    """Return NOW(), the solution's end; a timeless solution has that of its identity.
+
+    Raises: ExpressionError.
+    """
     if end is not None:
         return temporal.instant_literal(end)
     if identity is None or identity.now is None:

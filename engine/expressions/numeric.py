@@ -1,4 +1,4 @@
-"""Numbers of expressions: exact integers and decimals, IEEE floats and doubles, as in XPath."""
+"""Numbers of expressions are exact integers and decimals, and IEEE floats and doubles, as in XPath."""
 
 import re
 from collections.abc import Callable
@@ -26,14 +26,14 @@ from engine.expressions.values import ExpressionError, Kind, Number
 from epsparql.terms import XSD, Literal
 
 DIGITS = 4000
-"""Exact numbers of more digits are an error, so that repeated multiplication cannot exhaust memory."""
+"""An exact number of more digits is an error, so that repeated multiplication cannot exhaust memory."""
 QUOTIENT_DIGITS = 34
-"""Significant digits of a decimal quotient, rounded half to even; more if the dividend has more."""
+"""A decimal quotient has so many significant digits, rounded half to even; more if the dividend has more."""
 
 _BEYOND = 10**DIGITS
 _EXACT = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=[Inexact, InvalidOperation, Overflow, Underflow])
 WHOLE = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Never rounds; DIGITS bounds what it is given."""
+"""This context never rounds; DIGITS bounds what it is given."""
 _INFINITIES = (float("inf"), float("-inf"))
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -73,19 +73,22 @@ PARSERS: dict[str, Callable[[str], Number | None]] = {
     XSD + "double": double,
     XSD + "float": single,
 }
-"""By datatype IRI: the number that a lexical form stands for, None if it stands for none."""
+"""Each datatype IRI has the function that gives the number of a lexical form, None if the form stands for none."""
 
 DATATYPES = {Kind.INTEGER: XSD + "integer", Kind.DECIMAL: XSD + "decimal", Kind.FLOAT: XSD + "float", Kind.DOUBLE: XSD + "double"}
 
 
 def to_single(value: float) -> float:
-    """The nearest 32-bit float; beyond their range, an infinity."""
+    """Return the nearest 32-bit float; beyond their range, an infinity."""
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
 
 def nearest_single(value: int | Decimal | Fraction | float) -> float:
-    """The 32-bit float nearest to the value itself: by way of the nearest double, unless that lies just between two of them."""
+    """Return the 32-bit float nearest to the value itself.
+
+    The nearest double leads to it, unless that lies just between two 32-bit floats.
+    """
     double = to_float(value)
     single = to_single(double)
     if isinstance(value, float) or double == single or single in _INFINITIES:
@@ -97,7 +100,7 @@ def nearest_single(value: int | Decimal | Fraction | float) -> float:
 
 
 def to_float(value: int | Decimal | Fraction | float) -> float:
-    """The nearest double; beyond their range, an infinity."""
+    """Return the nearest double; beyond their range, an infinity."""
     try:
         return float(value)
     except OverflowError:
@@ -105,7 +108,7 @@ def to_float(value: int | Decimal | Fraction | float) -> float:
 
 
 def promoted(number: Number, kind: Kind) -> Number:
-    """The number as one of `kind`, which is not less than its own."""
+    """Return the number as one of `kind`, which is not less than its own."""
     value = number.value
     match kind:
         case Kind.INTEGER:
@@ -132,7 +135,10 @@ def _exactly(operation: Callable[[Decimal, Decimal], Decimal], left: int | Decim
 
 
 def _floats(left: Number, right: Number, kind: Kind) -> tuple[float, float]:
-    """Both operands as the type that they are promoted to, so that a decimal beside a float is rounded to single precision first."""
+    """Return both operands as the type that they are promoted to.
+
+    So a decimal beside a float is rounded to single precision first.
+    """
     return float(promoted(left, kind).value), float(promoted(right, kind).value)
 
 
@@ -177,7 +183,7 @@ def multiply(left: Number, right: Number) -> Number:
 
 
 def divide(left: Number, right: Number) -> Number:
-    """Integers divide to a decimal; only floats and doubles divide by zero."""
+    """Divide: integers give a decimal; only floats and doubles divide by zero."""
     kind = max(left.kind, right.kind, Kind.DECIMAL)
     if kind is Kind.DECIMAL:
         return Number(kind, _quotient(Decimal(left.value), Decimal(right.value)))
@@ -209,7 +215,7 @@ def negate(number: Number) -> Number:
 
 
 def comparable(left: Number, right: Number) -> tuple[int | Decimal | float, int | Decimal | float]:
-    """Both values under the promotion of their kinds, for Python's comparison operators."""
+    """Return both values under the promotion of their kinds, for Python's comparison operators."""
     kind = max(left.kind, right.kind)
     if kind <= Kind.DECIMAL:
         return left.value, right.value  # Python compares int and Decimal exactly
@@ -217,7 +223,7 @@ def comparable(left: Number, right: Number) -> tuple[int | Decimal | float, int 
 
 
 def lexical(number: Number) -> str:
-    """The canonical lexical form (XML Schema 1.0): 4, 2.5, 3.0, 2.0E0, INF."""
+    """Return the canonical lexical form (XML Schema 1.0): 4, 2.5, 3.0, 2.0E0, INF."""
     match number.value:
         case int() as value:
             return str(value)

@@ -1,6 +1,6 @@
-"""REGEX and REPLACE by RE2, which takes time linear in the text and in the pattern written out: their product is bounded.
+"""REGEX and REPLACE run on RE2, which takes time linear in the text and in the pattern written out: their product is bounded.
 
-What XPath has and RE2 lacks (back-references, character class subtraction) is an error. Source: XPath functions, 5.6.1; XML Schema 2, F.
+Back-references and character class subtraction, which XPath has and RE2 lacks, are errors. Source: XPath functions, 5.6.1; XML Schema 2, F.
 """
 
 import re
@@ -12,9 +12,15 @@ import pyarrow.compute as pc
 from engine.expressions.values import MAX_TEXT, ExpressionError
 
 MOST_STEPS, LEAST_TEXT = 1 << 25, 1 << 13
-"""Characters of the text times the pattern's size at most, a few tenths of a second; to compile a pattern costs as much as a text of the latter length."""
+"""The text's characters times the pattern's size are at most MOST_STEPS, a few tenths of a second.
+
+To compile a pattern costs as much as a text of LEAST_TEXT characters.
+"""
 MOST_SEARCHED = 1 << 14
-"""Characters of the text in which `replaced` looks for what may go on without end: each search may go through all of it, half a second in sum."""
+"""A text has at most so many characters if `replaced` looks in it for what may go on without end.
+
+Each search may go through all of the text, half a second in sum.
+"""
 _FLAGS = frozenset("smixq")
 _GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|(\((?!\?))", re.DOTALL)
 _SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])|[\t\n\r ]+", re.DOTALL)
@@ -30,22 +36,28 @@ _CLASSES = {
     "i": _NAME_START,
     "c": _NAME_START + r"\-.0-9\x{b7}\x{300}-\x{36f}\x{203f}-\x{2040}",
 }
-"""The multi-character escapes of XML Schema, as the inside of a character class; RE2's own know ASCII only."""
+"""The multi-character escapes of XML Schema stand here as the inside of a character class; RE2's own know ASCII only."""
 _OPPOSITES = {"D": r"\P{Nd}", "W": r"\p{P}\p{Z}\p{C}", "S": r"\x00-\x08\x0b\x0c\x0e-\x1f!-\x{10ffff}"}
-"""Inside a class, where ^ cannot help."""
+"""These stand inside a class, where ^ cannot help."""
 _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\.|\{([0-9]+)(?:,([0-9]*))?\}|.", re.DOTALL)
 _REPLACEMENT = re.compile(r"\\[\\$]|\$[0-9]+|[^\\$]", re.DOTALL)
 
 
 @lru_cache(maxsize=1 << 12)
 def matches(text: str, pattern: str, flags: str) -> bool:
-    """XPath's fn:matches: whether the pattern is found anywhere in the text. Raises: ExpressionError."""
+    """Return whether the pattern is found anywhere in the text, as XPath's fn:matches.
+
+    Raises: ExpressionError.
+    """
     return _matches(text, _pattern(pattern, flags, len(text)))
 
 
 @lru_cache(maxsize=1 << 12)
 def replaced(text: str, pattern: str, replacement: str, flags: str) -> str:
-    """XPath's fn:replace. Raises: ExpressionError, also for a pattern that matches the empty string."""
+    """Replace what the pattern matches, as XPath's fn:replace.
+
+    Raises: ExpressionError, also for a pattern that matches the empty string.
+    """
     compiled = _pattern(pattern, flags, len(text))
     if _matches("", compiled) or (len(text) > MOST_SEARCHED and "q" not in flags and _has_no_end(compiled)):
         raise ExpressionError
@@ -70,7 +82,10 @@ def _matches(text: str, compiled: str) -> bool:
 
 
 def _pattern(pattern: str, flags: str, length: int) -> str:
-    """The pattern in RE2's syntax. Raises: ExpressionError, also where it is too large for a text of this length."""
+    """Return the pattern in RE2's syntax.
+
+    Raises: ExpressionError, also where it is too large for a text of this length.
+    """
     if not _FLAGS.issuperset(flags):
         raise ExpressionError
     most = MOST_STEPS // max(length, LEAST_TEXT)
@@ -89,7 +104,10 @@ def _pattern(pattern: str, flags: str, length: int) -> str:
 
 
 def _size(pattern: str, most: int) -> int:
-    """Count the characters and classes of a pattern in RE2's syntax, its repetitions written out, or more than `most` where that is not clear."""
+    """Count the characters and classes of a pattern in RE2's syntax, its repetitions written out.
+
+    The count is more than `most` where it is not clear.
+    """
     opened, total, last = list[int](), 0, 0  # sizes before each open bracket; so far; and of what a repetition would repeat
     for found in _ATOM.finditer(pattern):
         atom = found[0]
@@ -115,7 +133,10 @@ def _has_no_end(pattern: str) -> bool:
 
 
 def _translated(pattern: str) -> str:
-    """With XML Schema's character classes written out."""
+    """Return the pattern with XML Schema's character classes written out.
+
+    Raises: ExpressionError.
+    """
     inside = False
 
     def piece(found: re.Match[str]) -> str:
@@ -133,7 +154,7 @@ def _translated(pattern: str) -> str:
 
 
 def _class_of(letter: str, inside: bool) -> str | None:
-    """What a multi-character escape stands for; None if it is none."""
+    """Return what a multi-character escape stands for; None if it is none."""
     if letter.lower() not in _CLASSES:
         return None
     if not inside:
@@ -146,7 +167,10 @@ def _class_of(letter: str, inside: bool) -> str | None:
 
 
 def _rewrite(replacement: str, groups: int) -> str:
-    """`$1` as RE2 writes it; a group that the pattern does not have is empty."""
+    """Return the replacement with `$1` as RE2 writes it; a group that the pattern does not have is empty.
+
+    Raises: ExpressionError.
+    """
     parts = _REPLACEMENT.findall(replacement)
     if "".join(parts) != replacement:
         raise ExpressionError  # a lone \ or $

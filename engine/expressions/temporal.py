@@ -1,4 +1,4 @@
-"""dateTimes, dates and durations of XML Schema on the proleptic Gregorian calendar, exact to the microsecond."""
+"""dateTimes, dates and durations of XML Schema lie on the proleptic Gregorian calendar, exact to the microsecond."""
 
 import re
 
@@ -19,14 +19,14 @@ _DURATION = re.compile(
     r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)(?:\.(?P<fraction>[0-9]{1,6}))?S)?)?"
 )
 _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
-"""XML Schema part 2, 3.2.6.2: durations compare as they do from each of these months."""
+"""Durations compare as they do from each of these months (XML Schema part 2, 3.2.6.2)."""
 _LONGEST = 1000
-"""Characters of a lexical form; longer ones have no value."""
+"""A lexical form has at most so many characters; a longer one has no value."""
 
 
 # ---------------------------------------------------------------- the calendar
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01. Source: H. Hinnant, chrono-compatible low-level date algorithms."""
+    """Return the days since 1970-01-01. Source: H. Hinnant, chrono-compatible low-level date algorithms."""
     year -= month <= 2
     era, of_era = divmod(year, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
@@ -34,7 +34,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day: the inverse of `days_from_civil`."""
+    """Return year, month and day: the inverse of `days_from_civil`."""
     era, of_era = divmod(days + 719468, 146097)
     year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
     of_year = of_era - (365 * year + year // 4 - year // 100)
@@ -52,7 +52,7 @@ def _days(match: re.Match[str]) -> int | None:
 
 
 def _zone(text: str | None) -> int | None:
-    """Minutes east of UTC. Raises: ValueError for one that XML Schema does not have."""
+    """Return the minutes east of UTC. Raises: ValueError for a zone that XML Schema does not have."""
     if text is None:
         return None
     if text == "Z":
@@ -65,7 +65,7 @@ def _zone(text: str | None) -> int | None:
 
 # ---------------------------------------------------------------- lexical forms
 def instant(lexical: str) -> Instant | None:
-    """The instant of an xsd:dateTime; None if it is none or has more than six fraction digits."""
+    """Return the instant of an xsd:dateTime; None if it is none or has more than six fraction digits."""
     match = _DATE_TIME.fullmatch(lexical)
     days = match and _days(match)
     if match is None or days is None:
@@ -94,7 +94,7 @@ def day(lexical: str) -> Day | None:
 
 
 def duration(lexical: str) -> Duration | None:
-    """Of xsd:duration; None if it is none or has more than six fraction digits."""
+    """Return the duration of an xsd:duration; None if it is none or has more than six fraction digits."""
     match = _DURATION.fullmatch(lexical)
     if match is None or len(lexical) > _LONGEST:
         return None
@@ -112,25 +112,25 @@ def year_month(lexical: str) -> Duration | None:
 
 
 def day_time(lexical: str) -> Duration | None:
-    """Of xsd:dayTimeDuration: neither years nor months may be written."""
+    """Return the duration of an xsd:dayTimeDuration: neither years nor months may be written."""
     date = lexical.partition("T")[0]
     return duration(lexical) if "Y" not in date and "M" not in date else None
 
 
 def instant_micros(lexical: str) -> Micros | None:
-    """Microseconds since 1970 of an xsd:dateTime's lexical form, None if it is none."""
+    """Return the microseconds since 1970 of an xsd:dateTime's lexical form, None if it is none."""
     found = instant(lexical)
     return None if found is None else found.micros
 
 
 def duration_micros(lexical: str) -> Micros | None:
-    """Microseconds of a day-time duration's lexical form; None if it is no duration or has months."""
+    """Return the microseconds of a day-time duration's lexical form; None if it is no duration or has months."""
     found = duration(lexical)
     return None if found is None or found.months else found.micros
 
 
 def format_instant(micros: Micros, zone: int | None = 0) -> str:
-    """The xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
+    """Return the xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
     days, rest = divmod(micros + (zone or 0) * MINUTE, DAY)
     text = f"{_format_days(days)}T{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}"
     return text if zone is None else text + format_zone(zone)
@@ -157,7 +157,7 @@ def _format_seconds(micros: Micros, width: int) -> str:
 
 
 def format_duration(value: Duration) -> str:
-    """The canonical lexical form: `PT3H`, `PT0S`, `-P1Y2M`."""
+    """Return the canonical lexical form: `PT3H`, `PT0S`, `-P1Y2M`."""
     months, micros = abs(value.months), abs(value.micros)
     sign = "-" if value.months < 0 or value.micros < 0 else ""
     date = "".join(f"{n}{unit}" for n, unit in ((months // 12, "Y"), (months % 12, "M"), (micros // DAY, "D")) if n)
@@ -177,14 +177,17 @@ def duration_literal(value: Duration) -> Literal:
 
 # ---------------------------------------------------------------- arithmetic and order
 def shifted(when: Instant, by: Duration, sign: int) -> Instant:
-    """dateTime plus or minus (`sign` -1) a day-time duration."""
+    """Return a dateTime plus or minus (`sign` -1) a day-time duration.
+
+    Raises: ExpressionError for one with months.
+    """
     if by.months:
         raise ExpressionError
     return Instant(when.micros + sign * by.micros)
 
 
 def order_durations(left: Duration, right: Duration) -> int | None:
-    """Negative, zero or positive as left is less, equal or greater; None where XML Schema leaves it open."""
+    """Compare durations: negative, zero or positive as left is less, equal or greater; None where XML Schema leaves it open."""
     if left.months == right.months:
         return left.micros - right.micros
     differences = [_from_reference(left, *start) - _from_reference(right, *start) for start in _REFERENCES]
@@ -198,7 +201,10 @@ def _from_reference(value: Duration, year: int, month: int) -> Micros:
 
 
 def order_days(left: Day, right: Day) -> int | None:
-    """As for durations. A date without a zone may lie 14 hours to either side."""
+    """Compare dates, with results as of `order_durations`.
+
+    A date without a zone may lie 14 hours to either side.
+    """
     difference = left.micros - right.micros
     if (left.zone is None) == (right.zone is None):
         return difference

@@ -1,4 +1,4 @@
-"""What terms are worth in expressions: the value spaces that SPARQL's operators know (semantics.md section 4)."""
+"""Terms have values in expressions, of the value spaces that SPARQL's operators know (semantics.md section 4)."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,15 +10,15 @@ Micros = int
 
 
 MAX_TEXT = 1 << 20
-"""Code points of a computed string: a longer one is an error, so that no query makes strings without bound."""
+"""A computed string has at most so many code points: a longer one is an error, so that no query makes strings without bound."""
 
 
 class ExpressionError(Exception):
-    """SPARQL's error value: what an expression gives when it has no value. Never shown to users."""
+    """SPARQL's error value says that an expression has no value; it is never shown to users."""
 
 
 class Kind(IntEnum):
-    """Numeric types in order of promotion: the greater kind of two operands is the kind of the result."""
+    """The numeric types are in order of promotion: the greater kind of two operands is the kind of the result."""
 
     INTEGER = 0
     DECIMAL = 1
@@ -28,7 +28,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`value` is an int for INTEGER, a Decimal for DECIMAL, else a float (rounded to 32 bits for FLOAT)."""
+    """Represents a number: `value` is an int for INTEGER, a Decimal for DECIMAL, else a float (rounded to 32 bits for FLOAT)."""
 
     kind: Kind
     value: int | Decimal | float
@@ -36,7 +36,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string; `language` is set for rdf:langString."""
+    """Represents a string; `language` is set for rdf:langString."""
 
     value: str
     language: str | None = None
@@ -44,7 +44,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """An xsd:dateTime; `zone` is its offset in minutes, None if it had none and was read as UTC."""
+    """Represents an xsd:dateTime; `zone` is its offset in minutes, None if it had none and was read as UTC."""
 
     micros: Micros
     zone: int | None = 0
@@ -52,7 +52,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """An xsd:date: the instant at which it begins in its zone, or in UTC if it has none."""
+    """Represents an xsd:date by the instant at which it begins in its zone, or in UTC if it has none."""
 
     micros: Micros
     zone: int | None
@@ -60,7 +60,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Months and microseconds, which no exchange rate joins."""
+    """Represents months and microseconds, which no exchange rate joins."""
 
     months: int
     micros: Micros

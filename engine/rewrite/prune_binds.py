@@ -16,8 +16,8 @@ def needed(query: a.Query) -> a.Query:
 
     Sub-SELECTs do not project such variables.
 
-    A solution is one with such a BIND and without it. Under UNION two that differ in it alone would become one, and where solutions are put in order
-    or counted, it has a say in which comes first.
+    A solution is one with such a BIND and without it. Under UNION two that differ in its variable alone would become one. Where solutions
+    are put in order or counted, the variable has a say in which comes first.
     """
     if query.sources.windows or (isinstance(query, a.Select) and query.modifiers != a.PLAIN):
         return query

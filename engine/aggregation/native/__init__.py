@@ -1,4 +1,4 @@
-"""GROUP BY in tables: many instants of one node at once, by compiled functions."""
+"""Compiled functions run GROUP BY in tables, many instants of one node at once."""
 
 from pathlib import Path
 

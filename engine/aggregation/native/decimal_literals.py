@@ -1,4 +1,4 @@
-"""Decimal literals to mantissa and scale, where a word holds them."""
+"""Decimal literals become mantissa and scale, where a word holds them."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ PLUS, MINUS, POINT, ZERO, NINE = (ord(character) for character in "+-.09")
 
 @native.entry_point
 def decimals(data, offsets, found, mantissas, scales):
-    """Of N-Triples texts one after the other: whether each is an xsd:decimal of at most MOST_DIGITS digits, and its value, at the least scale."""
+    """Find which of N-Triples texts one after the other are an xsd:decimal of at most MOST_DIGITS digits, and its value, at the least scale."""
     for i in range(len(found)):
         first, after = offsets[i] + 1, offsets[i + 1] - len(END)
         found[i] = first < after and ends(data, after) and value(data, first, after, i, mantissas, scales)
@@ -28,7 +28,7 @@ def ends(data, at):
 
 @native.jit
 def value(data, first, after, i, mantissas, scales):
-    """Whether the lexical form is one; its value goes to place i."""
+    """Return whether the lexical form is one; its value goes to place i."""
     negative = data[first] == MINUS
     if negative or data[first] == PLUS:
         first += 1

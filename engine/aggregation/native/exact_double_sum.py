@@ -1,4 +1,4 @@
-"""The exact sum of doubles, in limbs of 32 bits that values are added to and taken from; rounded once when it is asked for.
+"""Doubles add up exactly in limbs of 32 bits that values are added to and taken from; the sum is rounded once when it is asked for.
 
 Every finite double is a multiple of 2**-1074 below 2**1024, so 66 limbs hold it and two more what many of them add up to. Neal, Fast
 Exact Summation Using Small and Large Superaccumulators, arXiv:1505.05571.
@@ -15,7 +15,7 @@ SIGN = -(1 << 63)
 
 @native.inlined
 def put(limbs, row, limb, low, middle, high):
-    """Adds three neighbouring limbs."""
+    """Add to three neighbouring limbs."""
     limbs[row, limb] += low
     limbs[row, limb + 1] += middle
     limbs[row, limb + 2] += high
@@ -25,7 +25,7 @@ def put(limbs, row, limb, low, middle, high):
 
 @native.jit
 def add_double(limbs, row, bits, by):
-    """Adds (`by` 1) or takes away (-1) the finite double of these bits."""
+    """Add (`by` 1) or take away (-1) the finite double of these bits."""
     exponent, mantissa = (bits >> 52) & 0x7FF, bits & FRACTION
     if exponent > 0:
         mantissa |= 1 << 52
@@ -38,7 +38,7 @@ def add_double(limbs, row, bits, by):
 
 @native.jit
 def add_integer(limbs, row, high, rest):
-    """Adds high * 2**32 + rest, where 0 <= rest < 2**32."""
+    """Add high * 2**32 + rest, where 0 <= rest < 2**32."""
     limb, shift = UNIT >> 5, UNIT & 31
     rest <<= shift
     low, top = (high & MASK) << shift, (high >> 32) << shift
@@ -48,7 +48,10 @@ def add_integer(limbs, row, high, rest):
 
 @native.jit
 def carry(limbs, row):
-    """The same sum with all limbs in [0, 2**32) but the highest in use, which has the sign and stays below 2**32."""
+    """Carry, so that all limbs are in [0, 2**32) but the highest in use, which has the sign and stays below 2**32.
+
+    The sum is the same.
+    """
     k = limbs[row, LOWEST]
     while k < limbs[row, HIGHEST] or (k < LIMB_COUNT - 1 and not -MASK <= limbs[row, k] <= MASK):
         over = limbs[row, k] >> 32
@@ -67,7 +70,10 @@ def negate(limbs, row):
 
 @native.jit
 def rounded(limbs, row):
-    """Bits of the double nearest to the sum, ties to even; the row is changed, its sum up to the sign is not."""
+    """Return the bits of the double nearest to the sum, ties to even.
+
+    The row is changed, its sum up to the sign is not.
+    """
     carry(limbs, row)
     negative = limbs[row, limbs[row, HIGHEST]] < 0
     if negative:
@@ -87,7 +93,7 @@ def rounded(limbs, row):
 
 @native.jit
 def bits_from(limbs, row, shift):
-    """The sum divided by 2**shift units, rounded down; it has less than 54 bits."""
+    """Return the sum divided by 2**shift units, rounded down; it has less than 54 bits."""
     word, off = shift >> 5, shift & 31
     found = limbs[row, word] >> off
     found |= limbs[row, word + 1] << (32 - off)
@@ -98,7 +104,7 @@ def bits_from(limbs, row, shift):
 
 @native.jit
 def nearest(limbs, row, lowest, leading):
-    """Bits of the double nearest to a positive sum whose leading bit is this one."""
+    """Return the bits of the double nearest to a positive sum whose leading bit is this one."""
     shift = leading - 52
     if shift <= 0:
         return bits_from(limbs, row, 0)

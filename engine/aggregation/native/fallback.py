@@ -1,4 +1,4 @@
-"""What the tables of groups hold, as the host's collector holds it: it takes over where a value is not native."""
+"""The host's collector takes over what the tables of groups hold, in its own form, where a value is not native."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +18,7 @@ class States:
     scales: list[int]
 
     def all(self) -> list[Any]:
-        """[key, state] of each group."""
+        """Return [key, state] of each group."""
         t = self.tables
         live = [k for k in range(int(t.at[g.GROUPS_TOP])) if t.groups[k, g.N] > 0]
         ever = t.at[g.WINDOW] == g.EVER
@@ -26,7 +26,7 @@ class States:
         return [[t.groups[k, g.KEY : g.KEY + self.keys].tolist(), self._ever(k) if ever else rows[k]] for k in live]
 
     def _solutions(self, live: list[int]) -> dict[int, list[Any]]:
-        """[start, end, values] of each solution of a group, oldest first."""
+        """Return [start, end, values] of each solution of a group, oldest first."""
         t = self.tables
         columns = [in_solution + g.TERM for _, in_solution, _ in t.program.tolist()]
         found: dict[int, list[Any]] = {k: [] for k in live}
@@ -56,7 +56,7 @@ class States:
         assert_never(self.held[a].function)
 
     def _sum(self, row: list[int], n: int, scale: int) -> list[Any]:
-        """As `Sum` has it, whose float counts are of INFINITY too."""
+        """Return a sum as `Sum` has it, whose float counts are of INFINITY too."""
         counts = [n, row[g.ERRORS], row[g.DECIMALS], 0, row[g.DOUBLES], row[g.NANS], row[g.RISES], row[g.FALLS]]
         units = (row[g.HIGH] << 32) + row[g.REST]
         limbs = self.tables.limbs[row[g.LIMBS], : g.LIMB_COUNT].tolist() if row[g.LIMBS] != g.NONE else []

@@ -1,4 +1,4 @@
-"""Groups by their key, and the solutions that a window holds."""
+"""Groups are found by their key, and hold the solutions of their windows."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def head_of(heads, keys, i):
 
 @native.entry_point
 def spread(groups, top, key_n, heads):
-    """Enters the groups into the larger table `heads`."""
+    """Enter the groups into the larger table `heads`."""
     for g in range(top):
         if groups[g, N] > 0:
             head = head_of(heads, groups[:, KEY : KEY + key_n], g)
@@ -32,7 +32,7 @@ def spread(groups, top, key_n, heads):
 
 @native.jit
 def find(groups, heads, keys, i):
-    """The group of a key, NONE if there is none."""
+    """Return the group of a key, NONE if there is none."""
     g = heads[head_of(heads, keys, i)]
     while g != NONE:
         same = True
@@ -46,7 +46,7 @@ def find(groups, heads, keys, i):
 
 @native.jit
 def make(at, program, groups, heads, keys, i):
-    """A new group; there is room for it."""
+    """Make a new group, for which there is room."""
     g = at[FREE_GROUP]
     if g == NONE:
         g = at[GROUPS_TOP]
@@ -72,7 +72,7 @@ def make(at, program, groups, heads, keys, i):
 
 @native.jit
 def forget(at, program, groups, heads, limbs, key_n, g):
-    """Frees an empty group."""
+    """Free an empty group."""
     head = head_of(heads, groups[:, KEY : KEY + key_n], g)
     if heads[head] == g:
         heads[head] = groups[g, CHAINED]
@@ -92,7 +92,7 @@ def forget(at, program, groups, heads, limbs, key_n, g):
 
 @native.jit
 def absorb(at, program, groups, g, limbs, values, i, start):
-    """Without window: a group takes a solution's values in."""
+    """Take a solution's values into a group without window."""
     groups[g, N] += 1
     groups[g, LEAST] = min(groups[g, LEAST], start)
     for a in range(len(program)):
@@ -107,7 +107,7 @@ def absorb(at, program, groups, g, limbs, values, i, start):
 
 @native.jit
 def enter(at, program, groups, g, solutions, limbs, values, i, start, end):
-    """A window takes a solution in."""
+    """Take a solution into a window."""
     s = at[FREE_SOLUTION]
     if s == NONE:
         s = at[SOLUTIONS_TOP]
@@ -133,7 +133,7 @@ def enter(at, program, groups, g, solutions, limbs, values, i, start, end):
 
 @native.jit
 def exit_(at, program, groups, solutions, limbs, s):
-    """The oldest solution of its group leaves the window."""
+    """Let the oldest solution of its group leave the window."""
     g = solutions[s, GROUP]
     groups[g, N] -= 1
     leave_start(groups, g, solutions, s)

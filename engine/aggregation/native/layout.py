@@ -1,4 +1,7 @@
-"""Named columns of the tables of groups; all int64. A value that is a float64 stands there as its bits, or as a number that sorts like it."""
+"""The columns of the tables of groups have names; all are int64.
+
+A value that is a float64 stands there as its bits, or as a number that sorts like it.
+"""
 
 NONE = -1
 

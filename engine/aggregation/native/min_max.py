@@ -1,4 +1,4 @@
-"""MIN and MAX: without window the best so far; in one, the values that may yet be it, oldest first, none better than the one before."""
+"""MIN and MAX keep the best so far without window; in one, the values that may yet be it, oldest first, none better than the one before."""
 
 from engine.aggregation.native import native
 from engine.aggregation.native.layout import *
@@ -6,7 +6,7 @@ from engine.aggregation.native.layout import *
 
 @native.inlined
 def beats(op, class_, value, low, table, row, at):
-    """Whether a value is better than the one whose TERM stands at column `at`; an equal one is not."""
+    """Return whether a value is better than the one whose TERM stands at column `at`; an equal one is not."""
     other = table[row, at + CLASS]
     if class_ != other:
         return (class_ < other) == (op == MIN)
@@ -19,14 +19,14 @@ def beats(op, class_, value, low, table, row, at):
 
 @native.jit
 def improve(groups, g, at, op, term, class_, value, low):
-    """Without window."""
+    """Take a value in without window, if it is better."""
     if groups[g, at + TERM] == 0 or beats(op, class_, value, low, groups, g, at):
         groups[g, at + TERM], groups[g, at + CLASS], groups[g, at + VALUE], groups[g, at + LOW] = term, class_, value, low
 
 
 @native.jit
 def append(groups, g, at, op, solutions, s, k):
-    """Solution s, with its value at columns k, becomes the last that may yet be the answer."""
+    """Make solution s, with its value at columns k, the last that may yet be the answer."""
     last = groups[g, at + LAST]
     while last != NONE and beats(op, solutions[s, k + CLASS], solutions[s, k + VALUE], solutions[s, k + LOW], solutions, last, k):
         last = solutions[last, k + OLDER]
@@ -40,7 +40,7 @@ def append(groups, g, at, op, solutions, s, k):
 
 @native.jit
 def leave(groups, g, at, solutions, s, k):
-    """The oldest solution leaves."""
+    """Let the oldest solution leave."""
     if groups[g, at + FIRST] != s:
         return
     first = solutions[s, k + NEWER]
@@ -53,7 +53,7 @@ def leave(groups, g, at, solutions, s, k):
 
 @native.jit
 def append_start(groups, g, solutions, s):
-    """As `append`, for the least start."""
+    """Append a solution, as `append` does, for the least start."""
     last = groups[g, S_LAST]
     while last != NONE and solutions[s, START] < solutions[last, START]:
         last = solutions[last, S_OLDER]
@@ -67,7 +67,7 @@ def append_start(groups, g, solutions, s):
 
 @native.jit
 def leave_start(groups, g, solutions, s):
-    """As `leave`."""
+    """Let the oldest solution leave, as `leave` does, for the least start."""
     if groups[g, S_FIRST] != s:
         return
     first = solutions[s, S_NEWER]

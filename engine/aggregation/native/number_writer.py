@@ -1,4 +1,4 @@
-"""N-Triples texts of numbers, as `numbers.lexical` writes them, one after the other into one array of bytes."""
+"""N-Triples texts of numbers are written as `numeric.lexical` writes them, one after the other into one array of bytes."""
 
 import numpy as np
 
@@ -6,7 +6,10 @@ from engine.aggregation.native import native
 from epsparql.terms import XSD
 
 LONGEST = 160
-"""Bytes of one text, at most: a quotient of 34 digits after as many zeros as a sum of MOST_SCALE places and its count can bring, and its type."""
+"""One text has at most so many bytes.
+
+That is a quotient of 34 digits after as many zeros as a sum of MOST_SCALE places and its count can bring, and its type.
+"""
 _TYPES = [f'"^^<{XSD}{name}>'.encode() for name in ("integer", "decimal", "double")]
 INTEGER, DECIMAL, DOUBLE = range(3)
 ENDS = np.array([list(end.ljust(max(map(len, _TYPES)))) for end in _TYPES], np.uint8)
@@ -16,7 +19,7 @@ QUOTE, MINUS, PLUS, POINT, EXPONENT, ZERO, NINE = (ord(character) for character 
 
 @native.inlined
 def finish(data, at, kind):
-    """The closing quote and the type; the place behind."""
+    """Write the closing quote and the type, and return the place behind."""
     for k in range(END_LENGTHS[kind]):
         data[at + k] = ENDS[kind, k]
     return at + END_LENGTHS[kind]
@@ -33,7 +36,7 @@ def begin(data, at, negative):
 
 @native.jit
 def digits_of(value, digits):
-    """Writes the decimal digits of a positive value (none of 0) to the front of `digits`; how many."""
+    """Write the decimal digits of a positive value (none of 0) to the front of `digits`, and return how many."""
     n, rest = 0, value
     while rest > 0:
         n += 1
@@ -46,7 +49,7 @@ def digits_of(value, digits):
 
 @native.entry_point
 def write_integers(values, data, offsets):
-    """Texts of xsd:integer."""
+    """Write texts of xsd:integer."""
     at, digits = 0, np.empty(64, np.int64)
     for i in range(len(values)):
         at = begin(data, at, values[i] < 0)
@@ -61,7 +64,7 @@ def write_integers(values, data, offsets):
 
 @native.entry_point
 def write_quotients(values, divisors, scale, most, data, offsets):
-    """Texts of xsd:decimal: value / divisor / 10**scale to `most` significant digits, half to even."""
+    """Write texts of xsd:decimal: value / divisor / 10**scale to `most` significant digits, half to even."""
     at, digits = 0, np.empty(64, np.int64)
     for i in range(len(values)):
         n, point = quotient(abs(values[i]), divisors[i], most, digits)
@@ -72,7 +75,7 @@ def write_quotients(values, divisors, scale, most, data, offsets):
 
 @native.jit
 def quotient(value, divisor, most, digits):
-    """Significant digits of value / divisor, how many, and before which of them the point stands."""
+    """Find the significant digits of value / divisor, and return how many, and before which of them the point stands."""
     n = digits_of(value // divisor, digits)
     point, rest = n, value % divisor
     while rest > 0 and n < most:
@@ -89,7 +92,7 @@ def quotient(value, divisor, most, digits):
 
 @native.jit
 def rounded_up(digits, n, point):
-    """One more in the last place."""
+    """Add one in the last place, and return how many digits there are and where the point stands."""
     k = n - 1
     while k >= 0 and digits[k] == 9:
         k -= 1
@@ -102,7 +105,7 @@ def rounded_up(digits, n, point):
 
 @native.jit
 def write_digits(data, at, digits, n, point):
-    """A decimal with at least one digit on both sides of its point; the place behind."""
+    """Write a decimal with at least one digit on both sides of its point, and return the place behind."""
     while n > 0 and digits[n - 1] == 0:
         n -= 1
     if n == 0:
@@ -121,7 +124,7 @@ def write_digits(data, at, digits, n, point):
 
 @native.entry_point
 def write_doubles(source, source_offsets, data, offsets):
-    """Texts of xsd:double, from the shortest forms (such as -12.5, 1e-07, inf) that stand in `source`."""
+    """Write texts of xsd:double, from the shortest forms (such as -12.5, 1e-07, inf) that stand in `source`."""
     at, digits = 0, np.empty(64, np.int64)
     for i in range(len(offsets) - 1):
         first, after = source_offsets[i], source_offsets[i + 1]
@@ -138,7 +141,7 @@ def write_doubles(source, source_offsets, data, offsets):
 
 @native.jit
 def write_special(data, at, letter):
-    """NaN, or INF."""
+    """Write NaN, or INF."""
     infinite = letter == ord("i")
     data[at] = ord("I") if infinite else ord("N")
     data[at + 1] = ord("N") if infinite else ord("a")
@@ -148,7 +151,7 @@ def write_special(data, at, letter):
 
 @native.jit
 def write_double(source, first, after, data, at, digits):
-    """Mantissa and exponent: 1.5E0."""
+    """Write mantissa and exponent: 1.5E0."""
     n, point, k, seen = 0, 0, first, False
     while k < after and source[k] <= NINE:
         if source[k] == POINT:

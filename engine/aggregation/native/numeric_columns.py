@@ -1,4 +1,4 @@
-"""What terms are worth to native set functions: columns of numbers, for the terms of a feed."""
+"""Native set functions take terms as columns of numbers, for the terms of a feed."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,7 +28,10 @@ _NUMBER = sort_key(Literal("0", XSD + "integer"))[0]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """Of n terms: the class, value and low part; and of numbers that are added, the scale. `foreign`: that a term has none of these."""
+    """Holds the class, value and low part of n terms; and of numbers that are added, the scale.
+
+    `foreign`: that a term has none of these.
+    """
 
     class_: Ints
     value: Ints
@@ -39,7 +42,10 @@ class Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """Of n terms, which are finite doubles, integers that a double holds, and decimals of few digits; the nearest double, and what decimals are."""
+    """Says which of n terms are finite doubles, integers that a double holds, and decimals of few digits.
+
+    It has the nearest double of each, and mantissa and scale of decimals.
+    """
 
     double: NDArray[np.bool_]
     integer: NDArray[np.bool_]
@@ -62,7 +68,7 @@ def plain_of(numbers: Ints, terms: TermTable) -> Plain:
 
 
 def addends(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
-    """Of SUM: mantissas of integers and decimals with their scales, bits of doubles; what is no number is an error."""
+    """Return the columns of SUM: mantissas of integers and decimals with their scales, bits of doubles; what is no number is an error."""
     n = len(numbers)
     class_, value, scale, foreign = np.zeros(n, np.int64), plain.mantissa.copy(), plain.scale.copy(), False
     class_[plain.double], class_[plain.integer], class_[plain.decimal] = g.DOUBLE, g.INTEGER, g.DECIMAL
@@ -82,7 +88,7 @@ def _ends_with(texts: pa.Array, end: str) -> NDArray[np.bool_]:
 
 
 def _addend(term: int, terms: TermTable) -> tuple[int, int, int] | None:
-    """Class, value and scale; None if it has none that are native."""
+    """Return class, value and scale; None if the term has none that are native."""
     parsed = terms.term(term)
     found = None if parsed is None else number(parsed)
     match found:
@@ -100,7 +106,7 @@ def _addend(term: int, terms: TermTable) -> tuple[int, int, int] | None:
 
 
 def _decimal(value: int | Decimal | float) -> tuple[int, int]:
-    """Mantissa and scale, which is the least."""
+    """Return mantissa and scale, which is the least."""
     if isinstance(value, int):
         return value, 0
     assert isinstance(value, Decimal)
@@ -115,7 +121,10 @@ def _decimal(value: int | Decimal | float) -> tuple[int, int]:
 
 
 def ranks(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
-    """Of MIN and MAX: the class of the order, then the value as the nearest double and what is left of it, both as numbers that sort."""
+    """Return the columns of MIN and MAX: the class of the order, then the value.
+
+    The value is the nearest double and what is left of it, both as numbers that sort.
+    """
     n = len(numbers)
     class_, high, low, foreign = np.zeros(n, np.int64), plain.nearest.copy(), np.zeros(n), False
     few = plain.decimal & (np.abs(plain.mantissa) < EXACT)
@@ -132,7 +141,10 @@ def ranks(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
 
 
 def _rest(mantissa: NDArray[np.float64], nearest: NDArray[np.float64], power: NDArray[np.float64]) -> NDArray[np.float64]:
-    """mantissa / power - nearest, from an exact product (T. J. Dekker, A Floating-Point Technique for Extending the Available Precision, 1971)."""
+    """Return mantissa / power - nearest, from an exact product.
+
+    Source: T. J. Dekker, A Floating-Point Technique for Extending the Available Precision, 1971.
+    """
     product = nearest * power
     (a, b), (x, y) = _halves(nearest), _halves(power)
     error = a * x - product + a * y + b * x + b * y
@@ -162,6 +174,6 @@ def _rank(term: int, terms: TermTable) -> tuple[int, float, float] | None:
 
 
 def _sorting(values: NDArray[np.float64]) -> Ints:
-    """Integers in the order of these doubles; both zeros are one."""
+    """Return integers in the order of these doubles; both zeros are one."""
     bits = (values + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)

@@ -1,4 +1,4 @@
-"""Terms of what set functions give, many at once."""
+"""Results of set functions become terms, many at once."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,7 +19,10 @@ Ints = NDArray[np.int64]
 
 
 def results(function: AggregateFunction, given: Ints, scale: int, terms: TermTable) -> Ints:
-    """Numbers of terms for the columns that the sweep gave of one set function (n x RESULT_WIDTH), whose exact sums are in units of 10**-scale."""
+    """Return the numbers of terms for the columns (n x RESULT_WIDTH) that the sweep gave of one set function.
+
+    Their exact sums are in units of 10**-scale.
+    """
     found = given[:, g.RESULT].copy()
     code, high = given[:, g.CODE], given[:, g.RESULT_HIGH]
     mean = (given[:, g.OF] > 0) & (function is AggregateFunction.AVG)
@@ -58,7 +61,7 @@ def _interned(texts: pa.StringArray, terms: TermTable) -> Ints:
 
 
 def _text(given: list[int], scale: int, mean: bool) -> str:
-    """Of a sum beyond 62 bits."""
+    """Return the text of a sum beyond 62 bits."""
     code, value, high, n = given
     exact = Decimal(value + (high << 62)).scaleb(-scale, numeric.WHOLE)
     total = Number(Kind.INTEGER, int(exact)) if code == g.AN_INTEGER else Number(Kind.DECIMAL, exact)

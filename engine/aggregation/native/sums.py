@@ -1,4 +1,4 @@
-"""COUNT, SUM and AVG of a group: values are added when they come and taken away when they leave."""
+"""COUNT, SUM and AVG of a group add values when they come and take them away when they leave."""
 
 from engine.aggregation.native import native
 from engine.aggregation.native.exact_double_sum import MASK, add_double, add_integer, carry, rounded
@@ -9,7 +9,10 @@ SPARE = 0  # the row of `limbs` that a sum is rounded in
 
 @native.jit
 def count(state, groups, g, at, class_, value, by, limbs):
-    """Adds (`by` 1) or takes away (-1) a value of SUM; its columns begin at `at`, and `state` is where the sweep stands."""
+    """Add (`by` 1) or take away (-1) a value of SUM.
+
+    Its columns begin at `at`, and `state` is where the sweep stands.
+    """
     if class_ == ERROR:
         groups[g, at + ERRORS] += by
     elif class_ <= DECIMAL:
@@ -30,7 +33,7 @@ def count(state, groups, g, at, class_, value, by, limbs):
 
 @native.jit
 def give_sum(groups, g, at, limbs, out, r, k):
-    """The sum at columns k of report r."""
+    """Give the sum at columns k of report r."""
     out[r, k + CODE], out[r, k + RESULT], out[r, k + RESULT_HIGH] = A_TERM, 0, 0
     if groups[g, at + ERRORS] > 0:
         return
@@ -44,7 +47,7 @@ def give_sum(groups, g, at, limbs, out, r, k):
 
 @native.jit
 def total_double(groups, g, at, limbs):
-    """Bits of the exact sum, rounded once; NaN and infinities add as IEEE says."""
+    """Return the bits of the exact sum, rounded once; NaN and infinities add as IEEE says."""
     rises, falls = groups[g, at + RISES] > 0, groups[g, at + FALLS] > 0
     if groups[g, at + NANS] > 0 or (rises and falls):
         return 0x7FF8 << 48

@@ -1,4 +1,4 @@
-"""Many instants of one node at once: solutions come and leave, and groups report (semantics.md section 7)."""
+"""A sweep runs through many instants of one node: solutions come and leave, and groups report (semantics.md section 7)."""
 
 from engine.aggregation.native import native
 from engine.aggregation.native.hash_groups import absorb, enter, exit_, find, forget, make
@@ -8,7 +8,9 @@ from engine.aggregation.native.sums import give_sum
 
 @native.entry_point
 def sweep(at, program, groups, heads, solutions, limbs, gained, moments, keys, values, out):
-    """Takes in `moments` from at[MOMENT] on; DONE, or ROOM where an instant may need more (`at[NEED]` of each table) than there is.
+    """Take in `moments` from at[MOMENT] on, and return DONE, or ROOM where an instant may need more room than there is.
+
+    With ROOM, `at[NEED]` is what each table needs.
 
     keys: a row a moment; values: VALUE_WIDTH columns a set function; gained: room for a group a moment; out: at[FOUND] reports.
     """
@@ -26,7 +28,10 @@ def sweep(at, program, groups, heads, solutions, limbs, gained, moments, keys, v
 
 @native.jit
 def has_room(at, program, groups, solutions, limbs, out, n):
-    """For n moments of an instant: as many new solutions and groups, and a report for each group that then is."""
+    """Return whether there is room for n moments of an instant.
+
+    They may bring as many new solutions and groups, and a report for each group that then is.
+    """
     at[NEED] = n + at[LIVE] if at[STEP] > 0 else n
     return (
         at[FOUND] + at[NEED] <= len(out)
@@ -70,7 +75,7 @@ def instant(at, program, groups, heads, solutions, limbs, gained, moments, keys,
 
 @native.jit
 def come(at, program, groups, g, solutions, limbs, moments, values, i):
-    """A solution comes to its group; of the last so many, the oldest leaves."""
+    """Let a solution come to its group; of the last so many, the oldest leaves."""
     start, end = moments[i, M_START], moments[i, M_END]
     if at[WINDOW] == EVER:
         absorb(at, program, groups, g, limbs, values, i, start)
@@ -96,7 +101,7 @@ def come(at, program, groups, g, solutions, limbs, moments, values, i):
 
 @native.jit
 def expire(at, program, groups, heads, solutions, limbs, key_n, until):
-    """Solutions that have left a RANGE window go, and groups that have none."""
+    """Drop solutions that have left a RANGE window, and groups that have none."""
     while at[FIRST_OUT] != NONE and solutions[at[FIRST_OUT], END] <= until:
         s = at[FIRST_OUT]
         g = solutions[s, GROUP]
@@ -117,7 +122,7 @@ def report_all(at, program, groups, solutions, limbs, key_n, out, entry, now):
 
 @native.jit
 def wake(at, program, groups, heads, solutions, limbs, keys, i, out, entry, now):
-    """The one implicit group reports when it comes into being, though it be empty."""
+    """Let the one implicit group report when it comes into being, though it be empty."""
     g = find(groups, heads, keys, i)
     if g != NONE and groups[g, STAMP] == at[STAMPED]:
         return

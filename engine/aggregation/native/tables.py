@@ -1,4 +1,4 @@
-"""The tables of one node's groups."""
+"""The groups of one node stand in tables."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ _FIRST = 64
 
 
 class Tables(NamedTuple):
-    """What `sweep` works on; widths depend on the keys and set functions."""
+    """Holds what `sweep` works on; widths depend on the keys and set functions."""
 
     at: Ints
     program: Ints
@@ -50,7 +50,7 @@ def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWin
 
 
 def with_room(t: Tables, n: int) -> Tables:
-    """For n more solutions, each of a group of its own; no row moves."""
+    """Return the tables with room for n more solutions, each of a group of its own; no row moves."""
     wanted = {"groups": t.at[g.GROUPS_TOP] + n, "limbs": t.at[g.LIMBS_TOP] + n * len(t.program)}
     if t.at[g.WINDOW] != g.EVER:
         wanted["solutions"] = t.at[g.SOLUTIONS_TOP] + n
@@ -64,6 +64,6 @@ def with_room(t: Tables, n: int) -> Tables:
 
 
 def kept(t: Tables) -> Tables:
-    """What a snapshot needs of them."""
+    """Return the part of the tables that a snapshot needs."""
     tops = {"groups": g.GROUPS_TOP, "solutions": g.SOLUTIONS_TOP, "limbs": g.LIMBS_TOP}
     return t._replace(**{name: getattr(t, name)[: t.at[top]] for name, top in tops.items()})

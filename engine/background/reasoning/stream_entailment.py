@@ -1,7 +1,8 @@
 """Triples of streams entail others by the background's schema; placeholders stand for the terms that a stream brings (semantics.md section 10).
 
-The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of, and to one that types its subject with a class that
-stands for all superclasses of the stream's own. What needs a certain subject or object is found by applying them to that.
+The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of. They are also applied to a triple that types its
+subject with a class standing for all superclasses of the stream's own. Conclusions that need a certain subject or object are found by applying the rules
+to that.
 """
 
 from collections.abc import Iterable, Iterator

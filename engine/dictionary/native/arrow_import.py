@@ -1,6 +1,6 @@
 """One call takes in a batch of occurrences through Arrow's C data interface and interns its terms, however few rows it has.
 
-The batch has the columns s, p, o, g (dictionaries of utf8 with indices of 4 bytes, the last with nulls), start, end (8 bytes) and late (bits).
+The batch has the columns s, p, o, g, start, end (8 bytes) and late (bits). The first four are dictionaries of utf8 with indices of 4 bytes, g with nulls.
 Source: Arrow C data interface, struct ArrowArray.
 """
 

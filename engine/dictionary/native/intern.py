@@ -129,7 +129,7 @@ def intern_one(terms, written):
 
 @entry_point
 def intern_strings(terms, offsets, data, first, numbers):
-    """Number an Arrow array's strings from the one at `first` on, and return how many have numbers; room is wanting for the next one.
+    """Number an Arrow array's strings from the one at `first` on, and return how many have numbers; if not all, room is wanting.
 
     The strings are given by the addresses of their offsets and bytes.
     """

@@ -1,8 +1,8 @@
 """OWL 2 RL applies to a background that changes: what follows beyond RDFS is kept up to date (docs/decisions/0029-owl-that-keeps-up.md).
 
 RDFS is looked up in the schema and not kept. Of what follows by it, rules see what they have premises for (`Lift`); what they conclude is kept, and treated as if it
-had been given. A change goes through what it concerns: first all that may have rested on what is gone is taken back, then what stands for another reason
-comes again, then what is new (delete and rederive). What is entailed lies in no graph.
+had been given. A change goes through what it concerns (delete and rederive). First all that may have rested on what is gone is taken back. Then what
+stands for another reason comes again, and then what is new. What is entailed lies in no graph.
 """
 
 from collections import Counter, deque

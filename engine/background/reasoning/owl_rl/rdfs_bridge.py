@@ -168,7 +168,7 @@ class Lift:
 
 
 def is_one(literal: str) -> bool:
-    """Return whether a number of values is one, in whatever type and form."""
+    """Return whether a number of values is one, in whatever type, with or without a plus sign and leading zeros."""
     return literal.startswith('"') and literal.partition('"^^')[0].strip('"').lstrip("+0") == "1"
 
 
