@@ -1,10 +1,11 @@
-"""Queries that are behind the others: paused ones, and ones that read the log from before their registration.
+"""This module runs queries that are behind the others: paused ones, and ones that read the log from before their registration.
 
-They stand in an engine of their own, over the same terms. It is what the whole engine was where they stopped, but for what they do not rest on; so reading
-on brings them where they would be, and then their networks go over as they are. What they read, and when, are entries of the log (`CatchUp`).
+They stand in an engine of their own, over the same terms. That engine is the whole engine where they stopped, without what they do not rest on. So
+reading on brings them where they would be, and then their networks go over as they are. Entries of the log (`CatchUp`) say what they read, and when.
 
-Of a query that reads from `reads_from` on, the past is read by an engine in which it is registered there, with the rules of today on which it rests. At its
-registration the rules as they run take the place of these, with what waits for the query: so what it finds does not depend on when it catches up.
+If a query reads from `reads_from` on, an engine in which it is registered there reads the past, with the rules of today on which it rests. At its
+registration the rules as they run take the place of these rules, with what waits for the query. So the query's solutions do not depend on when it
+catches up.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,26 +33,32 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 Past = Callable[[int, int], Iterable[Block]]
-"""The entries [lo, hi) of the log, in blocks."""
+"""The value is the entries [lo, hi) of the log, in blocks."""
 
 
 @dataclass(slots=True, eq=False)
 class Behind:
-    """`own` are the queries that are behind together, because they rest on what `lead` writes; the engine has copies of other rules beside them."""
+    """Holds the queries that are behind together (`own`), because they rest on what `lead` writes.
+
+    The engine has copies of the other rules beside them.
+    """
 
     lead: int
     own: set[int]
     engine: "Engine"
     paused: bool = False
-    beginning: tuple[Register, ...] = ()  # what is registered where the past begins, until it is
-    later: "Engine | None" = None  # while the past is read: what is to be gone on with at the registration
-    rows: int = 0  # that were read
+    beginning: tuple[Register, ...] = ()  # registrations that wait for the place where the past begins
+    later: "Engine | None" = None  # the engine to go on with at the registration, while the past is read
+    rows: int = 0  # how many rows of the log were read
 
     def __post_init__(self) -> None:
         self.engine.heeds = self._heeds
 
     def _heeds(self, entry: Entry) -> bool:
-        """Whether a control entry that is read concerns the engine: in the past none about queries does, for there the rules are those of today."""
+        """Return whether a control entry that is read concerns the engine.
+
+        In the past no entry about queries does, because the rules there are those of today.
+        """
         match entry:
             case Register():
                 return self.later is None and (entry.offset in self.own - {self.lead} or self._writes_here(entry))
@@ -63,13 +70,13 @@ class Behind:
                 return True
 
     def _writes_here(self, entry: Register) -> bool:
-        """Whether it is a rule that writes what the queries here rest on."""
+        """Return whether an entry registers a rule that writes what the queries here rest on."""
         query = _parsed(entry)
         return isinstance(query, a.Construct) and entry.reads_from is None and query.into in reached(_read_in(self.engine), self.engine.rules)
 
     # ------------------------------------------------------------ reading on
     def read(self, upto: int) -> list[Outcome]:
-        """Reads the log up to a position."""
+        """Read the log up to a position."""
         outcomes = []
         while self.engine.position < upto or self.beginning or self.later is not None:
             if self.beginning and self.engine.position == self.beginning[0].reads_from:
@@ -104,14 +111,14 @@ class Behind:
         return Outcome(NOTHING, tuple(changes))
 
     def turn(self) -> None:
-        """Goes on with the rules as they ran at the registration, and what waited for it there."""
+        """Go on with the rules as they ran at the registration, and with what waited for the query there."""
         assert self.later is not None
         before, self.engine = self.engine, self.later
         self.later, self.beginning, self.engine.heeds = None, (), self._heeds
         join(self.engine, before, {self.lead})
 
     def forget(self, entry: Drop) -> None:
-        """A query here is dropped; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
+        """Drop a query here; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
         if entry.registered not in self.own:
             return
         self.own.discard(entry.registered)
@@ -128,13 +135,13 @@ class Behind:
 
 
 def is_history(entry: Entry) -> bool:
-    """Whether an entry lets a query fall behind."""
+    """Return whether an entry lets a query fall behind."""
     return isinstance(entry, Pause) or (isinstance(entry, Register) and entry.reads_from is not None)
 
 
 # ---------------------------------------------------------------- falling behind
 def pause(engine: "Engine", entry: Pause) -> None:
-    """Takes a query that runs, and what rests on it, out of the engine. One that is behind already reads no further."""
+    """Take a running query, and what rests on it, out of the engine. A query that is behind already reads no further."""
     if (known := engine.behind.get(entry.registered)) is not None:
         known.paused = True
     elif entry.registered in engine.registered:
@@ -143,7 +150,7 @@ def pause(engine: "Engine", entry: Pause) -> None:
 
 
 def register(engine: "Engine", entry: Register) -> bool:
-    """Takes in a query that is behind from the first; False for any other."""
+    """Take in a query that is behind from the first; return False for any other."""
     if entry.waits_for is not None and entry.waits_for in engine.behind:
         engine.behind[entry.waits_for].own.add(entry.offset)
         return True
@@ -159,7 +166,10 @@ def register(engine: "Engine", entry: Register) -> bool:
 
 
 def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) -> "Engine":
-    """The engine at the position `at` as far as `own` and `streams` rest on it; `own` goes over to it, for the rest it has copies."""
+    """Return the engine at the position `at`, as far as `own` and `streams` rest on it.
+
+    The queries `own` go over to it; it has copies of the rest.
+    """
     side = engine.beside()
     side.position, side.known = at, engine.known
     side.streams = {name: replace(stream) for name, stream in engine.streams.items()}
@@ -183,7 +193,7 @@ def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) 
 
 
 def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
-    """Those of `own` that are left go over from an engine that stands at the same position."""
+    """Move the queries of `own` that are left over from an engine that stands at the same position."""
     for member in side.members:
         for registered in [registered for registered in member.network.planned if registered not in own]:
             member.network.drop(registered)
@@ -195,7 +205,7 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
 
 
 def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
-    """A network with some of the queries of another one, as they stand."""
+    """Return a network with copies of some queries of another one, as they stand."""
     meta, arrays = kept(member.network, queries)
     network = Network(side.terms, known=member.network.known, without=member.network.without)
 
@@ -222,7 +232,7 @@ def _parsed(entry: Register) -> a.Query:
 
 # ---------------------------------------------------------------- what it brings
 def of_own(outcome: Outcome, own: set[int], entry: int) -> Outcome:
-    """The part of an outcome that is news, as of the entry that let it be read."""
+    """Return the part of an outcome that is news, as of the entry that let it be read."""
     changes = tuple(replace(change, entry=entry) for change in outcome.changes if change.registered in own)
     found = outcome.solutions
     if found.num_rows:
@@ -232,7 +242,7 @@ def of_own(outcome: Outcome, own: set[int], entry: int) -> Outcome:
 
 
 def in_order(solutions: pa.RecordBatch, caught: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Solutions with those that were caught up with, by entry."""
+    """Merge solutions with those that were caught up with, in order of entry."""
     parts = [part for part in (solutions, *caught) if part.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else solutions

@@ -1,4 +1,4 @@
-"""Deadlines: the instants that time has to pass, by an event or by the clock, before waiting queries can go on (semantics.md section 8)."""
+"""This module finds deadlines: instants that time must pass, by an event or the clock, before waiting queries can go on (semantics.md section 8)."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def find_deadlines(engine: Engine) -> dict[str, Micros]:
 
 
 def _holds_back(streams: Mapping[str, Stream], name: str, deadline: Micros) -> bool:
-    """Whether a stream was fed and its watermark has not passed the deadline yet."""
+    """Return whether a stream was fed and its watermark has not passed the deadline yet."""
     stream = streams.get(name)
     return stream is not None and stream.fed and stream.watermark <= deadline
 

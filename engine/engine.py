@@ -1,4 +1,4 @@
-"""The engine: all queries of one bucket, as a function of the log entries it was fed."""
+"""This module holds the engine, which runs all queries of one bucket as a function of the log entries that it was fed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -64,7 +64,10 @@ Ints = NDArray[np.int64]
 Control = Register | Pause | Resume | CatchUp | Drop | Facts | Entail | DropStream
 _CONTROLS = frozenset(get_args(Control))
 WEIGHED_EVERY = 256
-"""Entries of the log after which what collectors hold counts: they decide on many instants at once, as the blocks have it, and quotas may not."""
+"""What collectors hold counts after every so many entries of the log.
+
+Collectors decide on many instants at once, as the blocks have it; quotas may not.
+"""
 
 
 def is_control(entry: Entry) -> TypeGuard[Control]:
@@ -72,36 +75,40 @@ def is_control(entry: Entry) -> TypeGuard[Control]:
 
 
 class Engine(Registry):
-    """Deterministic: the same entries give the same outcome, however they are cut into blocks; no clock, no threads, no I/O."""
+    """Runs queries deterministically: the same entries give the same outcome, however they are cut into blocks.
+
+    It has no clock, no threads and no I/O.
+    """
 
     def __init__(self, share: Share = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
-        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave.
+        """Begin at the start of the log.
 
-        `past` is where queries that are behind find the log again.
+        `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave. `past` is where queries that
+        are behind find the log again.
         """
         super().__init__(share, sets, terms)
         self.past: Past = past or _no_past
         self.position = 0
-        """The offset of the next entry."""
-        self._ends: dict[int, int] = {}  # of the block that is being fed
+        """This is the offset of the next entry."""
+        self._ends: dict[int, int] = {}  # the latest ends, by offset, in the block that is being fed
         self.behind: dict[int, Behind] = {}
-        """Queries that are behind the others, by the registration of the one that they wait for."""
+        """These queries are behind the others, by the registration of the query that they wait for."""
         self.caught_up = 0
-        """Rows of the log that were read again for them."""
+        """This counts rows of the log that were read again for queries that are behind."""
         self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
         self.heeds: Callable[[Entry], bool] = lambda _: True
-        """Whether a control entry is for this engine."""
+        """It returns whether a control entry is for this engine."""
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
-        """Applies a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
+        """Apply a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
         outcome = self.apply(block)
         if self.terms.due:  # most often it is not, and who holds terms need not be asked
             self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
         return outcome
 
     def apply(self, block: Block) -> Outcome:
-        """As `feed`, without freeing terms: other engines may hold some."""
+        """Apply a block as `feed` does, without freeing terms, because other engines may hold some."""
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
         first = block.entries[0]
@@ -116,7 +123,7 @@ class Engine(Registry):
         return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
 
     def _apply_one(self, layout: Layout, entry: Events, rows: pa.RecordBatch) -> Outcome:
-        """As `apply`, of one entry that brings occurrences to networks that stand as they did: most entries of a live stream come alone."""
+        """Apply one entry that brings occurrences to networks that stand as they did; most entries of a live stream come alone."""
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
         new: dict[Feed, Arrivals] = {}
@@ -155,7 +162,7 @@ class Engine(Registry):
         self.position = block.after
 
     def _arrivals(self, block: Block) -> dict[Feed, Arrivals]:
-        """The block's occurrences by stream, late ones left out."""
+        """Return the block's occurrences by stream, without late ones."""
         if not block.rows.num_rows:
             self._ends = {}
             return {}
@@ -175,7 +182,7 @@ class Engine(Registry):
         return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
 
     def _routed(self, rows: pa.RecordBatch, events: Sequence[Events]) -> dict[Feed, Arrivals]:
-        """What of the occurrences concerns this bucket, for networks that are dealt out and those that live here."""
+        """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
         wanted: dict[str, set[Part | None]] = {}
         for member in self.members:
             for name in member.network.reads:
@@ -185,7 +192,10 @@ class Engine(Registry):
         return found
 
     def _terms_wanted(self, block: Block) -> int:
-        """How many of subject, predicate, object and graph the queries look at; the graph's name alone is often all that is new in an occurrence."""
+        """Return how many of subject, predicate, object and graph the queries look at.
+
+        The graph's name alone is often all that is new in an occurrence.
+        """
         if any(isinstance(entry, Register | CatchUp) for entry in block.entries):
             return TERMS
         if not self.members:
@@ -224,23 +234,23 @@ class Engine(Registry):
                 self.streams.pop(entry.stream, None)
 
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
-        """Holds queries to their quotas of bytes, as of the entry that has just been applied."""
+        """Hold queries to their quotas of bytes, as of the entry that has just been applied."""
         for member in self.members:
             member.network.quotas.weigh(entry)
             self._note_ends(member.network, changes)
 
     # ------------------------------------------------------------ what is behind
     def beside(self) -> "Engine":
-        """A new engine over the same terms."""
+        """Return a new engine over the same terms."""
         return Engine(past=self.past, terms=self.terms)
 
     def look_back_by(self, past: Past) -> None:
-        """Where those that are behind find the log again; to be told to a restored engine too."""
+        """Set where queries that are behind find the log again; a restored engine must be told too."""
         for engine in self.engines():
             engine.past = past
 
     def engines(self) -> Iterator["Engine"]:
-        """This one and those beside it."""
+        """Return this engine and those beside it."""
         yield self
         for behind in self.behind.values():
             yield from behind.engines
@@ -261,7 +271,7 @@ class Engine(Registry):
 
     # ------------------------------------------------------------ queries
     def register(self, entry: Register, changes: list[StateChange]) -> None:
-        """Takes in a query; what is wrong with it is a change of its state."""
+        """Take in a query; a fault in it is a change of its state."""
         try:
             if register(self, entry):
                 return
@@ -272,7 +282,7 @@ class Engine(Registry):
 
     # ------------------------------------------------------------ time
     def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
-        """Lets the networks take in a stretch of entries without controls, those first on whose rules others rest."""
+        """Let the networks take in a stretch of entries without controls. Networks on whose rules others rest come first."""
         if not entries:
             return
         first, last = entries[0].offset, entries[-1].offset
@@ -286,7 +296,10 @@ class Engine(Registry):
                 self._run(layout, listener, feed, new, found, changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, Course]:
-        """What the entries do to the time of each network. Only occurrences on streams that it does not wait for surely leave it as it is."""
+        """Return how the entries move the time of each network.
+
+        Only occurrences on streams that a network does not wait for surely leave its time unchanged.
+        """
         courses: dict[Listener, Course] = {}
         for k, entry in enumerate(entries):
             stream = advance(self.streams, entry, self._ends)
@@ -303,7 +316,7 @@ class Engine(Registry):
     def _run(
         self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
     ) -> None:
-        """Lets a network's kernel take in a feed; sorts the rows found to its queries, and hands what rules derived to the networks that read it."""
+        """Let a network's kernel take in a feed. Sort the rows found to its queries, and hand what rules derived to the networks that read it."""
         network = listener.member.network
         before = list(network.planned.values()) if network.coming is not None else []
         rows = network.feed(feed)
@@ -316,7 +329,7 @@ class Engine(Registry):
             self._note_ends(network, changes)
 
     def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
-        """Queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
+        """Note queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
         for failure in network.failures:
             entry = self.registered.pop(failure.planned.registered)
             self.fallen[entry.offset] = entry
@@ -347,7 +360,7 @@ class Engine(Registry):
                     new[feed] = together([*others, self._derived(rule, query, own)])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
-        """A rule's triples as occurrences for the networks that read its stream; its own has them already."""
+        """Return a rule's triples as occurrences for the networks that read its stream; the rule's own network has them already."""
         parts = []
         for triple in rule.template:
             s, p, o = (row_part(planned, rows, part, self.terms) for part in parts_of(triple))
@@ -358,16 +371,16 @@ class Engine(Registry):
 
     # ------------------------------------------------------------ what it keeps
     def usage(self, registered: int) -> Usage:
-        """What a running query's state amounts to."""
+        """Return the size of a running query's state."""
         network, _ = self._of(registered)
         return network.quotas.usage(registered)
 
     def reads(self, registered: int) -> tuple[Read, ...]:
-        """What a running query reads of the background."""
+        """Return the parts of the background that a running query reads."""
         return self._of(registered)[1].reads
 
     def progress(self, registered: int) -> tuple[Operator, ...]:
-        """How far a running query is, operator by operator."""
+        """Return how far a running query is, operator by operator."""
         return progress(*self._of(registered))
 
     def _of(self, registered: int) -> tuple[Network, Planned]:
@@ -383,17 +396,17 @@ class Engine(Registry):
     # ------------------------------------------------------------ snapshots
     @property
     def goals(self) -> int:
-        """All that are stored."""
+        """Return the number of all goals that are stored."""
         return sum(int(member.network.net.stores[:, c.COUNT].sum()) for engine in self.engines() for member in engine.members)
 
     def snapshot(self, put: Put | None = None) -> bytes:
-        """The state after the last block; `put` takes large pieces of it, which are not in the bytes then."""
+        """Return the state after the last block. `put` takes large pieces of it, and then the bytes lack them."""
         meta, arrays = state_of(self)
         return pack(meta, arrays, put)
 
     @classmethod
     def restore(cls, data: bytes, fetch: Fetch | None = None, share: Share = ONE) -> "Engine":
-        """The engine of this share that gave `data`, of this version or another that plans its queries alike.
+        """Restore the engine of this share that gave `data`, in this version or another that plans its queries alike.
 
         Raises SnapshotMismatch; the log holds all that is needed to start anew.
         """

@@ -1,4 +1,4 @@
-"""An engine's state as a snapshot has it: the engine and those beside it, each with its networks."""
+"""This module writes an engine's state as a snapshot has it: the engine and those beside it, each with its networks."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def state_of(engine: "Engine") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What is fit for JSON, and arrays by name."""
+    """Return the engine's state: a part that is fit for JSON, and arrays by name."""
     arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in engine.terms.arrays().items()}
     meta = _kept(engine, arrays) | {"behind": [_kept_behind(engine, behind, arrays) for behind in engine.behind.values()]}
     return meta, arrays
@@ -38,7 +38,7 @@ def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
 
 
 def take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Brings an engine that is new, over the same terms, to where `state_of` was told. Raises SnapshotMismatch."""
+    """Bring a new engine over the same terms to where `state_of` was told. Raises SnapshotMismatch."""
     _take_over(engine, meta, arrays)
     for kept_behind in meta.get("behind", ()):
         beside = [engine.beside() for _ in kept_behind["engines"]]
@@ -52,7 +52,10 @@ def take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[
 
 
 def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | None" = None) -> dict[str, Any]:
-    """The state but for the terms, without what is behind; its arrays are added. Facts are left out that the engine `beside` has."""
+    """Return the state but for the terms and the engines that are behind, and add its arrays to `arrays`.
+
+    Facts that the engine `beside` has are left out.
+    """
     members = []
     for member in engine.members:
         network, own = kept(member.network)
@@ -95,7 +98,7 @@ def _kept_behind(engine: "Engine", behind: Behind, arrays: dict[str, NDArray[Any
 
 
 def _take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """What `_kept` gave."""
+    """Take over what `_kept` gave."""
     engine.position = meta["position"]
     engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
     if meta.get("known") is not None or meta.get("facts") is not None:
@@ -129,7 +132,7 @@ def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, N
 
 
 def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:
-    """The background of a snapshot; older ones have it as texts."""
+    """Return the background of a snapshot; older snapshots have it as texts."""
     regime = meta.get("entailment", RDFS)
     if meta.get("known") is not None:
         return FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime)
@@ -140,5 +143,5 @@ def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], term
 
 
 def registration(values: dict[str, Any]) -> Register:
-    """As a snapshot has it."""
+    """Return a registration from the values that a snapshot has."""
     return Register(**values | {"holds": tuple(values.get("holds", ()))})

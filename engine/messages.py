@@ -1,4 +1,4 @@
-"""What an engine is fed: entries of the input log, in order. Immutable messages; nothing here knows files or sockets."""
+"""This module defines the immutable messages that an engine is fed: entries of the input log, in order. Nothing here knows files or sockets."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 Micros = int
 END_OF_TIME: Micros = 1 << 61
-"""The watermark of a finished stream."""
+"""A finished stream has this watermark."""
 
 POLICIES = UNRESTRICTED, RECENT, CHRONOLOGICAL = ("unrestricted", "recent", "chronological")
-"""Which goals SEQ and the interval relations join (semantics.md section 9)."""
+"""The policy decides which goals SEQ and the interval relations join (semantics.md section 9)."""
 
 TERM = pa.dictionary(pa.int32(), pa.utf8())
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -26,12 +26,12 @@ OCCURRENCES = pa.schema(
         pa.field("late", pa.bool_(), nullable=False),  # below the stream's watermark when its entry was accepted: never applied
     ]
 )
-"""Triple occurrences, one a row; terms in canonical N-Triples text."""
+"""Each row is a triple occurrence, with terms in canonical N-Triples text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """One accepted body or frame: its `rows` next rows of the block."""
+    """Brings one accepted body or frame: its `rows` next rows of the block."""
 
     offset: int
     stream: str
@@ -42,7 +42,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passes on `stream` with no occurrence (idle_timeout), or merely a sign of life (stream None)."""
+    """Says that time passes on `stream` with no occurrence (idle_timeout), or is merely a sign of life (stream None)."""
 
     offset: int
     stream: str | None
@@ -59,7 +59,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class SetStream:
-    """A stream created or its settings changed; the engine ignores them, watermarks already carry them."""
+    """Creates a stream or changes its settings; the engine ignores it, because watermarks already carry the settings."""
 
     offset: int
     stream: str
@@ -77,7 +77,7 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A query: it reads entries after this one, or from an earlier one on. Its registration is known by this entry's offset."""
+    """Registers a query, which reads entries after this one, or from an earlier one on. Its registration is known by this entry's offset."""
 
     offset: int
     name: str
@@ -85,7 +85,7 @@ class Register:
     policy: str = UNRESTRICTED
     default_graph: str = "all"
     max_derivations: int = 100_000  # triples that it may derive at one instant before it is stopped as endless
-    max_goals: int = 0  # that it may keep, and the bytes of its state, before it is stopped; 0 for no limit
+    max_goals: int = 0  # goals that it may keep before it is stopped, and (below) bytes of its state; 0 for no limit
     max_state_bytes: int = 0
     reads_from: int | None = None  # the first entry that it reads: it is behind until `CatchUp` has brought it to the others
     holds: tuple[int, ...] = ()  # registrations of those that rest on what it writes, which wait for it meanwhile
@@ -113,9 +113,10 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """The query `registered`, and those that wait for it, read the log up to the position `upto`; where that is this entry's offset, they are behind no more.
+    """Lets the query `registered`, and those that wait for it, read the log up to the position `upto`.
 
-    What is read of the past stands in the log itself, piece by piece: so a piece is as good a place to stop and go on from as any other entry.
+    Where `upto` is this entry's offset, they are behind no more. The log itself says, piece by piece, which part of the past is read. So a piece is
+    as good a place to stop and go on from as any other entry.
     """
 
     offset: int
@@ -133,12 +134,14 @@ class Drop:
 
 
 CHANGES = ADD, REPLACE, DROP = ("add", "replace", "drop")
-"""What becomes of a graph's triples."""
+"""The change says what becomes of a graph's triples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Background triples of one graph ("" for none), as N-Triples text, which come to the graph's own or take their place; `drop` leaves it with none.
+    """Brings background triples of one graph ("" for none), as N-Triples text.
+
+    They come to the graph's own or take their place; `drop` leaves it with none.
 
     The change takes effect from the next instant.
     """
@@ -150,12 +153,12 @@ class Facts:
 
 
 ENTAILMENTS = RDFS, OWL_RL = ("rdfs", "owl-rl")
-"""What the background's schema entails."""
+"""The regime says what the background's schema entails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entail:
-    """From the next instant on, the background and streams entail what this regime says; before the first of these it is `rdfs`."""
+    """Sets the regime that decides what the background and streams entail from the next instant on; before the first such entry it is `rdfs`."""
 
     offset: int
     regime: str
@@ -166,7 +169,7 @@ Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Res
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Entries with consecutive offsets; `rows` (OCCURRENCES) holds those of its Events, in order."""
+    """Holds entries with consecutive offsets; `rows` (OCCURRENCES) holds those of its Events, in order."""
 
     entries: tuple[Entry, ...]
     rows: pa.RecordBatch
@@ -177,7 +180,7 @@ class Block:
 
     @property
     def after(self) -> int:
-        """The log position after the block."""
+        """Return the log position after the block."""
         return self.entries[-1].offset + 1
 
 
@@ -193,9 +196,15 @@ SOLUTIONS = pa.schema(
         ),  # SELECT: a term per projected variable, null if unbound; CONSTRUCT: N-Triples statements
     ]
 )
-"""Solutions in order of emission: by entry, end, start, then terms (semantics.md section 5). Many have `values` over a dictionary (`engine.dictionary.arrow_encoding`)."""
+"""Solutions are in order of emission: by entry, end, start, then terms (semantics.md section 5).
+
+Many have `values` over a dictionary (`engine.dictionary.arrow_encoding`).
+"""
 TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
-"""Solutions of one of several buckets, with the texts that order those of one query, entry and interval; null: the values themselves."""
+"""These are solutions of one of several buckets.
+
+`by` has the texts that order those of one query, entry and interval; null means the values themselves.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +220,13 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one block brought."""
+    """Holds the solutions and the changes of state that one block brought."""
 
     solutions: pa.RecordBatch  # SOLUTIONS
     changes: tuple[StateChange, ...]
 
 
 def int64s(column: pa.Array) -> NDArray[np.int64]:
-    """The numbers of an int64 or INSTANT column without nulls, as they stand in its buffer."""
+    """Return the numbers of an int64 or INSTANT column without nulls, as they stand in its buffer."""
     found: NDArray[np.int64] = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
     return found

@@ -1,4 +1,4 @@
-"""What a pattern binds: certainly, possibly; and whether a solution of it may be timeless."""
+"""This module finds what a pattern binds, certainly or possibly, and whether a solution of it may be timeless."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -9,15 +9,18 @@ from epsparql.terms import TermOrVariable, Variable
 
 Variables = frozenset[Variable]
 Matches = Callable[[a.TriplePattern, a.Place], bool]
-"""Whether a background triple matches a triple pattern at its place."""
+"""The function returns whether a background triple matches a triple pattern at its place."""
 IDENTIFYING = frozenset({"RAND", "UUID", "STRUUID", "BNODE"})
-"""Functions of the solution as a whole, and of their place in the query."""
+"""These functions depend on the solution as a whole, and on their place in the query."""
 ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`certain` variables are bound in every solution, `possible` ones in some or in none; `timeless`, `timed`: a solution may be."""
+    """Describes a pattern's solutions: `certain` variables are bound in every solution, `possible` ones in some or in none.
+
+    A solution may be `timeless` or `timed`.
+    """
 
     certain: Variables
     possible: Variables
@@ -25,7 +28,7 @@ class Scope:
     timed: bool = True
 
     def joined(self, other: "Scope") -> "Scope":
-        """The scope of joins with solutions of another."""
+        """Return the scope of joins with solutions of another."""
         timed = self.timed or other.timed
         return Scope(self.certain | other.certain, self.possible | other.possible, self.timeless and other.timeless, timed)
 
@@ -34,7 +37,7 @@ EMPTY = Scope(frozenset(), frozenset(), True, timed=False)
 
 
 def scope(pattern: a.Pattern, matches: Matches) -> Scope:
-    """The scope of a pattern's solutions."""
+    """Return the scope of a pattern's solutions."""
     match pattern:
         case a.Bgp(triples, place):
             bound = _variables(t for triple in triples for t in (triple.subject, triple.predicate, triple.object)) | of_place(place)
@@ -86,7 +89,7 @@ def _variables(parts: Iterable[TermOrVariable]) -> Variables:
 
 
 def variables_of(expression: a.Expression) -> Variables:
-    """The variables an expression looks at, those inside EXISTS apart."""
+    """Return the variables an expression looks at, except those inside EXISTS."""
     match expression:
         case a.Var(variable) | a.Bound(variable):
             return frozenset({variable})
@@ -107,12 +110,12 @@ def variables_of(expression: a.Expression) -> Variables:
 
 
 def looks_at_time(expression: a.Expression) -> bool:
-    """Whether the expression depends on its solution's interval."""
+    """Return whether the expression depends on its solution's interval."""
     return any(isinstance(e, a.Time) or (isinstance(e, a.Call) and e.function == "NOW") for e in parts(expression))
 
 
 def parts(expression: a.Expression) -> list[a.Expression]:
-    """The expression and all its sub-expressions, patterns of EXISTS not entered."""
+    """Return the expression and all its sub-expressions, patterns of EXISTS not entered."""
     found, pending = [], [expression]
     while pending:
         e = pending.pop()
@@ -134,7 +137,7 @@ def parts(expression: a.Expression) -> list[a.Expression]:
 
 
 def conjuncts(expression: a.Expression) -> list[a.Expression]:
-    """The operands of a conjunction, in order: of FILTER, only a true whole passes, so each must be true."""
+    """Return the operands of a conjunction, in order. FILTER lets only a true whole pass, so each must be true."""
     match expression:
         case a.And(left, right):
             return conjuncts(left) + conjuncts(right)
@@ -143,12 +146,12 @@ def conjuncts(expression: a.Expression) -> list[a.Expression]:
 
 
 def asks(expression: a.Expression) -> bool:
-    """Whether EXISTS stands in an expression."""
+    """Return whether EXISTS stands in an expression."""
     return any(isinstance(part, a.Exists) for part in parts(expression))
 
 
 def nodes_of(root: object) -> Iterator[object]:
-    """Every dataclass below a node of the algebra, itself first."""
+    """Yield every dataclass below a node of the algebra, itself first."""
     pending = [root]
     while pending:
         node = pending.pop()

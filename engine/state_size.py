@@ -1,4 +1,4 @@
-"""What a query's state amounts to, and how much of it a query may have.
+"""This module counts the size of a query's state, and limits it by quotas.
 
 Sizes are counted, not measured, so that a limit is met at the same entry of the log on every machine and by every version.
 """
@@ -6,12 +6,12 @@ Sizes are counted, not measured, so that a limit is met at the same entry of the
 from dataclasses import dataclass
 
 GOAL_BYTES, VARIABLE_BYTES = 64, 8
-"""A goal's links with its share of the index, and each variable of its query."""
+"""A goal has bytes for its links with its share of the index, and bytes for each variable of its query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How many goals a query may keep, and how many bytes of state; 0 is no limit."""
+    """Limits how many goals a query may keep, and how many bytes of state; 0 is no limit."""
 
     goals: int = 0
     state_bytes: int = 0
@@ -19,7 +19,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The goals that a query keeps, and the bytes of its whole state."""
+    """Counts the goals that a query keeps, and the bytes of its whole state."""
 
     goals: int
     state_bytes: int
@@ -27,7 +27,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all its arrays, used or in reserve."""
+    """Counts what the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all its arrays, used or in reserve."""
 
     terms: int
     answers: int
@@ -35,12 +35,12 @@ class Own:
 
 
 def goal_bytes(variables: int) -> int:
-    """Bytes of a goal of a query with so many variables."""
+    """Return the bytes of a goal of a query with so many variables."""
     return GOAL_BYTES + VARIABLE_BYTES * variables
 
 
 def excess(name: str, usage: Usage, quota: Quota) -> str | None:
-    """Why a query is stopped; None while it is within its limits."""
+    """Return why a query is stopped; None while it is within its limits."""
     if 0 < quota.goals < usage.goals:
         found = f"keeps {usage.goals} goals (partial solutions), more than the limit of {quota.goals} (max_goals)"
     elif 0 < quota.state_bytes < usage.state_bytes:

@@ -1,4 +1,7 @@
-"""Compiling the engine before it is needed: about two minutes of one core, once per machine, most of it the kernel; later a second or two to load it."""
+"""This module compiles the engine before it is needed.
+
+This takes about two minutes of one core, once per machine, most of it for the kernel. Later it takes a second or two to load.
+"""
 
 import pyarrow as pa
 
@@ -10,7 +13,10 @@ _GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) 
 
 
 def warm() -> None:
-    """A few events through an engine compile, or load, all of the kernel: there is one, whatever the query; and what groups of numbers need."""
+    """Feed a few events through an engine, which compiles or loads all of the kernel, and what groups of numbers need.
+
+    There is one kernel, whatever the query.
+    """
     values = ("integer", "double", "double", "double")
     events = [
         {"s": f"<{k}>", "p": "<p>", "o": f'"1"^^<http://www.w3.org/2001/XMLSchema#{kind}>', "g": None, "start": k, "end": k, "late": False}

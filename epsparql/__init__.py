@@ -1,4 +1,4 @@
-"""EP-SPARQL as a language: text to algebra and back."""
+"""This package defines EP-SPARQL as a language: text to algebra and back."""
 
 from epsparql.errors import QueryError, Warning_
 from epsparql.render.queries import render

@@ -1,4 +1,4 @@
-"""The client for asyncio: requests run in threads, sockets on the loop."""
+"""This module is the client for asyncio: requests run in threads, sockets on the loop."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from epsparql.client import Accepted, ApiError, Client, Closed, Place, Progress,
 
 
 class AsyncClient:
-    """As Client; `sync` is the one that it asks."""
+    """Does what Client does, for asyncio; `sync` is the client that it asks."""
 
     def __init__(self, url: str, token: str | None = None, patience_s: float = 60.0) -> None:
         self.sync = Client(url, token, patience_s)
@@ -65,7 +65,7 @@ class AsyncClient:
 
 
 class _AsyncSocket:
-    """As _Socket."""
+    """Keeps a WebSocket that can be opened again, like _Socket."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -102,14 +102,14 @@ class _AsyncSocket:
 
 
 class AsyncSubscription(_AsyncSocket, Place):
-    """As Subscription; iterate with `async for`."""
+    """Follows a query like Subscription; iterate with `async for`."""
 
     def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
         _AsyncSocket.__init__(self, client)
         Place.__init__(self, query, after, policy)
 
     async def next(self) -> Word:
-        """The next message. Raises: Closed when the server ends it; Unreachable."""
+        """Return the next message. Raises: Closed when the server ends it; Unreachable."""
         while True:
             try:
                 if self._connection is None:
@@ -124,7 +124,7 @@ class AsyncSubscription(_AsyncSocket, Place):
                 return word
 
     async def __aiter__(self) -> AsyncIterator[Solution]:
-        """As Subscription's."""
+        """Iterate over solutions until the stream's end, like Subscription."""
         while True:
             try:
                 word = await self.next()
@@ -139,7 +139,7 @@ class AsyncSubscription(_AsyncSocket, Place):
 
 
 class AsyncFeed(_AsyncSocket):
-    """As Feed. One task at a time."""
+    """Sends frames like Feed, for one task at a time."""
 
     def __init__(self, client: Client, path: str, window: int) -> None:
         super().__init__(client)
@@ -148,7 +148,7 @@ class AsyncFeed(_AsyncSocket):
         self.acked = 0
 
     async def send(self, frame: str) -> None:
-        """Send one frame; waits while `window` frames are unanswered. Raises: as Feed's."""
+        """Send one frame; wait while `window` frames are unanswered. Raises: as Feed's."""
         self._pending.append(frame)
         try:
             if self._connection is None:
@@ -161,7 +161,7 @@ class AsyncFeed(_AsyncSocket):
         await self._take_answers(down_to=self._window)
 
     async def flush(self) -> int:
-        """Wait until every frame is answered; returns `acked`."""
+        """Wait until every frame is answered; return `acked`."""
         await self._take_answers(down_to=0)
         return self.acked
 

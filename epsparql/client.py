@@ -1,4 +1,7 @@
-"""A small client of the server (for asyncio: async_client.py): registers queries, feeds streams, follows solutions, and takes up where a broken connection left off."""
+"""This module is a small client of the server (for asyncio: async_client.py).
+
+It registers queries, feeds streams, follows solutions, and takes up where a broken connection left off.
+"""
 
 import json
 import time
@@ -17,11 +20,11 @@ from websockets.typing import Subprotocol
 
 SUBPROTOCOL = Subprotocol("epsparql.v1+json")
 RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
-"""Close codes after which a connection is worth another try."""
+"""After these close codes a connection is worth another try."""
 
 
 class ApiError(Exception):
-    """The server's problem document for a request or a frame."""
+    """Carries the server's problem document for a request or a frame."""
 
     def __init__(self, problem: Mapping[str, Any]) -> None:
         super().__init__(problem)
@@ -57,7 +60,7 @@ class Closed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, `boolean` of an ASK."""
+    """Represents a solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, `boolean` of an ASK."""
 
     query: str
     id: str
@@ -70,7 +73,7 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """No solution with an `end` below `watermark` will follow; with `finished`, none at all."""
+    """Says that no solution with an `end` below `watermark` will follow; with `finished`, none at all."""
 
     watermark: str
     finished: bool
@@ -78,7 +81,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Solutions that a subscriber with the policy `drop-oldest` was too slow for: `missed` of them, beyond the id `after`, up to the id `resume`."""
+    """Says that a subscriber with the policy `drop-oldest` was too slow for some solutions.
+
+    There are `missed` of them, beyond the id `after`, up to the id `resume`.
+    """
 
     after: str
     resume: str
@@ -87,7 +93,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`offset` is the log position after the events; `warning`, if any, tells of a time in the body that was not read as theirs."""
+    """Says what the server accepted.
+
+    `offset` is the log position after the events; `warning`, if any, tells of a time in the body that was not read as the events' own.
+    """
 
     offset: int
     accepted: int
@@ -96,7 +105,7 @@ class Accepted:
 
 
 class Client:
-    """`patience_s` is how long it goes on trying to reach a server that does not answer, restarts included."""
+    """Sends requests to a server. `patience_s` is how long it goes on trying to reach a server that does not answer, restarts included."""
 
     def __init__(self, url: str, token: str | None = None, patience_s: float = 60.0) -> None:
         self._url = urlsplit(url.rstrip("/"))
@@ -105,7 +114,7 @@ class Client:
 
     # ------------------------------------------------------------ requests
     def request(self, method: str, path: str, body: bytes | str | None = None, **headers: str) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers (names in lower case) and body. Raises: ApiError from status 400 on; OSError where nothing answers."""
+        """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
         secure = self._url.scheme == "https"
         connection = (HTTPSConnection if secure else HTTPConnection)(self._url.netloc, timeout=self.patience_s + 30)
         sent = self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -153,14 +162,14 @@ class Client:
         return self._json("POST", f"/streams/{segment(name)}/finish")
 
     def send(self, name: str, body: bytes | str, media_type: str = "application/x-ndjson", *, key: str | None = None, **query: str) -> Accepted:
-        """POST one body of events; returns when it is durable."""
+        """Send one body of events by POST; return when it is durable."""
         path = f"/streams/{segment(name)}/events" + (f"?{urlencode(query)}" if query else "")
         _, _, content = self.request("POST", path, body, Content_Type=media_type, **({"Idempotency_Key": key} if key else {}))
         found = json.loads(content)
         return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""))
 
     def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
-        """`start`: now, beginning, or the log's offset from which the query reads."""
+        """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, "from": start, **options})
 
@@ -181,22 +190,22 @@ class Client:
         self._json("DELETE", f"/queries/{segment(name)}")
 
     def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Solution]:
-        """A page of solutions after an id; waits up to `wait_s` seconds for a first one."""
+        """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
         _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept="application/x-ndjson")
         return [solution_of(json.loads(line)) for line in content.splitlines()]
 
     # ------------------------------------------------------------ WebSockets
     def feed(self, stream: str, *, window: int = 256) -> "Feed":
-        """A connection for events; up to `window` frames may await their acks."""
+        """Return a connection for events; up to `window` frames may await their acks."""
         return Feed(self, f"/streams/{segment(stream)}/feed", window)
 
     def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "Subscription":
-        """A query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
+        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
         return Subscription(self, query, after, policy)
 
     def socket(self, path: str) -> AbstractContextManager[ClientConnection]:
-        """A connection, opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
+        """Return a connection that is opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
         found: AbstractContextManager[ClientConnection] = connect(self.socket_url(path), **self.socket_options())
         return found
 
@@ -222,7 +231,7 @@ class Client:
 
 
 def segment(name: str) -> str:
-    """A name as one path segment."""
+    """Return a name as one path segment."""
     return quote(name, safe="")
 
 
@@ -240,14 +249,14 @@ def _problem(status: int, content: bytes) -> Mapping[str, Any]:
 
 
 def raise_if_final(error: ConnectionClosed) -> None:
-    """Raises: Closed for a close that another try would only meet again."""
+    """Raise Closed for a close that another try would only meet again."""
     received = error.rcvd
     if received is not None and received.code not in RESUMABLE:
         raise Closed(received.code, received.reason) from error
 
 
 class _Socket:
-    """A WebSocket that can be opened again."""
+    """Keeps a WebSocket that can be opened again."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -255,7 +264,7 @@ class _Socket:
         self._open = ExitStack()
 
     def _dial(self, path: str) -> ClientConnection:
-        """One attempt at a new connection in place of the old one."""
+        """Attempt once to open a new connection in place of the old one."""
         self.close()
         self._connection = self._open.enter_context(self._client.socket(path))
         return self._connection
@@ -272,7 +281,7 @@ class _Socket:
 
 
 class Feed(_Socket):
-    """Frames of ndjson, answered in order. Frames without an answer are sent again after a reconnect: a repeat is no second event.
+    """Sends frames of ndjson, which are answered in order. Frames without an answer are sent again after a reconnect: a repeat is no second event.
 
     `acked` is the newest acknowledged log position, `answered` the number of frames that were answered.
     """
@@ -284,7 +293,10 @@ class Feed(_Socket):
         self.acked, self.answered = 0, 0
 
     def send(self, frame: str) -> None:
-        """Send one frame; waits while `window` frames are unanswered. Raises: ApiError for a refused frame (the later ones go on); Unreachable; Closed."""
+        """Send one frame; wait while `window` frames are unanswered.
+
+        Raises: ApiError for a refused frame (the later ones go on); Unreachable; Closed.
+        """
         self._pending.append(frame)
         try:
             if self._connection is None:
@@ -297,7 +309,7 @@ class Feed(_Socket):
         self._take_answers(down_to=self._window)
 
     def flush(self) -> int:
-        """Wait until every frame is answered; returns `acked`. Raises: as `send`."""
+        """Wait until every frame is answered; return `acked`. Raises: as `send`."""
         self._take_answers(down_to=0)
         return self.acked
 
@@ -314,7 +326,7 @@ class Feed(_Socket):
             raise
 
     def _take_answers(self, down_to: int) -> None:
-        """Answers that are there, and those needed to leave at most `down_to` frames unanswered."""
+        """Take the answers that are there, and those needed to leave at most `down_to` frames unanswered."""
         while self._pending:
             try:
                 if self._connection is None:
@@ -341,7 +353,7 @@ Word = Solution | Progress | Gap
 
 
 class Place:
-    """Where a subscription is. `last` is the id of the newest solution received: where to resume."""
+    """Remembers how far a subscription is: `last` is the id of the newest solution received, where to resume."""
 
     def __init__(self, query: str, after: str | None, policy: str) -> None:
         self._query, self.last, self._policy = query, after, policy
@@ -352,7 +364,7 @@ class Place:
         return f"/queries/{segment(self._query)}/feed?{urlencode(parameters)}"
 
     def told(self, message: Mapping[str, Any]) -> Word | None:
-        """What a message says; None for one of a kind that is not known."""
+        """Return what a message says; None for a message of a kind that is not known."""
         if "solution" in message:
             solution = solution_of(message["solution"])
             self.last = solution.id
@@ -367,14 +379,14 @@ class Place:
 
 
 class Subscription(_Socket, Place):
-    """Solutions in order, each once, across reconnects."""
+    """Gives solutions in order, each once, across reconnects."""
 
     def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
         _Socket.__init__(self, client)
         Place.__init__(self, query, after, policy)
 
     def next(self, timeout_s: float | None = None) -> Word | None:
-        """The next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
+        """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
         while True:
             try:
                 if self._connection is None:
@@ -400,7 +412,7 @@ class Subscription(_Socket, Place):
         self._dial(self.path)
 
     def __iter__(self) -> Iterator[Solution]:
-        """Solutions until the stream's end: progress `finished`, or a normal close."""
+        """Iterate over solutions until the stream's end: progress `finished`, or a normal close."""
         while True:
             try:
                 word = self.next()

@@ -1,4 +1,4 @@
-"""Faults in the text of a query."""
+"""This module defines the faults in the text of a query."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,19 +6,19 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a query's text: code points `start` to `end` (exclusive), counted from 0."""
+    """Marks a stretch of a query's text: code points `start` to `end` (exclusive), counted from 0."""
 
     start: int
     end: int
 
     def place(self, text: str) -> tuple[int, int]:
-        """Line and code-point column of the start, both counted from 1."""
+        """Return the line and code-point column of the start, both counted from 1."""
         before = text[: self.start]
         return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
 
 
 class QueryError(Exception):
-    """A fault in the query text; `code` is stable, wording is not.
+    """Signals a fault in the query text; `code` is stable, wording is not.
 
     `expected` says what would have been accepted at the place, or is empty where only `message` can say.
     """
@@ -49,38 +49,38 @@ class SyntaxFault(QueryError):
 
 
 class UnknownPrefix(QueryError):
-    """A prefixed name whose prefix no PREFIX line declares."""
+    """Signals a prefixed name whose prefix no PREFIX line declares."""
 
     code = "unknown-prefix"
 
 
 class InvalidLiteral(QueryError):
-    """A literal whose lexical form its datatype does not have, such as `"P1H"^^xsd:duration`."""
+    """Signals a literal whose lexical form its datatype does not have, such as `"P1H"^^xsd:duration`."""
 
     code = "invalid-literal"
 
 
 class ScopeFault(QueryError):
-    """A variable assigned or used where SPARQL's scoping rules forbid it."""
+    """Signals a variable assigned or used where SPARQL's scoping rules forbid it."""
 
     code = "scope"
 
 
 class Unsupported(QueryError):
-    """Legal in the language, and not evaluated by this version; or refused on purpose, with the reason."""
+    """Signals a query that is legal in the language, and not evaluated by this version; or refused on purpose, with the reason."""
 
     code = "unsupported"
 
 
 class CyclicNegation(QueryError):
-    """Recursion through a negative part without a strict step (semantics.md section 6)."""
+    """Signals recursion through a negative part without a strict step (semantics.md section 6)."""
 
     code = "cyclic-negation"
 
 
 @dataclass(frozen=True, slots=True)
 class Warning_:
-    """A doubt about a query that is accepted all the same; `code` is stable."""
+    """Reports a doubt about a query that is accepted all the same; `code` is stable."""
 
     code: str
     message: str

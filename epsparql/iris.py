@@ -1,4 +1,4 @@
-"""IRIs of a query: its prologue, and the resolution of references against BASE (RFC 3986 section 5)."""
+"""This module resolves the IRIs of a query: its prologue, and references against BASE (RFC 3986 section 5)."""
 
 import difflib
 import re
@@ -21,14 +21,14 @@ _WELL_KNOWN = {
     "prov": "http://www.w3.org/ns/prov#",
 }
 _LISTED = 10
-"""Prefixes that a message names."""
+"""A message names at most this many prefixes."""
 _COMPARED = 60
-"""Characters of a prefix that may be meant."""
+"""A prefix that may be meant has at most this many characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """A reference in its parts; None is a part that is absent, not empty."""
+    """Holds a reference in its parts; None is a part that is absent, not empty."""
 
     scheme: str | None
     authority: str | None
@@ -51,7 +51,7 @@ class _Reference:
 
 
 def resolve(reference: str, base: str | None) -> str:
-    """`reference` seen from `base` (RFC 3986, 5.2.2); as written where there is no base."""
+    """Return `reference` seen from `base` (RFC 3986, 5.2.2); as written where there is no base."""
     if base is None:
         return reference
     r, b = _Reference.of(reference), _Reference.of(base)
@@ -72,7 +72,7 @@ def _merged(base: _Reference, path: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """RFC 3986, 5.2.4."""
+    """Remove dot segments from a path (RFC 3986, 5.2.4)."""
     if "." not in path:
         return path
     segments = path.split("/")
@@ -89,11 +89,11 @@ def _without_dots(path: str) -> str:
 
 
 MAX_WRITTEN_OUT = 1 << 23
-"""Characters of all names of a query together, with their prefixes and BASE written out."""
+"""All names of a query together, with their prefixes and BASE written out, have at most this many characters."""
 
 
 class Names:
-    """The prologue read so far: BASE and the prefixes, each also as written, which is how streams are named."""
+    """Keeps the prologue read so far: BASE and the prefixes, each also as written, which is how streams are named."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -112,17 +112,17 @@ class Names:
 
     @property
     def base(self) -> str | None:
-        """The last BASE, which IRI() resolves against."""
+        """Return the last BASE, which IRI() resolves against."""
         return self._base
 
     def iri(self, name: ast.IriName) -> str:
-        """Resolved against BASE. Raises UnknownPrefix."""
+        """Return a name's IRI, resolved against BASE. Raises UnknownPrefix."""
         if isinstance(name, ast.IriRef):
             return self._absolute(name)
         return self._expanded(self._resolved, name)
 
     def stream(self, name: ast_queries.StreamName) -> str:
-        """As written: prefixes are expanded, nothing is resolved (semantics.md section 1)."""
+        """Return a stream's name as written: prefixes are expanded, nothing is resolved (semantics.md section 1)."""
         match name.iri:
             case None:
                 return "default"
@@ -143,7 +143,7 @@ class Names:
         return resolve(name.text, self._base)
 
     def _spend(self, size: int, span: Span) -> None:
-        """Raises: QueryError before the names of a short query take much memory."""
+        """Count the characters of a name. Raises: QueryError before the names of a short query take much memory."""
         self._left -= size
         if self._left < 0:
             message = f"written out, the names up to here take more than {MAX_WRITTEN_OUT:,} characters"
@@ -165,7 +165,7 @@ class Names:
         return UnknownPrefix(f"the prefix {shown(name.prefix)}: is not declared", span, self._text, hint)
 
     def _nearest(self, prefix: str) -> str | None:
-        """The most similar prefix, whatever the case; long ones are not compared, which would take long."""
+        """Return the most similar prefix, whatever the case; long ones are not compared, which would take long."""
         folded = {known.casefold(): known for known in self._resolved if len(known) <= _COMPARED}
         near = difflib.get_close_matches(prefix.casefold(), folded, 1, 0.5) if len(prefix) <= _COMPARED else []
         return folded[near[0]] if near else None

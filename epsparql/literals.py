@@ -1,4 +1,4 @@
-"""Checks of a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep it goes."""
+"""This module checks a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep it goes."""
 
 import re
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
 MAX_LENGTH, MAX_WORDS = 1 << 18, 20_000
-"""Characters of a query's text, and its words and signs: it takes a second to read so many."""
+"""A query's text has at most this many characters, and this many words and signs: it takes a second to read so many."""
 MAX_TREE_DEPTH = 200
-"""Nodes above one another in the algebra: every consumer may then recurse within Python's limit."""
+"""At most this many nodes stand above one another in the algebra: every consumer may then recurse within Python's limit."""
 MAX_MICROS = 2**59
-"""The longest duration: the sum of any instant and two of these stays below the end of time, 2**61 µs."""
+"""This is the longest duration: the sum of any instant and two of these stays below the end of time, 2**61 µs."""
 
 _WORD = re.compile(
     r"\"\"\".*?\"\"\"|'''.*?'''"
     r"|\"(?:[^\"\\\n\r]|\\.)*+\"|'(?:[^'\\\n\r]|\\.)*+'|<[^<>\"{}|^`\\\s]*+>|[\w:.@?$%\\-]++|#[^\n\r]*+|\S",
     re.DOTALL,
 )
-"""A string, IRI, word, comment or sign, about as the grammar has them."""
+"""The pattern matches a string, IRI, word, comment or sign, about as the grammar has them."""
 _DURATION = re.compile(
     r"(-)?P(?=[0-9T])(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)D)?"
     r"(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?"
@@ -46,13 +46,13 @@ _EXAMPLES = {XSD + "integer": "42", XSD + "decimal": "4.2", XSD + "double": "4.2
 DURATION_FORM = "a form such as PT10S, PT1H30M or P1D"
 INSTANT_FORM = "a form such as 2026-01-31T12:00:00Z"
 _LONGEST_GUESS = 100
-"""Characters of a text that may have been meant as a duration: each part is looked at with all that stands before it."""
+"""A text that may have been meant as a duration has at most this many characters: each part is looked at with all that stands before it."""
 _SECONDS = {"W": 604_800, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a lexical form, and what was probably meant (or the form expected)."""
+    """Says what is wrong with a lexical form, and what was probably meant (or the form expected)."""
 
     message: str
     expected: str
@@ -67,12 +67,12 @@ def word_beyond(text: str) -> int | None:
 
 # ---------------------------------------------------------------- lexical forms
 def shown(lexical: str) -> str:
-    """A lexical form as a message shows it."""
+    """Return a lexical form as a message shows it."""
     return lexical if len(lexical) <= 60 else f"{lexical[:60]}..."
 
 
 def literal_fault(literal: Literal) -> Fault | None:
-    """The fault of a constant: fatal for durations and dateTimes, a doubt for numbers and booleans."""
+    """Return the fault of a constant: fatal for durations and dateTimes, a doubt for numbers and booleans."""
     lexical = literal.lexical.strip(" \t\r\n")  # XSD collapses white space before it looks
     short = literal.datatype.removeprefix(XSD)
     if literal.datatype == XSD + "duration":
@@ -95,7 +95,7 @@ def _datetime_fault(lexical: str) -> Fault | None:
 
 
 def _is_instant(found: re.Match[str]) -> bool:
-    """Whether the month has that day (the calendar repeats after 400 years), and 24:00:00 is exact."""
+    """Return whether the month has that day (the calendar repeats after 400 years), and 24:00:00 is exact."""
     if found[4] == "24" and (found[5] + found[6] + (found[7] or "")).strip("0"):
         return False
     try:
@@ -106,7 +106,7 @@ def _is_instant(found: re.Match[str]) -> bool:
 
 
 def likely_datetime(lexical: str) -> str:
-    """The instant that was probably meant: a date begins at midnight, and without a zone it is UTC."""
+    """Return the instant that was probably meant: a date begins at midnight, and without a zone it is UTC."""
     found = _DATE_AND_TIME.fullmatch(f"{lexical}T00:00" if _DATE.fullmatch(lexical) else lexical)
     if found:
         zone = (found[4] or "Z").upper()
@@ -120,7 +120,7 @@ def likely_datetime(lexical: str) -> str:
 
 
 def likely_duration(lexical: str) -> str:
-    """The duration that was probably meant: its parts put into order, with the T that parts of a day need."""
+    """Return the duration that was probably meant: its parts put into order, with the T that parts of a day need."""
     if len(lexical) > _LONGEST_GUESS:
         return DURATION_FORM
     found = list(_DURATION_PART.finditer(lexical))
@@ -135,7 +135,7 @@ def likely_duration(lexical: str) -> str:
 
 
 def _unit(lexical: str, part: re.Match[str], index: int, parts: list[re.Match[str]]) -> str:
-    """The unit of a part: an M before any T, day or hour counts months where P stands in front, and minutes otherwise."""
+    """Return the unit of a part: an M before any T, day or hour counts months where P stands in front, and minutes otherwise."""
     name = part[2].upper()
     if name.startswith("MONTH"):
         return "MONTH"
@@ -159,7 +159,7 @@ def _duration_text(months: str, seconds: Decimal) -> str:
 
 
 def duration_micros(lexical: str) -> int | None:
-    """The microseconds of a day-time duration; None if it is no duration, has months or is finer than a microsecond."""
+    """Return the microseconds of a day-time duration; None if it is no duration, has months or is finer than a microsecond."""
     found = _DURATION.fullmatch(lexical.strip(" \t\r\n"))
     if found is None or (found[2] or "").strip("0") or (found[3] or "").strip("0"):
         return None
@@ -178,13 +178,13 @@ def _micros(whole: int, seconds: str, negative: bool) -> int | None:
 
 
 def duration_text(micros: int) -> str:
-    """The canonical lexical form of a day-time duration that is not negative."""
+    """Return the canonical lexical form of a day-time duration that is not negative."""
     return _duration_text("", Decimal(micros) / 1_000_000)
 
 
 # ---------------------------------------------------------------- patterns
 def visible_variables(pattern: a.Pattern) -> tuple[Variable, ...]:
-    """The variables in scope after `pattern` (SPARQL 18.2.1), hidden ones included, in the order in which they first appear."""
+    """Return the variables in scope after `pattern` (SPARQL 18.2.1), hidden ones included, in the order in which they first appear."""
     return tuple(_visible(pattern))
 
 
@@ -213,7 +213,7 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
 
 
 def nodes(root: object) -> Iterator[object]:
-    """The dataclass nodes of a tree, each before what is in it and in the order of its fields, found without recursion."""
+    """Yield the dataclass nodes of a tree, each before what is in it and in the order of its fields, found without recursion."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -225,7 +225,7 @@ def nodes(root: object) -> Iterator[object]:
 
 
 def tree_depth(root: object) -> int:
-    """The number of dataclass nodes above one another, found without recursion."""
+    """Return the number of dataclass nodes above one another, found without recursion."""
     deepest = 0
     pending = [(root, 1)]
     while pending:

@@ -1,4 +1,4 @@
-"""RDF terms and variables, as the language and its algebra use them."""
+"""This module defines RDF terms and variables, as the language and its algebra use them."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _ESCAPES = str.maketrans({chr(k): f"\\u{k:04X}" for k in (*range(32), 127, 0xFFF
 
 @dataclass(frozen=True, slots=True)
 class Iri:
-    """An IRI, absolute unless its query had no BASE."""
+    """Represents an IRI, absolute unless its query had no BASE."""
 
     value: str
 
@@ -23,7 +23,7 @@ class Iri:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """A blank node; `label` is without the `_:`."""
+    """Represents a blank node; `label` is without the `_:`."""
 
     label: str
 
@@ -33,7 +33,7 @@ class BlankNode:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal; `datatype` is an IRI's text, and `language` is set only for rdf:langString."""
+    """Represents a literal; `datatype` is an IRI's text, and `language` is set only for rdf:langString."""
 
     lexical: str
     datatype: str = XSD_STRING
@@ -48,7 +48,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A query variable; `name` is without the `?`. A blank node of a pattern is a variable whose name starts with `_:`."""
+    """Represents a query variable; `name` is without the `?`. A blank node of a pattern is a variable whose name starts with `_:`."""
 
     name: str
 
@@ -57,11 +57,11 @@ class Variable:
 
     @property
     def hidden(self) -> bool:
-        """Whether `SELECT *` leaves it out (semantics.md section 2)."""
+        """Return whether `SELECT *` leaves the variable out (semantics.md section 2)."""
         return self.name.startswith("_:")
 
 
 Term = Iri | BlankNode | Literal
-"""`str(term)` is its canonical N-Triples text, which is how terms travel outside the language."""
+"""A term's canonical N-Triples text is `str(term)`, which is how terms travel outside the language."""
 
 TermOrVariable = Term | Variable

@@ -1,4 +1,6 @@
-"""An engine's state as bytes: a header in JSON, then arrays as they lie in memory, the large ones in pieces that may be kept apart.
+"""This module writes an engine's state as bytes: a JSON header, then arrays as they lie in memory.
+
+Large arrays come in pieces that may be kept apart.
 
 The format has a number; what is in it has names. So another version of the engine can take it, if it knows the names and plans the queries alike.
 """
@@ -15,22 +17,25 @@ from numpy.typing import NDArray
 from engine.errors import SnapshotMismatch
 
 FORMAT, OLDEST = 3, 2
-"""Raised with every change after which an older snapshot would mean something else; a new name needs no new number."""
+"""The format number is raised with every change after which an older snapshot would mean something else; a new name needs no new number."""
 MAGIC = b"EPSNAP"
 _LENGTH = struct.Struct("<HQ")  # format, and bytes of the header
 LARGE = 1 << 18
-"""Bytes from which on an array comes in pieces."""
+"""An array of this many bytes or more comes in pieces."""
 _ROWS_APART = 14  # bits: one row in 16,384 begins a piece
 _LONGEST = 8 << _ROWS_APART
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Put = Callable[[str, memoryview], None]
 Fetch = Callable[[str], bytes]
-"""The piece of a digest; b"" where there is none."""
+"""A fetch gives the piece of a digest, or b"" where there is none."""
 
 
 def pack(meta: Any, arrays: dict[str, NDArray[Any]], put: Put | None = None) -> bytes:
-    """`meta` is JSON but for arrays in it. `put` takes the pieces of large arrays, each under the digest of its bytes; without it all is in what is returned."""
+    """Pack `meta`, which is JSON but for arrays in it, and the arrays into bytes.
+
+    `put` takes the pieces of large arrays, each under the digest of its bytes. Without `put` the returned bytes hold everything.
+    """
     within: dict[str, NDArray[Any]] = {}
 
     def lifted(value: Any) -> dict[str, str]:
@@ -59,7 +64,7 @@ _LIFTED = "\x00array"  # no key of ours
 
 
 def pieces_of(array: NDArray[Any]) -> Iterator[memoryview]:
-    """The bytes of a contiguous array, cut where its contents say so: what stays the same gives the same pieces though rows before it go."""
+    """Cut the bytes of a contiguous array where its contents say so. Unchanged rows give the same pieces even if rows before them go."""
     if array.nbytes < LARGE or array.ndim != 2:
         data = array.reshape(-1).view(np.uint8).data
         yield from (data[at : at + (LARGE << 2)] for at in range(0, len(data), LARGE << 2))
@@ -73,7 +78,7 @@ def pieces_of(array: NDArray[Any]) -> Iterator[memoryview]:
 
 
 def _cuts(array: NDArray[Any]) -> list[int]:
-    """Rows that begin a piece, by a hash of their cells."""
+    """Return the rows that begin a piece, chosen by a hash of their cells."""
     cells = array.view(np.uint64)
     hashes = np.zeros(len(cells), np.uint64)
     for column in range(cells.shape[1]):
@@ -83,7 +88,7 @@ def _cuts(array: NDArray[Any]) -> list[int]:
 
 
 def unpack(data: bytes, fetch: Fetch | None = None) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """What `pack` was given; the arrays may be written to. `fetch` gives the pieces that were kept apart. Raises SnapshotMismatch."""
+    """Return what `pack` was given, in arrays that may be written to. `fetch` gives the pieces that were kept apart. Raises SnapshotMismatch."""
     header, at = _header(data)
     arrays: dict[str, NDArray[Any]] = {}
     for name, dtype, shape, pieces in header["arrays"]:
@@ -111,18 +116,18 @@ def _fetched(fetch: Fetch | None, digest: str) -> bytes:
 
 
 def digest_of(piece: bytes | memoryview) -> str:
-    """What a piece is called."""
+    """Return the digest that names a piece."""
     return hashlib.blake2b(piece, digest_size=16).hexdigest()
 
 
 def apart(data: bytes) -> set[str]:
-    """The pieces that a snapshot needs beside its own bytes. Raises SnapshotMismatch."""
+    """Return the digests of the pieces that a snapshot needs beside its own bytes. Raises SnapshotMismatch."""
     header, _ = _header(data)
     return {digest for *_, pieces in header["arrays"] for _, digest in pieces if digest}
 
 
 def _header(data: bytes) -> tuple[Any, int]:
-    """The header, and where the parts begin."""
+    """Return the header, and the position at which the parts begin."""
     begin = len(MAGIC) + _LENGTH.size
     if data[: len(MAGIC)] != MAGIC or len(data) < begin:
         raise SnapshotMismatch("not a snapshot of an engine")

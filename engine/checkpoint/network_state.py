@@ -1,4 +1,6 @@
-"""What a snapshot keeps of a network: its goals and where its queries stand, by names; programs and indexes are made anew.
+"""This module writes and restores a network's part of a snapshot.
+
+A snapshot has the goals and the states of the queries by name; programs and indexes are made anew.
 
 A place is (query, node, side): the query by its place in the list, its node as the query's own plan numbers it. So the rows of other queries, ones
 that were dropped among them, leave no trace, and neither do hashes, links and the order of columns.
@@ -28,15 +30,15 @@ from epsparql.terms import Term
 Ints = NDArray[np.int64]
 
 ROW = {"start": c.START, "end": c.END}
-"""The columns of a row beside its variables that say what it is; the others link it."""
+"""These columns of a row, beside its variables, say what the row is; the other columns link it."""
 QUERY = {"open": c.Q_OPEN, "after": c.Q_AFTER, "instant": c.Q_INSTANT, "derived": c.Q_DERIVED, "t0": c.Q_T0}
-"""Where a query stands. The rest of its row is the program's, or counts goals."""
+"""These columns say how far a query is. The rest of its row belongs to the program or counts goals."""
 QUERY_SINCE = {"made": c.Q_MADE, "made at": c.Q_MADE_AT}
-"""Likewise, which snapshots of this format may lack."""
+"""These columns also say how far a query is; snapshots of this format may lack them."""
 AT_SINCE = {"most now": c.MOST_NOW}
-"""Where the run stands, which snapshots of this format may lack."""
+"""These cells also say how far the run is; snapshots of this format may lack them."""
 AT = {"now": c.NOW, "entry": c.ENTRY, "late": c.LATE, "horizon": c.HORIZON}
-"""Where the run stands between feeds."""
+"""These cells say how far the run is between feeds."""
 
 WAITS = {
     "left": c.LEFT,
@@ -48,15 +50,15 @@ WAITS = {
     "settle": c.SETTLE,
     "youngest": c.YOUNGEST,
 }
-"""For what work waits at its node."""
+"""These are the reasons for which work waits at its node."""
 FEED = {"stream": c.IN_STREAM, "s": c.IN_S, "p": c.IN_P, "o": c.IN_O, "g": c.IN_G, "start": c.IN_START, "end": c.IN_END, "since": c.IN_SINCE}
-"""What is known of an occurrence that waits for time."""
+"""These columns hold what is known of an occurrence that waits for time."""
 TIMER = {"due": c.T_DUE, "latest": c.T_LATEST}
 _AT_ONCE = 1 << 16  # rows that are entered at once: room is made in all pools
 
 
 def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The state between feeds of a network, or of some of its queries: what is fit for JSON, and arrays by name."""
+    """Return the state between feeds of a network, or of some of its queries: a part that is fit for JSON, and arrays by name."""
     net = network.net
     assert not net.at[c.DEPTH]
     assert not net.at[c.PARKED]
@@ -104,7 +106,10 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
 
 
 def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, Shape | None], None]) -> None:
-    """Takes over what `kept` gave; `add` puts a query, by its registration, its rates and the shape of its chain, into the network, which is new. Raises SnapshotMismatch."""
+    """Take over what `kept` gave into a new network. Raises SnapshotMismatch.
+
+    `add` puts a query, by its registration, its rates and the shape of its chain, into the network.
+    """
     if unknown := {*meta["row"]} - ROW.keys():
         raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
     for name in meta["streams"]:
@@ -152,7 +157,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
 
 
 def _stated(schema: Schema[Term] | None) -> list[list[str]] | None:
-    """A schema's statements as JSON."""
+    """Return a schema's statements as JSON."""
     return None if schema is None else [[str(s), str(VOCABULARY[relation]), str(value)] for s, relation, value in schema.statements]
 
 
@@ -163,7 +168,7 @@ def _statements(stated: Sequence[Sequence[str]]) -> Iterator[Statement[Term]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Nodes of a network as those of its queries."""
+    """Maps the nodes of a network to the nodes of its queries."""
 
     first: Ints  # by query, its first node
     query: Ints  # by node, or c.NONE
@@ -183,19 +188,23 @@ class Places:
         return np.column_stack([query, nodes - self.first[query] if len(nodes) else nodes, sides]).astype(np.int64)
 
     def of_stores(self, stores: Ints) -> Ints:
-        """By run of goals of one store: its place and their number."""
+        """Return the place and the number of goals of each run of goals of one store."""
         found, counts = np.unique(stores, return_counts=True)
         return np.column_stack([self.of_nodes(found // c.SIDES, found % c.SIDES), counts])
 
     def stand(self, tags: Ints) -> NDArray[np.bool_]:
-        """Which tags are of a stream, or of a query here. A network whose queries had all failed when it was restored has no nodes at all."""
+        """Return which tags belong to a stream or to a query here. A restored network whose queries had all failed has no nodes at all."""
         found: NDArray[np.bool_] = tags < 0
         if len(self.query):
             found |= (tags < c.BIG) & (self.query[np.maximum(tags, 0) % RIGHT_TAG] != c.NONE)
         return found
 
     def of_tags(self, tags: Ints) -> Ints:
-        """What was met for the first time: a solution at a side of a node, or, as query c.NONE, an occurrence of a stream, which stands for the node."""
+        """Return the places of what was met for the first time.
+
+        A place is a solution at a side of a node, or an occurrence of a stream. For an occurrence the query is c.NONE, and the stream stands for the
+        node.
+        """
         timed = np.maximum(tags, 0)
         of_nodes = self.of_nodes(timed % RIGHT_TAG, timed // RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
         return np.where((tags < 0)[:, None], np.column_stack([np.full_like(tags, c.NONE), -1 - tags, np.zeros_like(tags)]), of_nodes)
@@ -206,7 +215,7 @@ class Places:
 
 
 def _columns(network: Network, row: Sequence[str]) -> Ints:
-    """The columns of rows that are kept, in the order of `row` and then of the variables."""
+    """Return the columns of rows that are kept, in the order of `row` and then of the variables."""
     return np.array([*(ROW[name] for name in row), *range(c.VAR, network.net.rows.shape[1])], np.int64)
 
 
@@ -226,21 +235,21 @@ def _query(network: Network, planned: Planned) -> dict[str, Any]:
 
 
 def _shape(query: Mapping[str, Any]) -> Shape | None:
-    """The shape of a query's chain of SEQs; older versions have two."""
+    """Return the shape of a query's chain of SEQs; older versions have two shapes."""
     if "shape" not in query:
         return Linear.FROM_END if query["turned"] else Linear.WRITTEN
     return None if query["shape"] is None else shape_again(query["shape"])
 
 
 def _share(share: Share, queries: Sequence[Planned]) -> dict[str, Any]:
-    """A share by those of the queries that read it: their places in the list, and the roots of their subplans."""
+    """Return a share as the queries that read it: their places in the list, and the roots of their subplans."""
     places = {planned.registered: k for k, planned in enumerate(queries)}
     readers = [[places[reading.registered], reading.subplan.root] for reading in share.readings if reading.registered in places]
     return {"form": share.stands.form, "moment": _instant(share.moment), "readers": readers}
 
 
 def _shared(network: Network, share: Mapping[str, Any], queries: Sequence[Planned]) -> Share:
-    """Has queries share again. Raises SnapshotMismatch."""
+    """Make queries share again. Raises SnapshotMismatch."""
     readers = [(queries[k], queries[k].subplans[root]) for k, root in share["readers"]]
     if len({subplan.digest for _, subplan in readers}) > 1:
         raise SnapshotMismatch("this version shares other parts of queries")
@@ -256,14 +265,17 @@ def _moment(kept: Sequence[int] | None) -> Moment | None:
 
 
 def _named(sides: Ints) -> Ints:
-    """Frames' sides by their places among the names."""
+    """Return frames' sides as their places among the names."""
     place = np.zeros(max(WAITS.values()) + 1, np.int64)
     place[list(WAITS.values())] = np.arange(len(WAITS))
     return place[sides]
 
 
 def _goals(network: Network) -> tuple[Ints, Ints, Ints]:
-    """The store and row of each goal, with what its columns hold: of each store in order of end, and where a policy has it otherwise, of its chains."""
+    """Return the store and row of each goal, with what its columns hold.
+
+    Goals of a store are in order of end; where a policy orders them otherwise, they are in the order of its chains.
+    """
     columns = _columns(network, list(ROW))
     n = int(network.net.stores[:, c.COUNT].sum())
     stores, numbers, goals = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, len(columns)), np.int64)
@@ -288,13 +300,13 @@ def _collector(network: Network, places: Places, node: int) -> list[object]:
 
 # ---------------------------------------------------------------- back
 def _facts(places: Places, queries: Sequence[Planned], at: Ints, facts: Ints) -> list[tuple[Planned, Ints]]:
-    """By query, what it is yet to take in, as rows of the network's table of facts."""
+    """Return, for each query, the facts that it is yet to take in, as rows of the network's table of facts."""
     rows = np.column_stack([places.nodes(at), at[:, 2], facts]) if len(at) else np.zeros((0, c.F_VAR), np.int64)
     return [(planned, rows[at[:, 0] == k]) for k, planned in enumerate(queries)]
 
 
 def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Goals, what waits for the close of the instant, and what it has met, get rows and are linked by this kernel."""
+    """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
     at = arrays["goals.places"]
     stores = np.repeat(c.SIDES * places.nodes(at) + at[:, 2], at[:, 3])
     goals = arrays["goals"]
@@ -310,7 +322,7 @@ def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Ma
 
 
 def _wait(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: Ints) -> None:
-    """Work that waits for the close of the instant: with a goal among those that have been entered as `goals`, or with a row of its own."""
+    """Restore work that waits for the close of the instant, with a goal among those entered as `goals`, or with a row of its own."""
     at, goal = arrays["waiting.places"], arrays["waiting.goals"]
     own = goal == c.NONE
     frames = np.zeros((len(at), c.FRAME_WIDTH), np.int64)
@@ -324,12 +336,12 @@ def _wait(network: Network, places: Places, meta: Mapping[str, Any], arrays: Map
 
 
 def pending(table: Ints) -> Ints:
-    """Occurrences that wait for time, in the order of `FEED`."""
+    """Return the occurrences that wait for time, in the order of `FEED`."""
     return np.ascontiguousarray(table[list(FEED.values())].T)
 
 
 def pending_again(names: Sequence[str], rows: Ints) -> Ints:
-    """As a feed has them."""
+    """Return occurrences that wait for time in the columns of a feed."""
     table = np.zeros((c.FEED_HEIGHT, len(rows)), np.int64)
     table[c.IN_KIND] = c.OCCURRENCE
     table[[FEED[name] for name in names]] = rows.T
@@ -337,7 +349,10 @@ def pending_again(names: Sequence[str], rows: Ints) -> Ints:
 
 
 def _rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
-    """Rows of these cells, as a snapshot has them: columns named in `row` and then variables; what it does not have is zero. Their numbers."""
+    """Enter rows with these cells and return their numbers.
+
+    A snapshot has the columns named in `row` and then variables; columns that it lacks are zero.
+    """
     net = network.net
     variables = min(cells.shape[1] - len(row), net.rows.shape[1] - c.VAR)
     assert not cells[:, len(row) + variables :].any(), "columns of wider queries, which are gone"

@@ -1,4 +1,4 @@
-"""A query's plan for people: operators with their keys, windows, filters, what is stored and for how long, what the host is asked."""
+"""This package shows a query's plan to people: operators with keys, windows and filters, what is stored and for how long, and what the host is asked."""
 
 from engine.explain.model import Explanation, explain, reads_over
 from engine.explain.render import document, mermaid, text

@@ -1,4 +1,4 @@
-"""The algebra of a query as a tree of words: one item per node, with its name in `epsparql.algebra`."""
+"""This module writes the algebra of a query as a tree of words: one item per node, with its name in `epsparql.algebra`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from epsparql.terms import TermOrVariable, Variable
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A node of the algebra: `detail` is what it holds beside the patterns below it, whose places in the outline are `inputs`."""
+    """Describes a node of the algebra: `detail` is what it holds beside the patterns below it, whose places in the outline are `inputs`."""
 
     node: str
     detail: str
@@ -31,7 +31,7 @@ class Outliner:
 
     @classmethod
     def of(cls, query: a.Query, made: Iterable[Variable] = ()) -> "Outliner":
-        """`made` are variables that a plan added."""
+        """Build an outliner of a query; `made` are variables that a plan added."""
         nodes = list(nodes_of(query))
         hidden = {node: node.name for node in (*nodes, *made) if isinstance(node, Variable) and node.hidden}
         plain = Expressions(Terms("", {}), hidden, lambda _: "{ ... }")
@@ -39,7 +39,7 @@ class Outliner:
         return cls(query, Expressions(plain.terms, hidden | named, plain.group))
 
     def query(self, query: a.Query) -> tuple[Item, ...]:
-        """The query and its patterns, each before those that it is made of; patterns of EXISTS stand last of these."""
+        """Outline the query and its patterns, each pattern before those that it is made of. Patterns of EXISTS come last among these."""
         items = [Item(type(query).__name__, self.head(query), (1,))]
         pending: list[tuple[int, a.Pattern]] = [(0, query.pattern)]
         while pending:
@@ -129,7 +129,7 @@ def operands(pattern: a.Pattern) -> list[a.Pattern]:
 
 
 def expressions(pattern: a.Pattern) -> list[a.Expression]:
-    """The expressions that a node holds itself."""
+    """Return the expressions that a node holds itself."""
     match pattern:
         case a.Filter(expression, _) | a.Extend(_, _, expression):
             return [expression]
@@ -144,7 +144,7 @@ def expressions(pattern: a.Pattern) -> list[a.Expression]:
 
 
 def exists_in(expression: a.Expression) -> list[a.Pattern]:
-    """The patterns of the EXISTS in an expression, those inside them not entered."""
+    """Return the patterns of the EXISTS in an expression, without entering those patterns."""
     return [part.pattern for part in parts(expression) if isinstance(part, a.Exists)]
 
 
@@ -154,7 +154,7 @@ def words(*parts: str) -> str:
 
 
 def shown(term: TermOrVariable) -> str:
-    """As in a query's text; what is hidden by its own name."""
+    """Write a term as in a query's text, and a hidden variable by its own name."""
     return term.name if isinstance(term, Variable) and term.hidden else str(term)
 
 

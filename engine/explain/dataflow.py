@@ -1,4 +1,4 @@
-"""What feeds what in a plan, as far as people want to read of it."""
+"""This module tells which source feeds which in a plan, as far as people want to read of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,17 @@ from engine.planner.operators.negation import LIFTED
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """By source of rows (as `Reader` numbers them) what feeds it, each with its side, in order of the sides; the marks of EXISTS come last."""
+    """Lists, for each source of rows (as `Reader` numbers them), its feeders with their sides, in order of the sides.
+
+    The marks of EXISTS come last.
+    """
 
     nodes: list[list[int]]
     into: dict[int, list[tuple[int, int]]]
 
     @classmethod
     def of(cls, fragment: Fragment, rows: Sequence[tuple[int, int]]) -> "Feeds":
-        """`rows`: (node, side) that timeless rows of the query come to."""
+        """Build the feeds of a fragment; `rows` are the (node, side) that timeless rows of the query come to."""
         nodes, edges = fragment.nodes, fragment.edges
         into: dict[int, list[tuple[int, int]]] = {source: [] for source in range(len(nodes) + len(fragment.alpha) + len(rows))}
         for source, row in enumerate(nodes):
@@ -31,7 +34,7 @@ class Feeds:
         return cls(nodes, {target: sorted(found) for target, found in into.items()})
 
     def shown(self) -> dict[int, list[int]]:
-        """Without sources that nothing comes from, and with what feeds those that only hand on in their place."""
+        """Return the feeds without dead sources. A source that only hands on is replaced by what feeds it."""
         alive = self._alive()
         return {
             target: list(dict.fromkeys(known for _, source in found for known in self._behind(source) if known in alive))
@@ -44,7 +47,7 @@ class Feeds:
         return [known for _, below in self.into[source] for known in self._behind(below)]
 
     def _alive(self) -> set[int]:
-        """Sources that something can come from as long as the background is empty: a join needs both of its sides."""
+        """Return the sources that rows can come from as long as the background is empty; a join needs both of its sides."""
         found = {s for s in self.into if s >= len(self.nodes) or self.nodes[s][c.KIND] in (c.COLLECT, c.EXISTS, c.NOTEXISTS)}
         readers: dict[int, list[tuple[int, int]]] = {source: [] for source in self.into}
         for target, feeds in self.into.items():
@@ -62,5 +65,5 @@ class Feeds:
 
 
 def hands_on(row: list[int]) -> bool:
-    """Whether a node does no more than to give what comes to several others."""
+    """Return whether a node does no more than give what comes to several others."""
     return row[c.KIND] == c.PASS and row[c.FILTER] == c.NONE and row[c.SPAN] >= LIFTED

@@ -1,4 +1,4 @@
-"""A query's algebra and plan, its partition key, and what of its state nothing bounds."""
+"""This module explains a query: its algebra, its plan, its partition key, and the parts of its state that nothing bounds."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from epsparql.render.queries import render
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The canonical text, the algebra, the plan (outermost first); the partition key (None: none) and the reason; what is kept for ever."""
+    """Holds the canonical text, the algebra, the plan (outermost first), the partition key (None: none) with the reason, and what is kept for ever."""
 
     query: str
     algebra: tuple[Item, ...]
@@ -32,16 +32,18 @@ class Explanation:
     key: str | None
     reason: str
     unbounded: tuple[str, ...]
-    shape: str = ""  # in which order joins are made and why, where rates were given
-    reads: tuple[Read, ...] = ()  # of a background
+    shape: str = ""  # the order of joins and its reason, where rates were given
+    reads: tuple[Read, ...] = ()  # what the query reads of a background
 
 
 def explain(
     query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
     reads: Sequence[Read] = (),
 ) -> Explanation:  # fmt: skip
-    """The plan of a query as it would be registered over an empty background where triples occur at these rates, `without` some of SIMPLIFICATIONS
-    and CHOICES; `reads` is what it reads of the background that there is. Raises Refusal."""
+    """Return the plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal.
+
+    The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the background that there is.
+    """
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewritten(query, default_graph, policy, without)
@@ -64,7 +66,7 @@ def explain(
 
 
 def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED, regime: str = RDFS) -> tuple[Read, ...]:
-    """What a query would read of a background. Raises Refusal."""
+    """Return what a query would read of a background. Raises Refusal."""
     terms = TermTable()
     facts = FactIndex.of(quads, terms, regime)
     return reads_of(plan(rewritten(query, "all", policy), Network(terms).names(facts, policy=policy)))
@@ -85,7 +87,7 @@ def shape_of(fragment: Fragment, rates: Rates) -> str:
 
 
 def _braced(tree: Tree) -> str:
-    """A part of a chain by its operands, as they are counted in the text."""
+    """Write a part of a chain by its operands, as they are counted in the text."""
     return str(tree + 1) if isinstance(tree, int) else f"{{{_braced(tree[0])} SEQ {_braced(tree[1])}}}"
 
 

@@ -1,4 +1,4 @@
-"""A plan's tables read back into steps."""
+"""This module reads a plan's tables back into steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from epsparql import algebra as a
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A filter at a step; `by` is `kernel` or `host`. `pushed_down`: it stands below an operator that the query has inside it."""
+    """Describes a filter at a step; `by` is `kernel` or `host`. If `pushed_down`, it stands below an operator that the query has inside it."""
 
     condition: str
     by: str
@@ -31,7 +31,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The longest duration that a step lets pass; `pushed_down` as of a Check."""
+    """Gives the longest duration that a step lets pass; `pushed_down` means the same as for a Check."""
 
     duration: str
     pushed_down: bool
@@ -39,7 +39,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How long a step keeps the solutions of a side, in words."""
+    """Says in words how long a step keeps the solutions of a side."""
 
     side: str
     time: str
@@ -47,7 +47,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator of a plan; `inputs` are the places in the plan of what feeds it."""
+    """Describes one operator of a plan; `inputs` are the places in the plan of what feeds it."""
 
     operator: str
     detail: str = ""
@@ -67,12 +67,12 @@ FOR_EVER = "kept for ever"
 COUNTED = frozenset(
     {c.JOIN, c.EXTEND, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR} | POLICIES
 )
-"""Kinds of nodes that stand for an operator of the query, as `Written` counts them."""
+"""These kinds of nodes stand for an operator of the query, as `Written` counts them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Sources of rows are the fragment's nodes and, numbered behind them, its scans and the places where timeless rows begin."""
+    """Reads steps from a fragment. Sources of rows are its nodes and, numbered behind them, its scans and the places where timeless rows begin."""
 
     fragment: Fragment
     query: Item
@@ -80,7 +80,7 @@ class Reader:
     written: Written
     streams: dict[int, str]
     terms: Callable[[int], str]
-    names: dict[int, str] = field(init=False)  # of columns
+    names: dict[int, str] = field(init=False)  # the names of columns
     rows: list[tuple[int, int]] = field(init=False)  # (node, side) that timeless rows of the query come to
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Reader:
 
     # ------------------------------------------------------------ the whole
     def steps(self) -> tuple[Step, ...]:
-        """All that leads to the node OUT, that first, each step before what feeds it unless it goes round."""
+        """Return all steps that lead to the node OUT, which comes first. Each step comes before what feeds it, except in cycles."""
         feeds = Feeds.of(self.fragment, self.rows).shown()
         depths = self._depths(feeds)
         places: dict[int, int] = {}
@@ -102,7 +102,7 @@ class Reader:
         return tuple(replace(self._step(source, depths[source]), inputs=tuple(places[below] for below in feeds[source])) for source in places)
 
     def _depths(self, feeds: dict[int, list[int]]) -> dict[int, int]:
-        """The least number of operators above each source."""
+        """Return the least number of operators above each source."""
         depths = {self.fragment.out: 0}
         level = [self.fragment.out]
         while level:
@@ -200,7 +200,7 @@ class Reader:
                 raise AssertionError(collector)
 
     def _modifiers(self, collector: ModifiersCollector) -> Step:
-        """Named after its first clause."""
+        """Describe a collector of modifiers as a step that is named after its first clause."""
         distinct = f"DISTINCT {variables(collector.projection)}" if collector.distinct else ""
         clauses = [self.outliner.modified(collector.modifiers), distinct]
         text = words(*(clauses if collector.modifiers.order else reversed(clauses)))
@@ -208,7 +208,7 @@ class Reader:
         return Step(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
 
     def _group_of(self, collector: GroupCollector) -> a.Group:
-        """The node of the algebra that a collector decides."""
+        """Return the node of the algebra that a collector decides."""
         groups = (node for node in nodes_of(self.outliner.whole) if isinstance(node, a.Group))
         return next(group for group in groups if (*group.keys, *(v for v, _ in group.aggregates)) == collector.writes)
 
@@ -226,7 +226,7 @@ class Reader:
         return tuple(Check(texts.text(each), self._decider(each), depth > places.get(each, depth)) for each in self._conditions(at))
 
     def _decider(self, condition: a.Expression) -> str:
-        """Who decides a condition by itself: the host what the bytecode cannot say anything of."""
+        """Return who decides a condition by itself. The host decides what the bytecode cannot say anything of."""
         alone = Fragment(columns=self.fragment.columns)
         return "host" if alone.code[compile_filter(alone, condition, lambda _text: 1) + 1][0] == c.ASK_HOST else "kernel"
 
@@ -235,7 +235,7 @@ class Reader:
 
 
 def operator_of(row: list[int]) -> str:
-    """What a query calls a node."""
+    """Return the name that a query has for a node's operator."""
     if row[c.KIND] in POLICIES and row[c.LIFE_BLOCKER] != c.NEVER:
         return OPERATORS[c.WITHOUT]
     return RELATIONS[row[c.RELATION]] if row[c.KIND] in POLICIES | {c.JOIN} else OPERATORS[row[c.KIND]]
@@ -243,7 +243,7 @@ def operator_of(row: list[int]) -> str:
 
 # ---------------------------------------------------------------- state
 def kept_by(row: list[int]) -> tuple[Kept, ...]:
-    """What a node stores, side by side."""
+    """Return what a node stores, side by side."""
     left, right, absent = (row[life] for life in (c.LIFE_LEFT, c.LIFE_RIGHT, c.LIFE_BLOCKER))
     match row[c.KIND]:
         case c.PASS | c.EXTEND | c.MARK:
@@ -263,7 +263,7 @@ def kept_by(row: list[int]) -> tuple[Kept, ...]:
 
 
 def window_time(window: a.RangeWindow | a.RowsWindow | None) -> str:
-    """How long a group keeps what it has seen."""
+    """Return how long a group keeps what it has seen."""
     match window:
         case None:
             return FOR_EVER

@@ -1,4 +1,4 @@
-"""An explanation as text, as a JSON document, and as a mermaid flowchart."""
+"""This module writes an explanation as text, as a JSON document, and as a mermaid flowchart."""
 
 import re
 from collections import Counter, deque
@@ -13,11 +13,11 @@ from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
 
 _ENTITIES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;"}
 DEEPEST = 12
-"""Levels of a tree that are drawn in one piece."""
+"""A tree is drawn in pieces of this many levels."""
 LONGEST = 250_000
-"""Characters of each of the four parts of a text."""
+"""Each of the four parts of a text has at most this many characters."""
 LONGEST_BOX = 1_000
-"""Characters of what a flowchart says of one thing of a step."""
+"""A flowchart has at most this many characters for one thing that it says of a step."""
 
 USES = {
     COPIED: "copied to the query, which keeps them and what they join",
@@ -28,7 +28,10 @@ USES = {
 
 # ---------------------------------------------------------------- text
 def text(explanation: Explanation) -> str:
-    """The query as it was understood, its algebra and the tree of its steps, outermost first; each of these, if too long, as much as `LONGEST` holds."""
+    """Return the query as it was understood, its algebra and the tree of its steps, outermost first.
+
+    Each part is cut if it is longer than `LONGEST`.
+    """
     key = "none" if explanation.key is None else explanation.key
     algebra, plan = explanation.algebra, explanation.plan
     return "\n".join(
@@ -52,7 +55,7 @@ def text(explanation: Explanation) -> str:
 
 
 def phrases(step: Step) -> list[str]:
-    """What is to say of a step: its operator and detail, keys, window, filters, what it keeps."""
+    """Return the phrases that describe a step: its operator and detail, keys, window, filters, and what it keeps."""
     found = [f"{step.operator} {step.detail}".rstrip()]
     if step.on:
         found.append(f"on {' '.join(step.on)}")
@@ -67,7 +70,10 @@ def phrases(step: Step) -> list[str]:
 
 
 def _in_runs(plan: Sequence[Step]) -> tuple[list[str], list[Sequence[int]]]:
-    """What is to say of each step, and what is shown below it: joins in a row that are alike, as those of a group's triples, are one with many sides."""
+    """Return what is to say of each step, and what is shown below it.
+
+    Joins in a row that are alike, as those of a group's triples, become one with many sides.
+    """
     lines = [" ".join(phrases(step)) for step in plan]
     below: list[Sequence[int]] = [step.inputs for step in plan]
     feeds = Counter(each for step in plan for each in step.inputs)
@@ -88,14 +94,14 @@ def _in_runs(plan: Sequence[Step]) -> tuple[list[str], list[Sequence[int]]]:
 
 
 def _two_sided(step: Step) -> bool:
-    """Whether each input is a side of its own; a UNION gives a side several."""
+    """Return whether each input is a side of its own; a UNION gives a side several inputs."""
     return len(step.inputs) == 2
 
 
 def tree(lines: Sequence[str], below: Sequence[Sequence[int]]) -> Iterator[str]:
-    """The nodes as a tree from the first one. One that feeds several has a number, and stands under the first of them alone.
+    """Draw the nodes as a tree from the first one. A node that feeds several has a number, and stands under the first of them alone.
 
-    So has one that is `DEEPEST` levels down, which follows with all that is below it: a tree that went on to the right would have a size
+    A node that is `DEEPEST` levels down has a number too, and follows with all that is below it. A tree that went on to the right would have a size
     of the square of its depth.
     """
     feeds = Counter(each for parts in below for each in parts)
@@ -121,7 +127,7 @@ def tree(lines: Sequence[str], below: Sequence[Sequence[int]]) -> Iterator[str]:
 
 
 def _cut(lines: Iterable[str]) -> Iterator[str]:
-    """As many lines as have `LONGEST` characters together, then one that says so."""
+    """Return as many lines as have `LONGEST` characters together, then one that says so."""
     left = LONGEST
     for line in lines:
         if len(line) > left:
@@ -133,7 +139,10 @@ def _cut(lines: Iterable[str]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- JSON
 def document(explanation: Explanation) -> dict[str, Any]:
-    """As openapi.yaml describes it, PlanDocument. Trees are lists whose nodes name their inputs: plans are deeper than JSON parsers go."""
+    """Return the document that openapi.yaml describes as PlanDocument.
+
+    Trees are lists whose nodes name their inputs: plans are deeper than JSON parsers go.
+    """
     return {
         "query": explanation.query,
         "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
@@ -159,7 +168,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- mermaid
 def mermaid(explanation: Explanation) -> str:
-    """The plan as a flowchart from the scans up; steps that keep something for ever are of the class `unbounded`."""
+    """Draw the plan as a flowchart from the scans up; steps that keep something for ever are of the class `unbounded`."""
     lines = ["flowchart BT"]
     lines += [f"  s{n}{_box(phrases(step))}{':::unbounded' if step.unbounded else ''}" for n, step in enumerate(explanation.plan)]
     lines += [f"  s{below} --> s{n}" for n, step in enumerate(explanation.plan) for below in step.inputs]

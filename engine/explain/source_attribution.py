@@ -1,4 +1,4 @@
-"""Where a query says what its plan may do further down."""
+"""This module finds the places where a query states the conditions and durations that its plan may apply further down."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,15 @@ from engine.scope import conjuncts
 from epsparql import algebra as a
 
 FREE = (a.Bgp, a.Filter, a.Within, a.Union, a.Path, a.Values, a.Graph, a.InWindow, a.Group, a.SubSelect)
-"""Nodes that make no two-sided operator and bind nothing."""
+"""These nodes make no two-sided operator and bind nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """By condition, and by longest duration (µs), how many operators stand above the place in the query; the most of several places."""
+    """Counts how many operators stand above a place in the query, by condition and by longest duration (µs).
+
+    Of several places the greatest count is taken.
+    """
 
     conditions: dict[a.Expression, int] = field(default_factory=dict)
     limits: dict[int, int] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class Written:
 
 
 def limits_of(pattern: a.Pattern) -> list[int]:
-    """The durations that a node bounds solutions with."""
+    """Return the durations that a node bounds solutions with."""
     conditions: list[a.Expression] = []
     limits: list[int | None] = []
     match pattern:

@@ -1,9 +1,11 @@
-"""What stays of a query's state when the background changes: timeless goals that still have their triples, and partial solutions made anew.
+"""This module updates a query's state when the background changes.
+
+Timeless goals that still have their triples stay, and partial solutions are made anew.
 
 The query is placed once more in a network of its own, over the background as it is now and without streams. Its stores then hold every timeless
-solution that there may be: what a negative part once let pass stays, whatever it would say now, so there all pass, in each way in which
-they may. A timeless goal that is not among them has lost a triple that it rested on. Partial solutions of a unit (`Unit`) are found by
-giving it once more what came of the stream, in order of end.
+solution that there may be. What a negative part once let pass stays, whatever the part would say now. So there all solutions pass, in each way in
+which they may. A timeless goal that is not among them has lost a triple that it rested on. Partial solutions of a unit (`Unit`) are found by giving
+it once more what came of the stream, in order of end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +34,7 @@ Target = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What two plans of a query differ in, over two backgrounds: rows that they take in, and what they look up, by node of the join."""
+    """Holds the difference of two plans of a query over two backgrounds: rows that they take in, and what they look up, by node of the join."""
 
     added: list[Fact]
     removed: list[Fact]
@@ -52,7 +54,7 @@ class Difference:
 
 
 def difference(before: Fragment, now: Fragment) -> Difference:
-    """The same plan over another background has the same places for rows, in the same order."""
+    """Return what differs between two plans over two backgrounds. The same plan has the same places for rows, in the same order."""
     found = Difference([], [], {}, {})
     for old, new in zip(before.facts, now.facts, strict=True):
         if old.source is None or old.source is not new.source:
@@ -69,7 +71,7 @@ def difference(before: Fragment, now: Fragment) -> Difference:
 
 
 def _beyond(here: Lookup, there: Lookup | None) -> Ints:
-    """The rows that one lookup has and another has not."""
+    """Return the rows that one lookup has and another has not."""
     if there is None:
         return here.rows
     if addition(here.source, there.source) is not None:
@@ -79,7 +81,10 @@ def _beyond(here: Lookup, there: Lookup | None) -> Ints:
 
 
 def _brought(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
-    """The joins of timeless goals with what there is more to look up; copies of it, if that is what it was before, have found theirs."""
+    """Return the joins of timeless goals with what there is more to look up.
+
+    If those rows were copied before, the copies have found their joins already.
+    """
     found = []
     for node, rows in change.more.items():
         row = fragment.nodes[node]
@@ -111,7 +116,10 @@ def _brought(network: "Network", planned: Planned, fragment: Fragment, change: D
 
 
 def held_to(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
-    """Holds what a query keeps to the background for which `fragment` is its plan; what it is to take in at its next instant. It may fail by its limits."""
+    """Hold what a query keeps to the background for which `fragment` is its plan.
+
+    Return what it is to take in at its next instant. It may fail by its limits.
+    """
     units = [unit for unit in fragment.units if any(node in unit.nodes for node in change.nodes)]
     if change.loses or units:
         review(network, planned, fragment, units)
@@ -121,7 +129,10 @@ def held_to(network: "Network", planned: Planned, fragment: Fragment, change: Di
 
 
 def _taken_in(network: "Network", planned: Planned, fragment: Fragment, added: Sequence[Fact]) -> list[Fact]:
-    """What timers look for is there from the change on, since they decide at instants at which nothing may come; the rest is for the query's next instant."""
+    """Take in at once what timers look for, and return the rest, which is for the query's next instant.
+
+    Timers decide at instants at which nothing may come.
+    """
     timers = {node for node, row in enumerate(fragment.nodes) if row[c.KIND] == c.WITHOUTFOR}
     now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
     for fact in now:
@@ -134,20 +145,20 @@ def _taken_in(network: "Network", planned: Planned, fragment: Fragment, added: S
 
 NOTHING: Ints = np.zeros((0, 1), np.int64)
 MORE = 2
-"""Times a query's limits that its timeless solutions may have where negative parts let all pass."""
+"""Where negative parts let all pass, a query's timeless solutions may have this many times its limits."""
 OPTIONALS = (c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL)
 
 
 @dataclass(slots=True)
 class Goals:
-    """The goals of one store, the timed ones in order of end and then the timeless ones, the oldest first: whole rows."""
+    """Holds the goals of one store as whole rows: the timed ones in order of end and then the timeless ones, the oldest first."""
 
     timed: Ints
     timeless: Ints
 
 
 def goals_of(network: "Residents", first: int, after: int) -> dict[int, Goals]:
-    """By store, of those from `first` to `after` (exclusive) that hold any."""
+    """Return the goals of the stores from `first` to `after` (exclusive) that hold any, by store."""
     n = int(network.net.stores[first:after, c.COUNT].sum())
     width = network.net.rows.shape[1]
     stores, numbers, cells = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, width), np.int64)
@@ -162,7 +173,7 @@ def goals_of(network: "Residents", first: int, after: int) -> dict[int, Goals]:
 
 
 def review(network: "Network", planned: Planned, fragment: Fragment, units: Sequence[Unit]) -> None:
-    """Holds the goals of a query between two instants to the background for which `fragment` is its plan; `units` are those that it concerns."""
+    """Hold the goals of a query between two instants to the background for which `fragment` is its plan; `units` are those that the change concerns."""
     first, after = c.SIDES * planned.at.node, c.SIDES * planned.after.node
     stands = goals_of(network, first, after)
     units = [unit for unit in units if any(len(stands[at].timed) for at in _stores(planned, (store for store, _ in unit.leaves)) if at in stands)]
@@ -191,7 +202,7 @@ def _stores(planned: Planned, places: Iterable[Target]) -> list[int]:
 
 
 def _unseen(planned: Planned) -> Ints:
-    """Columns that say what an EXISTS found, which may have been either."""
+    """Return the columns that say what an EXISTS found, which may have been either."""
     return np.array([column for variable, column in planned.columns.items() if variable.name.startswith("_:exists@")], np.int64)
 
 
@@ -203,14 +214,14 @@ def _keys(rows: Ints, unseen: Ints) -> list[bytes]:
 
 
 def _remake(network: "Network", planned: Planned, shadow: "Network", place: int, unit: Unit, stands: dict[int, Goals]) -> None:
-    """Partial solutions of a unit follow from what came of the stream, joined with the background as it is now."""
+    """Make the partial solutions of a unit anew: what came of the stream is joined with the background as it is now."""
     rows, places = [], []
     for store, entry in unit.leaves:
         (at,) = _stores(planned, [store])
         if at in stands:
             rows.append(stands[at].timed)
             places.append(np.broadcast_to(np.array([place + entry[0], entry[1]], np.int64), (len(stands[at].timed), 2)))
-    shadow.net.nodes[place + unit.root, c.EDGE_N] = 0  # what the unit had found in the past is found
+    shadow.net.nodes[place + unit.root, c.EDGE_N] = 0  # solutions that the unit gave in the past are not given again
     shadow.replay(np.concatenate(rows), np.concatenate(places))
     made = goals_of(shadow, c.SIDES * (place + unit.nodes.start), c.SIDES * (place + unit.nodes.stop))
     nothing = np.zeros((0, network.net.rows.shape[1]), np.int64)
@@ -225,7 +236,7 @@ def _remake(network: "Network", planned: Planned, shadow: "Network", place: int,
 
 
 def _shadow(network: "Network", planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple["Network", int]:
-    """The query alone over the background, with its facts taken in; and where its nodes begin."""
+    """Place the query alone over the background, with its facts taken in. Return that network and the first of the query's nodes."""
     taken = replace(fragment, facts=[*fragment.facts, *_firsts(planned, fragment, stands)])
     shadow = network.empty_like()
     shadow.known = network.known
@@ -239,7 +250,7 @@ def _shadow(network: "Network", planned: Planned, fragment: Fragment, stands: di
 
 
 def _firsts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> list[Fact]:
-    """Graphs that a stream has named stay."""
+    """Return facts for the graphs that a stream has named; they stay."""
     facts = []
     for node, row in enumerate(fragment.nodes):
         (at,) = _stores(planned, [(node, c.LEFT)])
@@ -256,7 +267,7 @@ class _Permissive:
     nodes: list[list[int]] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     moves: list[tuple[int, int]] = field(default_factory=list)
-    instead: dict[Target, Target] = field(default_factory=dict)  # where what went to a side goes now
+    instead: dict[Target, Target] = field(default_factory=dict)  # the new target of what went to a side
     direct: set[int] = field(default_factory=set)  # edges that go where they say
 
     def __post_init__(self) -> None:
@@ -320,12 +331,12 @@ def _let_pass(made: _Permissive, node: int, kind: int, network: "Network") -> No
 
 
 def _as_join(row: list[int]) -> None:
-    """All pairs, whatever a condition or an absence says."""
+    """Turn a node into a join of all pairs, whatever a condition or an absence says."""
     row[c.KIND], row[c.TIMELESS], row[c.LIFE_LEFT], row[c.LIFE_RIGHT], row[c.MARK_N] = c.JOIN, 1, c.FOREVER, c.FOREVER, 0
 
 
 def _either(made: _Permissive, node: int, network: "Network", target: Target) -> Target:
-    """Before `target`, each EXISTS that the node asks of is true and is false."""
+    """Place nodes before `target` that make each EXISTS of the node both true and false."""
     row = made.fragment.nodes[node]
     for mark, _ in made.fragment.edges[row[c.MARK_AT] : row[c.MARK_AT] + row[c.MARK_N]]:
         column = made.fragment.nodes[mark][c.COLUMN]

@@ -1,4 +1,7 @@
-"""A chain of SEQs that had been joined in another order is planned as it is written again: its background makes an operand timeless (docs/decisions/0013-shapes.md)."""
+"""This module plans a chain of SEQs as it is written.
+
+It was joined in another order before its background made an operand timeless (docs/decisions/0013-shapes.md).
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def straighten(network: "Network", planned: Planned) -> None:
-    """Plans a chain as it is written, step by step (`straighter`). It may fail by its limits on the way."""
+    """Plan a chain as it is written, step by step (`straighter`). It may fail by its limits on the way."""
     while planned.shape not in (None, Linear.WRITTEN) and planned.registered in network.planned:
         planned = _reshaped(network, planned, straighter(planned.shape, max(last for _, last in planned.segments) + 1))
 
 
 def _reshaped(network: "Network", planned: Planned, shape: Shape) -> Planned:
-    """Planned in an order in which what its joins keep follows from what they kept, which goes over."""
+    """Plan a query in an order in which what its joins keep follows from what they kept, and take that over."""
     order, before, at = list(network.planned), network.net.queries[planned.number].copy(), planned.at.node
     stores, (quota, held) = goals_of(network, c.SIDES * at, c.SIDES * planned.after.node), network.quotas.of(planned.registered)
     network.take_out(planned)
@@ -32,7 +35,7 @@ def _reshaped(network: "Network", planned: Planned, shape: Shape) -> Planned:
     new = network.planned[planned.registered]
     network.planned = {registered: network.planned[registered] for registered in order}
     tags = network.net.seen[: network.net.at[c.SEEN_N], c.SEEN_TAG]
-    tags[tags == planned.out] = new.out  # what it has said at this instant
+    tags[tags == planned.out] = new.out  # solutions that it has given at this instant
     for stream in set(planned.query.streams) if before[c.Q_OPEN] else ():
         network.net.streams[network.streams[stream], c.S_PENDING] -= 1
     for column in (c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0):

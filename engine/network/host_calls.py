@@ -1,4 +1,4 @@
-"""The host's answers to the kernel: exact, and functions of the arguments alone."""
+"""This module answers the kernel's questions; answers are exact, and functions of the arguments alone."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from epsparql.terms import BlankNode, Term, Variable
 
 
 def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str, now: int) -> int:
-    """A verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
+    """Return a verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
 
-    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed; `name` is the query's;
-    `now` is the instant at which it is asked, where a timeless solution stands.
+    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `name` is the query's; `now` is the
+    instant at which the question is asked, where a timeless solution stands.
     """
     n = len(inquiry.variables)
     bound = dict(zip(inquiry.variables, arguments[:n], strict=True))
@@ -41,6 +41,6 @@ def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: s
 
 
 def fresh_node(label: str, name: str, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:
-    """A template's blank node: a function of rule, solution and label (semantics.md section 6)."""
+    """Return a template's blank node, a function of rule, solution and label (semantics.md section 6)."""
     whole = "\x00".join([name, label, str(start), str(end), *solution])
     return BlankNode(f"c{hashlib.sha256(whole.encode()).hexdigest()[:24]}")

@@ -1,4 +1,4 @@
-"""Room for goals, and goals that the host puts into a store."""
+"""This module makes room for goals, and puts goals of the host into a store."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ SPREADERS: dict[str, Callable[[int, Ints], None]] = {
     "seen_heads": spread_seen,
     "question_heads": spread_questions,
 }
-"""How each table of chains is moved to a larger one."""
+"""Each table of chains has a function that moves it to a larger one."""
 
 
 @dataclass(slots=True, eq=False)
 class Stores(Residents):
-    """Residents with their goals."""
+    """Represents residents with their goals."""
 
     def make_room(self, n: int) -> None:
-        """Room for `n` more rows, and as many entries of each pool."""
+        """Make room for `n` more rows, and for as many entries of each pool."""
         self._make_room(n)
         self._spread_heads()
 
     def _spread_heads(self) -> None:
-        """Hash tables of at least as many heads as what hangs on them."""
+        """Give each hash table at least as many heads as there are items on its chains."""
         at, net = self.now, self.net
         goals, seen = at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS], max(at[c.SEEN_N], at[c.SEEN_MOST])
         if goals > len(net.heads):
@@ -53,7 +53,7 @@ class Stores(Residents):
         self._hold(self.net._replace(**new))
 
     def replace_goals(self, store: int, rows: Ints) -> None:
-        """Gives a join's store other goals: timed ones in order of end, and timeless ones."""
+        """Replace the goals of a join's store: timed ones in order of end, and timeless ones."""
         clear_stores(self.address, store, store + 1)
         self.make_room(len(rows))
         columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)

@@ -1,4 +1,4 @@
-"""One kernel with its queries: they share a clock, because they reach the same streams."""
+"""This module runs one kernel with its queries, which share a clock because they reach the same streams."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,15 +31,15 @@ Ints = NDArray[np.int64]
 
 FEED = Net._fields.index("feed")
 FEW_COLUMNS = 8
-"""Of a feed, for which the tables of chains are looked after only when pools grow."""
+"""A feed of at most this many columns has the tables of chains looked after only when pools grow."""
 LOST = "the background now matches the left side of SEQ alone, and its WITHOUT was only kept for the length of WITHIN: register the query again"
 MOST_FOUND = 1 << 16
-"""Rows of `out` that the host takes before it grants more room."""
+"""The host takes the rows of `out` when there are more than this, before it grants more room."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failure:
-    """A query stopped at an entry because it was beyond a bound of its own."""
+    """Says that a query was stopped at an entry because it was beyond a bound of its own."""
 
     planned: Planned
     entry: int
@@ -48,7 +48,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completion:
-    """A query that has said all that it ever will, at an entry."""
+    """Says that a query has given, at an entry, all solutions that it ever will."""
 
     planned: Planned
     entry: int
@@ -57,7 +57,7 @@ class Completion:
 
 @dataclass(slots=True, eq=False)
 class Network(Sharing):
-    """The kernel's arrays and the host's side of its returns."""
+    """Holds the kernel's arrays and the host's side of its returns."""
 
     failures: list[Failure] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
@@ -73,22 +73,25 @@ class Network(Sharing):
         self._few = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)
 
     def learn(self, known: FactIndex, time: int) -> None:
-        """The background is another from the instant after `time` on, whatever its queries have seen of that one; it closes no cycle."""
+        """Set the background that holds from the instant after `time` on, whatever its queries have seen of that instant.
+
+        The background closes no cycle.
+        """
         self.coming, self.begun = known, max(self.begun, time)
 
     @property
     def changes(self) -> bool:
-        """Whether the instant that has begun goes by another background than later ones."""
+        """Return whether the instant that has begun goes by another background than later ones."""
         return self.coming is not None or self.entails_otherwise
 
     def take_for(self, known: FactIndex, other: FactIndex) -> None:
-        """`other` is the same background."""
+        """Replace the background `known` by `other`, which is the same background."""
         self.knows = {registered: other if each is known else each for registered, each in self.knows.items()}
         self.known = other if self.known is known else self.known
         self.coming = other if self.coming is known else self.coming
 
     def _learn(self, known: FactIndex) -> None:
-        """Between two instants: what the queries keep is held to the background, and what it brings they take in at their next instant."""
+        """Change the background between two instants. What the queries keep is held to it, and what it brings they take in at their next instant."""
         self.coming = None
         self.part_from_what_changes(known)
         for planned in [p for p in self.planned.values() if p.shape != self._planned_anew(p, known).shape]:
@@ -118,31 +121,31 @@ class Network(Sharing):
         self.free_dropped()
 
     def _has_lost(self, planned: Planned, was: Fragment, now: Fragment) -> bool:
-        """Whether a query decides from now on by goals of what is absent that have outlived the window it had for them."""
+        """Return whether a query now decides by goals of what is absent that have outlived the window it had for them."""
         is_open, t0 = self.net.queries[planned.number, [c.Q_OPEN, c.Q_T0]].tolist()
         lives = [(one[c.LIFE_BLOCKER], other[c.LIFE_BLOCKER]) for one, other in zip(was.nodes, now.nodes, strict=True)]
         return bool(is_open) and any(before < after and before < self.net.at[c.NOW] - t0 for before, after in lives)
 
     def empty_like(self) -> "Network":
-        """One without queries that numbers streams alike."""
+        """Return a network without queries that numbers streams alike."""
         network = Network(self.terms)
         for name in self.streams:
             network.number_of(name)
         return network
 
     def replay(self, rows: Ints, places: Ints) -> None:
-        """Solutions of the past arrive at their nodes, instant by instant."""
+        """Let solutions of the past arrive at their nodes, instant by instant."""
         order = np.argsort(rows[:, c.END], kind="stable")
         self.take_over(to_width(rows[order], self.net.rows.shape[1]), places[order], anew=True)
 
     def take_in(self, rows: Ints, places: Ints) -> None:
-        """Timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
+        """Let timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
         self.net.at[c.NOW] += 1
         self.take_over(rows, places)
         self.net.at[c.NOW] -= 1
 
     def take_over(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
-        """Solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
+        """Let solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
         self.net.at[c.EVENT] = self.net.at[c.EVENTS] = 0
         self._hold(self._with_terms(self.net))
         for end in np.unique(rows[:, c.END]).tolist():
@@ -161,12 +164,12 @@ class Network(Sharing):
         assert anew or not self.net.at[c.FOUND], "the last operand keeps no goals"
 
     def drop(self, registered: int) -> None:
-        """Takes a query out between feeds, with its goals; no other is touched."""
+        """Take a query out between feeds, with its goals; no other is touched."""
         self.take_out(self.planned[registered])
         self.free_dropped()
 
     def take_out(self, planned: Planned) -> None:
-        """With its goals; `free_dropped` is yet to come."""
+        """Take a query out with its goals; `free_dropped` is yet to come."""
         self._without_readers(planned)
         self.forget(planned)
         self._leave(planned)
@@ -178,7 +181,7 @@ class Network(Sharing):
         self._dropped.append(planned)
 
     def free_dropped(self) -> None:
-        """Frees the rows of dropped queries. What waits for the close of the instant, what the instant has met and the memo may name them still."""
+        """Free the rows of dropped queries. What waits for the close of the instant, what the instant has met and the memo may name them still."""
         net, at = self.net, self.net.at
         waiting = net.waiting[: at[c.WAITING]]
         gone, side = net.nodes[waiting[:, c.FRAME_NODE], c.KIND] == c.DROPPED, waiting[:, c.FRAME_SIDE]
@@ -198,12 +201,12 @@ class Network(Sharing):
         self._dropped.clear()
 
     def unopened(self) -> list[Planned]:
-        """The queries that no occurrence has opened yet."""
+        """Return the queries that no occurrence has opened yet."""
         closed = self.net.queries[: self._used["queries"].end, c.Q_OPEN] == 0
         return [self.numbered[number] for number in np.flatnonzero(closed).tolist()]
 
     def feed(self, columns: Ints) -> Ints:
-        """Takes in a feed (FEED_HEIGHT x n, in order); the rows found, as `out` has them."""
+        """Take in a feed (FEED_HEIGHT x n, in order); return the rows found, in the columns of `out`."""
         if self._due < self.now[c.NOW]:
             self.meet()
         if not self.changes:
@@ -229,7 +232,7 @@ class Network(Sharing):
         return np.concatenate([to_width(part, width) for part in parts])
 
     def _follow(self, found: Ints, outs: Mapping[int, int]) -> None:
-        """Rows found by queries that have been placed elsewhere since are theirs still."""
+        """Rename rows found by queries that have been placed elsewhere since, because they are theirs still."""
         for node in np.unique(found[:, c.OUT_NODE]).tolist():
             if node in outs and self.planned[outs[node]].out != node:  # else it has failed
                 found[found[:, c.OUT_NODE] == node, c.OUT_NODE] = -1 - self.planned[outs[node]].out
@@ -259,7 +262,7 @@ class Network(Sharing):
         return np.concatenate([*chunks, found]) if chunks else found
 
     def _lend(self, columns: Ints) -> None:
-        """Has the kernel see a feed; few columns are copied to where it sees them already, which costs less."""
+        """Show a feed to the kernel. Few columns are copied to an array that the kernel sees already, which costs less."""
         n = columns.shape[1]
         if n <= FEW_COLUMNS:
             self._few[:, :n] = columns
@@ -290,18 +293,18 @@ class Network(Sharing):
             self._answer()
 
     def _exceeded(self) -> None:
-        """Has the query that is beyond a bound of its own looked into."""
+        """Look into the query that is beyond a bound of its own."""
         number = int(self.net.at[c.ENDLESS])
         self.net.at[c.ENDLESS] = c.NONE
         self.quotas.look_into(self.readers_of(number))
 
     def fail(self, planned: Planned, reason: str) -> None:
-        """Stops a query; no other is touched. `free_dropped` is yet to come."""
+        """Stop a query; no other is touched. `free_dropped` is yet to come."""
         self.failures.append(Failure(planned, int(self.net.at[c.ENTRY]), reason))
         self.take_out(planned)
 
     def _collect(self) -> None:
-        """Hands what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""
+        """Hand what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""
         net = self.net
         gathered = net.gathered[: net.at[c.GATHERED]].copy()
         net.at[c.GATHERED] = 0
@@ -317,7 +320,7 @@ class Network(Sharing):
         self._hold(self._with_terms(self.net))
 
     def _order(self, frames: Ints) -> None:
-        """Puts left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""
+        """Put left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""
         goals: dict[int, int] = {}  # and their nodes
         for node, goal in frames[:, [c.FRAME_NODE, c.FRAME_ROW]].tolist():
             if self.net.nodes[node, c.KIND] in POLICIES and goal not in goals:  # its query may have failed meanwhile
@@ -335,7 +338,7 @@ class Network(Sharing):
         at[c.DEPTH] = depth + len(numbers)
 
     def _beside(self, node: int, goal: int) -> list[int]:
-        """The goals of one chain that have a goal's key and end at this instant, itself too."""
+        """Return the goals of one chain that have a goal's key and end at this instant, that goal included."""
         rows, now = self.net.rows, self.net.at[c.NOW]
         first, n = self.net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
         columns = [c.HASH, *self.net.slots[first : first + n].tolist()]
@@ -349,7 +352,7 @@ class Network(Sharing):
         return found
 
     def _by_age(self, goals: Ints, nodes: Ints) -> Ints:
-        """The order of goals of one instant by start, then terms in N-Triples text by variable name, hidden ones last."""
+        """Return the order of goals of one instant by start, then terms in N-Triples text by variable name, hidden ones last."""
         order = np.zeros(len(goals), np.int64)
         for query in np.unique(self.net.nodes[nodes, c.QUERY]).tolist():
             planned = self.numbered[query]
@@ -374,7 +377,7 @@ class Network(Sharing):
         return given
 
     def _decide(self) -> None:
-        """Hands what was deferred to its collectors, and what they give back to the kernel, which takes it on instant by instant."""
+        """Hand what was deferred to its collectors, and what they give back to the kernel, which takes it on instant by instant."""
         net, at = self.net, self.net.at
         frames = net.deferred[: at[c.DEFERRED_N]].copy()
         at[c.DEFERRED_N] = 0
@@ -385,7 +388,7 @@ class Network(Sharing):
         self._hold(self._with_terms(self.net._replace(reports=reports)))
 
     def _reports(self, collecting: Collecting, frames: Ints) -> Ints:
-        """What one collector makes of its frames, in the kernel's columns."""
+        """Return what one collector makes of its frames, in the kernel's columns."""
         frames, horizon = frames[frames[:, c.FRAME_NODE] == collecting.node], int(self.net.at[c.HORIZON])
         rows = self._rows(frames[:, c.FRAME_ROW], collecting.reads)
         assert isinstance(collecting.collector, GroupCollector)
@@ -402,7 +405,7 @@ class Network(Sharing):
         return Rows(rows[:, c.START], rows[:, c.END], rows[:, columns])
 
     def _emit(self, node: int, given: Rows) -> None:
-        """The collector's rows, on the stack as the node's own."""
+        """Put the collector's rows on the stack as the node's own."""
         n, at = len(given), self.net.at
         if not n:
             return
@@ -415,7 +418,7 @@ class Network(Sharing):
         at[c.DEPTH] = depth + n
 
     def _answer(self) -> None:
-        """Answers the kernel's open questions and hands the parked work back."""
+        """Answer the kernel's open questions and hand the parked work back."""
         at, questions = self.net.at, self.net.questions
         for q in range(int(at[c.ANSWERED]), int(at[c.ASKED])):
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
@@ -430,7 +433,7 @@ class Network(Sharing):
         self._hold(self._with_terms(net))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Program and state, by name. Between feeds nothing is on its way, so answers may be asked for again and pools be left out."""
+        """Return program and state, by name. Between feeds nothing is on its way, so answers may be asked for again and pools be left out."""
         net = self.net
         assert not net.at[c.DEPTH]
         assert not net.at[c.PARKED]
@@ -441,7 +444,7 @@ class Network(Sharing):
         return {name: getattr(net, name) for name in KEPT} | filled | pools
 
     def restore(self, arrays: dict[str, NDArray[Any]], fragments: Sequence[tuple[Planned, Fragment]]) -> None:
-        """Takes over what `arrays` gave, with the queries at their places, whose collectors were never used."""
+        """Take over what `arrays` gave, with the queries at their places, whose collectors were never used."""
         planned = [p for p, _ in fragments]
         width = arrays["rows"].shape[1] - c.VAR
         self._hold(with_width(self.net, width)._replace(**arrays))
@@ -457,7 +460,7 @@ class Network(Sharing):
         self.completed = set()
 
     def _rows_in_use(self) -> dict[str, Ranges]:
-        """The ranges of a network that was restored."""
+        """Return the ranges of rows in use in a network that was restored."""
         placed = [ranges_of(p.at, p.after) for p in self.planned.values()]
         used = {name: ranges_around(ranges[name] for ranges in placed) for name in TABLES}
         used["queries"] = ranges_around((p.number, 1) for p in self.planned.values())
@@ -466,16 +469,19 @@ class Network(Sharing):
         return used
 
     def observed(self) -> Ints:
-        """How many occurrences there were, of all predicates and then of each."""
+        """Return how many occurrences there were, of all predicates and then of each."""
         return by_predicate(self.net)[:, c.ALPHA_SEEN].copy()
 
     def observe(self, observed: Ints) -> None:
-        """Takes over what `observed` gave."""
+        """Take over what `observed` gave."""
         self._hold(with_predicate(self.net, len(observed) - 1))
         by_predicate(self.net)[: len(observed), c.ALPHA_SEEN] = observed
 
     def await_facts(self, facts: Sequence[tuple[Planned, Ints]]) -> None:
-        """What each query is yet to take in, as rows of `facts` whose cells may be fewer, or more than any query has; whatever stood there before goes."""
+        """Set what each query is yet to take in; whatever stood there before goes.
+
+        The rows are those of `facts`; their cells may be fewer, or more than any query has.
+        """
         self._used["facts"] = Ranges()
         self.net.queries[:, c.Q_FACTS_N], self.net.streams[:, c.S_PENDING] = 0, 0
         for planned, rows in facts:

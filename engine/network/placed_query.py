@@ -1,4 +1,4 @@
-"""Queries at their places in a network."""
+"""This module describes queries at their places in a network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """A query in its network. `number` is its row in `queries`; `registered` the offset of its registration."""
+    """Describes a query in its network. `number` is its row in `queries`; `registered` is the offset of its registration."""
 
     registered: int
     reads_after: int  # the offset of the last entry that it does not read
@@ -38,28 +38,28 @@ class Planned:
     graphs: bool  # whether a scan asks in which graph an occurrence came
     max_derivations: int
     last: int | None  # the node of the collector that may end the whole query
-    form: str  # of its plan
+    form: str  # the signature of its plan
     policy: str
     emitted: Ints  # the columns of `out` that a SELECT wants, NONE for what is never bound: rank, what it shows by name, and as it shows it
     rates: Rates  # when it was registered, which it is always planned with
-    shape: Shape | None  # of its chain of SEQs, if it may have any
+    shape: Shape | None  # the order of joins of its chain of SEQs, if it may have any
     segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
-    subplans: Mapping[int, Subplan]  # that other queries may have too, by root
+    subplans: Mapping[int, Subplan]  # subplans that other queries may have too, by root
     reads: tuple[Read, ...]  # what it reads of the background
 
     @property
     def shown(self) -> int:
-        """How many terms a solution of a SELECT has."""
+        """Return how many terms a solution of a SELECT has."""
         return len(self.emitted) // 2
 
     @property
     def shows_by_name(self) -> bool:
-        """Whether what a SELECT shows stands in order of its variables' names."""
+        """Return whether what a SELECT shows stands in order of its variables' names."""
         return bool((self.emitted[1 : 1 + self.shown] == self.emitted[1 + self.shown :]).all())
 
     @property
     def out(self) -> int:
-        """The node that its solutions reach."""
+        """Return the node that the query's solutions reach."""
         return self.at.node
 
     @property
@@ -95,14 +95,14 @@ def scans_of(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
 
 
 def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
-    """The fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
+    """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
     alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
     return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
 
 
 def is_plain(alpha: Ints) -> NDArray[np.bool_]:
-    """Whether a scan takes whatever triple its stream and predicate have, and puts subject and object, alone, into two columns."""
+    """Return which scans are plain: they take any triple of their stream and predicate, and put subject and object, alone, into two columns."""
     unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR]
     s, o = alpha[:, c.A_SVAR], alpha[:, c.A_OVAR]
     plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (s >= 0) & (o >= 0) & (s != o)

@@ -1,4 +1,4 @@
-"""The queries of one kernel: how they take places in its tables, are ranked, learn of a background and go."""
+"""This module keeps the queries of one kernel: they take places in its tables, are ranked, learn of a background and go."""
 
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from ctypes import addressof, c_byte
@@ -41,11 +41,11 @@ assert (c.TERM_LENGTH, c.TERM_WIDTH) == (LENGTH, CELL_WIDTH), "the kernel reads 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collecting:
-    """A collector at its node, with the columns that it reads and writes."""
+    """Holds a collector at its node, with the columns that it reads and writes."""
 
     node: int
     collector: Collector
-    registered: int  # of its query
+    registered: int  # the registration of its query
     timer: int | None  # its row of `timers`, if it may be due
     reads: Ints
     writes: Ints
@@ -53,7 +53,7 @@ class Collecting:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Residents:
-    """The kernel's arrays, and which query has which rows of them."""
+    """Holds the kernel's arrays, and tells which query has which rows of them."""
 
     terms: TermTable
     planned: dict[int, Planned] = field(default_factory=dict)  # by `registered`
@@ -62,9 +62,9 @@ class Residents:
     streams: dict[str, int] = field(default_factory=dict)
     collecting: dict[int, Collecting] = field(default_factory=dict)  # by node
     known: FactIndex = field(default_factory=FactIndex)  # the background as it stands
-    owns: Callable[[Quad], bool] | None = None  # which triples of it are not another bucket's; None: all
+    owns: Callable[[Quad], bool] | None = None  # says which background triples are not another bucket's; None: all
     knows: dict[int, FactIndex] = field(default_factory=dict)  # the one that each query rests on, by `registered`
-    without: frozenset[str] = frozenset()  # of the planner's CHOICES
+    without: frozenset[str] = frozenset()  # those of the planner's CHOICES that are not made
     began: int | None = None  # the instant from which on occurrences have been counted
     net: Net = field(init=False)
     address: int = field(init=False)  # the kernel's handle: where `_table` stands
@@ -75,7 +75,7 @@ class Residents:
     _used: dict[str, Ranges] = field(default_factory=dict)  # rows in use, by name of the table
     _scans: Scans = field(default_factory=Scans)
     _looked: dict[int, Table] = field(default_factory=dict)  # by node
-    entailment: Entailment = field(init=False)  # by the background as it stands
+    entailment: Entailment = field(init=False)  # follows the background as it stands
     _postings: Postings = field(init=False)
     _tells_kinds: bool = False  # whether it matters which kind of term an occurrence's object is
     _dropped: list[Planned] = field(default_factory=list)  # whose rows are not free yet, because something may be on its way there
@@ -89,7 +89,7 @@ class Residents:
         self.terms.holders.add(self)
 
     def _hold(self, net: Net) -> None:
-        """Makes `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
+        """Make `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
         before = getattr(self, "net", None)
         if net is before:
             return
@@ -109,7 +109,7 @@ class Residents:
             self._show(Net._fields.index(name), getattr(self.net, name))
 
     def _show(self, k: int, array: NDArray[Any]) -> None:
-        """Makes an array the k-th that the kernel sees."""
+        """Make an array the k-th that the kernel sees."""
         assert array.dtype.itemsize == 8
         height, width = array.shape if array.ndim == 2 else (len(array), 1)
         self._table[WORDS * k : WORDS * k + WORDS] = address_of(array), height, width
@@ -133,7 +133,10 @@ class Residents:
         return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, facts.any, query, policy, rates, shape, self.without, once, own)
 
     def rates_for(self, query: a.Query) -> Rates:
-        """How often there have been triples of each predicate of a query here; nothing if there have been none at all."""
+        """Return how often there have been triples of each predicate of a query here.
+
+        If there have been none at all, only predicates of which the background has many are there.
+        """
         seen = by_predicate(self.net)[:, c.ALPHA_SEEN]
         known = {f"{KNOWN}{text}": n for text in sorted(predicates_of(query)) if (n := self.known.count(text)) > FEW}
         if not seen[0]:
@@ -143,7 +146,7 @@ class Residents:
         return known | {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
 
     def number_of(self, name: str) -> int:
-        """The network's number for a stream."""
+        """Return the network's number for a stream, and number a new stream."""
         if name not in self.streams:
             self.streams[name] = len(self.streams)
             row = np.array([[0, c.NONE]], np.int64)
@@ -154,9 +157,9 @@ class Residents:
         self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
         rates: Rates | None = None, shape: Shape | None = None, *, reads_after: int | None = None,
     ) -> None:  # fmt: skip
-        """Plans a rewritten query, by the rates observed if none are given and in the shape that they ask for if none is, and puts it into rows that are free.
+        """Plan a rewritten query and put it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed.
 
-        Raises Refusal, Cycle; whatever is raised, nothing has changed.
+        If no rates are given, those observed are taken; if no shape is given, the rates decide the shape.
         """
         self._know(facts)
         rates = self.rates_for(query) if rates is None else rates
@@ -168,7 +171,7 @@ class Residents:
         self, registered: int, name: str, query: a.Query, fragment: Fragment, max_derivations: int = 0, policy: str = UNRESTRICTED,
         rates: Rates = NO_RATES, reads_after: int | None = None,
     ) -> None:  # fmt: skip
-        """Puts a plan into rows that are free. Raises Cycle; nothing has changed then."""
+        """Put a plan into rows that are free. Raises Cycle; nothing has changed then."""
         number = self._used["queries"].take(1)
         at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
         after = registered if reads_after is None else reads_after
@@ -190,7 +193,7 @@ class Residents:
         self._collect_with(planned, fragment, self._with_timers(fragment, at))
 
     def _know(self, facts: FactIndex) -> None:
-        """Takes up a background. The occurrences of an instant that has begun go on to entail what they did."""
+        """Take up a background. The occurrences of an instant that has begun go on to entail what they did."""
         self.known, self.entailment = facts, self._entailment_by(facts)
         if self.entails_otherwise and self.net.at[c.NOW] == -c.BIG:
             self._entail_anew()
@@ -200,20 +203,20 @@ class Residents:
 
     @property
     def entails_otherwise(self) -> bool:
-        """Whether the occurrences of the instant that has begun entail by another schema than later ones."""
+        """Return whether the occurrences of the instant that has begun entail by another schema than later ones."""
         return self._postings.entailment is not self.entailment
 
     @property
     def outgoing(self) -> Schema[Term] | None:
-        """What they entail by then."""
+        """Return the schema by which the occurrences of the instant that has begun entail, if later ones entail by another."""
         return self._postings.entailment.schema if self.entails_otherwise else None
 
     def go_by(self, outgoing: Schema[Term]) -> None:
-        """Takes over what `outgoing` gave."""
+        """Take over what `outgoing` gave."""
         self._go_by(Entailment(outgoing))
 
     def _entail_anew(self) -> None:
-        """What occurrences entail follows the background."""
+        """Let occurrences entail by the background as it stands."""
         self._go_by(self.entailment)
 
     def _go_by(self, entailment: Entailment) -> None:
@@ -221,7 +224,7 @@ class Residents:
         self._note_scans()
 
     def look_up(self, planned: Planned, fragment: Fragment) -> None:
-        """Gives joins the tables in which they look up the background."""
+        """Give joins the tables in which they look up the background."""
         looked = {planned.at.node + node: lookup for node, lookup in fragment.lookups.items() if lookup is not None}
         if not looked and not any(node in self._looked for node in range(planned.at.node, planned.after.node)):
             return
@@ -256,7 +259,7 @@ class Residents:
                 del self._readers[stream]
 
     def _free(self, planned: Planned) -> None:
-        """Gives back a query's rows, where nothing is on its way any more."""
+        """Give back a query's rows, where nothing is on its way any more."""
         self.net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
         self._forget_tables(planned)
         self.net.queries[planned.number, c.Q_OPEN] = 1
@@ -265,7 +268,7 @@ class Residents:
             self._used[name].give(first, n)
 
     def _with_timers(self, fragment: Fragment, at: Place) -> dict[int, int]:
-        """Puts a fragment's timers behind the others; the row of each by its node."""
+        """Put a fragment's timers behind the others; return the row of each by its node."""
         timers, first = timers_of(fragment, at), int(self.net.at[c.TIMER_NODES])
         self._hold(with_rows(self.net, {"timers": first + len(timers)}))
         self.net.timers[first : first + len(timers)] = timers
@@ -273,14 +276,14 @@ class Residents:
         return {node: first + k for k, node in enumerate(timers[:, c.T_NODE].tolist())}
 
     def _collect_with(self, planned: Planned, fragment: Fragment, timers: Mapping[int, int]) -> None:
-        """Takes up the collectors of a query that stands at its place."""
+        """Take up the collectors of a query that stands at its place."""
         for node, collector in fragment.collectors.items():
             reads, writes = (np.array([fragment.columns[v] for v in part], np.int64) for part in (collector.reads, collector.writes))
             here = planned.at.node + node
             self.collecting[here] = Collecting(here, collector, planned.registered, timers.get(here), reads, writes)
 
     def _with_readers(self, planned: Planned, fragment: Fragment) -> None:
-        """Scans, reads and facts of a query that has just been placed."""
+        """Add the scans, reads and facts of a query that has just been placed."""
         self._with_scans(placed_alpha(fragment, planned.at, planned.number))
         streams = [self.streams[name] for name in dict.fromkeys(planned.query.streams)]
         first = self._used["reads"].take(len(streams))
@@ -310,7 +313,7 @@ class Residents:
         self._with_scans(rows[np.isin(rows[:, c.A_NODE], nodes)])
 
     def _without_readers(self, planned: Planned) -> None:
-        """Takes out a query's scans, reads and facts."""
+        """Take out a query's scans, reads and facts."""
         number = planned.number
         self._without_scans(number, (want for _, _, want in planned.scans))
         net = self.net
@@ -330,7 +333,7 @@ class Residents:
             self._used["reads"].give(int(row), 1)
 
     def _fact_rows(self, planned: Planned, facts: list[Fact]) -> Ints:
-        """As the table of facts has them."""
+        """Return facts as rows of the network's table of facts."""
         rows = np.zeros((sum(len(fact.rows) for fact in facts), self.net.facts.shape[1]), np.int64)
         first = 0
         for fact in facts:
@@ -350,12 +353,12 @@ class Residents:
         net.at[c.FED_ALONE] = not self.rules
 
     def _note_scans(self) -> None:
-        """What one step adds to a pool at most, and what scans do with an occurrence."""
+        """Note how much one step adds to a pool at most, and whether scans look at the kinds of objects."""
         self._tells_kinds = self._postings.tells_kinds(self.net)
         self.net.at[c.MARGIN] = margin(self.net, widest(self.net) + self._postings.widest(self.net))
 
     def _gather_facts(self, more: int) -> None:
-        """Leaves the facts that have been taken in behind, with room for as many again as there are then."""
+        """Leave the facts that have been taken in behind, with room for as many again as there are then."""
         net, before = self.net, self.net.facts
         waiting = np.flatnonzero(net.queries[:, c.Q_FACTS_N])
         end = int(net.queries[waiting, c.Q_FACTS_N].sum())
@@ -367,7 +370,7 @@ class Residents:
         self._hold(net._replace(facts=facts))
 
     def try_to_learn(self, known: FactIndex) -> None:
-        """Raises Cycle if the background `known` would close one; nothing has changed then."""
+        """Raise Cycle if the background `known` would close one; nothing has changed then, nor otherwise."""
         planned, nodes, bounds = dict(self.planned), self.net.nodes.copy(), self.net.queries[:, c.Q_BOUND].copy()
         entailment = self.entailment
         try:
@@ -384,7 +387,7 @@ class Residents:
         return plan(planned.query, names)
 
     def _replan(self, known: FactIndex) -> list[Fragment]:
-        """The same nodes, with what changes in them when timeless solutions become possible; the new fragments."""
+        """Plan all queries over a background: the nodes change where timeless solutions become possible. Return the new fragments."""
         fragments = []
         for registered, planned in self.planned.items():
             fragment = self._planned_anew(planned, known)
@@ -400,7 +403,7 @@ class Residents:
         return fragments
 
     def _await(self, planned: Planned, added: list[Fact], removed: list[Fact]) -> None:
-        """What a query is to take in at its next instant, besides what it has been waiting for and has not lost."""
+        """Set what a query is to take in at its next instant, besides what it has been waiting for and has not lost."""
         net, number = self.net, planned.number
         first, n = net.queries[number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist()
         waiting = np.concatenate([without(net.facts[first : first + n], self._fact_rows(planned, removed)), self._fact_rows(planned, added)])
@@ -411,7 +414,7 @@ class Residents:
         self._with_fact_rows(planned, waiting)
 
     def _without_timers(self, planned: Planned) -> None:
-        """Takes a query's timers and collectors out; the last timers move into their places."""
+        """Take a query's timers and collectors out; the last timers move into their places."""
         for node in range(planned.at.node, planned.after.node):
             self.collecting.pop(node, None)
         timers = self.net.timers
@@ -424,7 +427,7 @@ class Residents:
                 self.collecting[moved.node] = replace(moved, timer=k)
 
     def _rows_taken(self, n: int) -> Ints:
-        """Rows to fill and to put on the stack."""
+        """Take rows to fill and to put on the stack, and return their numbers."""
         self._make_room(n)
         at, free, used = self.net.at, int(self.net.at[c.FREE]), int(self.net.at[c.USED])
         fresh = max(n - free, 0)
@@ -437,7 +440,7 @@ class Residents:
         at[c.FREE] += n
 
     def _with_terms(self, net: Net) -> Net:
-        """What the kernel needs to know of terms: values and kinds if it has filters, kinds and lengths if it has rules."""
+        """Return the network with the columns of terms that the kernel needs: values and kinds if it has filters, kinds and lengths if it has rules."""
         filters = self._used["code"].end
         if filters and (numbers := self.terms.numbers) is not net.numbers:
             net = net._replace(numbers=numbers)
@@ -449,7 +452,7 @@ class Residents:
         return net
 
     def hold(self, held: Held) -> None:
-        """Marks the terms of program, goals and collectors; what was asked may be asked again."""
+        """Mark the terms of program, goals and collectors; what was asked may be asked again."""
         net = self.net
         for table in (
             net.at[[c.TRUE_TERM, c.FALSE_TERM]],
@@ -472,18 +475,18 @@ class Residents:
         self._forget_answers()
 
     def _forget_answers(self) -> None:
-        """Between feeds, when nothing waits for them."""
+        """Forget the host's answers, between feeds, when nothing waits for them."""
         self.net.at[c.ASKED] = self.net.at[c.ANSWERED] = 0
         self.net.question_heads[:] = c.NONE
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Where a C-contiguous array stands; 0 for an empty one. Several times faster than to ask numpy."""
+    """Return the address of a C-contiguous array; 0 for an empty one. This is several times faster than to ask numpy."""
     return addressof(c_byte.from_buffer(array.data)) if array.size else 0
 
 
 def _read_of(net: Net, stream: int, number: int) -> int:
-    """The row of `reads` by which a query reads a stream."""
+    """Return the row of `reads` by which a query reads a stream."""
     row = int(net.streams[stream, c.S_READS])
     while net.reads[row, c.R_QUERY] != number:
         row = int(net.reads[row, c.R_NEXT])

@@ -1,4 +1,4 @@
-"""What the queries of a network may keep, and what happens to one that needs more."""
+"""This module holds the queries of a network to quotas, and stops a query that needs more than its quota."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,19 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Quotas:
-    """Quotas by `registered`. What collectors hold counts as of when it was weighed last: it is at hand at moments that the blocks of the log decide."""
+    """Holds quotas by `registered`.
+
+    What collectors hold counts as of the last weighing, because it is at hand at moments that the blocks of the log decide.
+    """
 
     network: "Network"
     quotas: dict[int, Quota] = field(default_factory=dict)
     held: dict[int, int] = field(default_factory=dict)
 
     def limit(self, registered: int, quota: Quota, held: int = 0) -> None:
-        """From now on the query fails as soon as it needs more than its quota; `held` bytes are its collectors'."""
+        """Set a query's quota: from now on it fails as soon as it needs more. `held` are the bytes of its collectors."""
         self.quotas[registered], self.held[registered] = quota, held
         self.deal(self.network.planned[registered])
 
     def of(self, registered: int) -> tuple[Quota, int]:
-        """A query's quota, and what its collectors held when they were weighed."""
+        """Return a query's quota, and what its collectors held when they were weighed."""
         return self.quotas.get(registered, Quota()), self.held.get(registered, 0)
 
     def forget(self, registered: int) -> None:
@@ -35,11 +38,14 @@ class Quotas:
         self.held.pop(registered, None)
 
     def usage(self, registered: int) -> Usage:
-        """What the query's state amounts to now."""
+        """Return the size of the query's state now."""
         return self._usage(self.network.planned[registered], self._collected(registered))
 
     def _usage(self, planned: Planned, held: int) -> Usage:
-        """Goals that have outlived their lives do not count, whenever they are swept; those of what it shares count as if it were alone."""
+        """Return the size of a query's state.
+
+        Goals that have outlived their lives do not count, whenever they are swept; goals in shares count as if it were alone.
+        """
         for place in (planned, *(share.stands for share in self.network.read_by(planned))):
             sweep_stores(self.network.address, c.SIDES * place.at.node, c.SIDES * place.after.node)
         goals = self._goals(planned)
@@ -49,22 +55,26 @@ class Quotas:
         return sum(each.collector.size() for each in self.network.collecting.values() if each.registered == registered)
 
     def _goals(self, planned: Planned) -> int:
-        """What the query keeps, and what the shares keep that it reads."""
+        """Return how many goals the query keeps, with the goals of the shares that it reads."""
         queries = self.network.net.queries
         return int(queries[planned.number, c.Q_GOALS] + sum(queries[share.number, c.Q_GOALS] for share in self.network.read_by(planned)))
 
     def _most(self, planned: Planned) -> int:
-        """How many goals the quota leaves to a query beside what its collectors hold."""
+        """Return how many goals the quota leaves to a query beside what its collectors hold."""
         quota, held = self.of(planned.registered)
         most = quota.goals or c.FOREVER
         return min(most, (quota.state_bytes - held) // goal_bytes(len(planned.columns))) if quota.state_bytes else most
 
     def _left(self, planned: Planned) -> int:
-        """How many goals more the query's own nodes may keep, and each share that it reads, before it is looked into."""
+        """Return how many more goals the query's own nodes, and each share that it reads, may keep before it is looked into."""
         return max(self._most(planned) - self._goals(planned), 0) // (1 + len(self.network.read_by(planned)))
 
     def deal(self, planned: Planned) -> None:
-        """Tells the kernel when to look into a query: at its quota, or where it reads shares at half of what is left, which is dealt out anew then."""
+        """Tell the kernel when to look into a query.
+
+        The kernel looks into it at its quota. If the query reads shares, its own nodes and each share get an equal part of what is left. The kernel
+        looks into it at the end of a part; what is left is dealt out anew then.
+        """
         queries = self.network.net.queries
         left = self._left(planned)
         queries[planned.number, c.Q_LIMIT] = queries[planned.number, c.Q_GOALS] + left
@@ -72,7 +82,7 @@ class Quotas:
             queries[share.number, c.Q_LIMIT] = min(queries[share.number, c.Q_LIMIT], queries[share.number, c.Q_GOALS] + left)
 
     def _deal_anew(self, planned: Planned) -> None:
-        """As `deal`, where shares may keep fewer goals than when it was last done."""
+        """Deal out what is left as `deal` does, where shares may keep fewer goals than when it was last done."""
         queries, shares = self.network.net.queries, self.network.read_by(planned)
         for share in shares:
             least = min(self._left(reader) for reader in self.network.readers_of(share.number))
@@ -82,14 +92,14 @@ class Quotas:
     # ------------------------------------------------------------ collectors
     @property
     def weighs(self) -> bool:
-        """Whether what a collector holds counts for a quota."""
+        """Return whether what a collector holds counts for a quota."""
         return any(self._counts(each.registered) for each in self.network.collecting.values())
 
     def _counts(self, registered: int) -> bool:
         return registered in self.quotas and self.quotas[registered].state_bytes > 0
 
     def weigh(self, entry: int) -> None:
-        """Counts what collectors hold, as of an entry between feeds: what is beyond a quota by it stops there."""
+        """Count what collectors hold, as of an entry between feeds; a query that is beyond its quota by it stops there."""
         network, sizes = self.network, dict[int, int]()
         for each in network.collecting.values():
             if self._counts(each.registered):
@@ -105,7 +115,7 @@ class Quotas:
 
     # ------------------------------------------------------------ too much
     def look_into(self, queries: Sequence[Planned]) -> None:
-        """Stops those of these queries that are beyond one of their bounds."""
+        """Stop those of these queries that are beyond one of their bounds."""
         for planned in queries:
             if (reason := self._excess(planned)) is not None:
                 self.network.fail(planned, reason)
@@ -116,7 +126,7 @@ class Quotas:
             self.deal(planned)
 
     def _excess(self, planned: Planned) -> str | None:
-        """Why a query is to stop, if it is."""
+        """Return why a query is to stop, if it is."""
         quota, held = self.of(planned.registered)
         reason = excess(planned.name, self._usage(planned, held), quota)
         derived, bound = self.network.net.queries[planned.number, [c.Q_DERIVED, c.Q_BOUND]].tolist()
@@ -128,6 +138,6 @@ class Quotas:
         return reason
 
     def _made(self, planned: Planned) -> int:
-        """What a query has made at an instant, or what it shares with others."""
+        """Return how much a query, or a share that it reads, has made at an instant; of several the most counts."""
         numbers = [planned.number, *(share.number for share in self.network.read_by(planned))]
         return int(self.network.net.queries[numbers, c.Q_MADE].max())

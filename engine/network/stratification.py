@@ -1,4 +1,4 @@
-"""Strata: in which order the negative parts of one instant decide, and the recursion that has no such order."""
+"""This module ranks negative parts into strata, the order in which they decide at one instant. It finds recursion that has no such order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ NEGATIVE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One way a solution goes inside an instant; over a strict edge it only matters in later ones."""
+    """Represents one way that a solution goes inside an instant; over a strict edge it only matters in later instants."""
 
     source: int
     target: int
@@ -31,7 +31,7 @@ class Wire:
 
 
 class Cycle(Exception):
-    """Recursion through a negative part without a strict step; `nodes` are the cycle in its order, `way` is what a reader is told of it."""
+    """Signals recursion through a negative part without a strict step. `nodes` are the cycle in its order; `way` is what a reader is told of it."""
 
     def __init__(self, nodes: list[int], way: str = "") -> None:
         super().__init__(nodes, way)
@@ -44,8 +44,10 @@ class Cycle(Exception):
 
 
 def strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int, int]) -> dict[int, int]:
-    """The stratum of each node of `kinds`: how many negative parts decide before it at an instant. `settled` are those of other
-    sources, which are positive. Raises Cycle."""
+    """Return the stratum of each node of `kinds`: how many negative parts decide before it at an instant. Raises Cycle.
+
+    `settled` are the strata of other sources, which are positive.
+    """
     level = dict.fromkeys(kinds, 0)
     into: dict[int, list[int]] = {node: [] for node in kinds}
     onwards: dict[int, list[int]] = {node: [] for node in kinds}
@@ -70,13 +72,13 @@ def strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int
 
 
 def negative_cycle(kinds: Mapping[int, int], onwards: Mapping[int, list[int]]) -> list[int]:
-    """A shortest cycle inside an instant through some negative part, from that part on; there is one."""
+    """Return a shortest cycle inside an instant through some negative part, from that part on; there is one."""
     ways = (way for node, kind in kinds.items() if kind in NEGATIVE and (way := _way_back(node, onwards)))
     return min(ways, key=len)
 
 
 def _way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
-    """The nodes of a shortest way from a node to itself."""
+    """Return the nodes of a shortest way from a node to itself."""
     came_from: dict[int, int] = {}
     edge = [node]
     while edge and node not in came_from:
@@ -96,7 +98,7 @@ def _way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
 
 
 def on_cycle(node: int, wires: Sequence[Wire]) -> bool:
-    """Whether a node's solutions come back to it inside an instant."""
+    """Return whether a node's solutions come back to it inside an instant."""
     onwards: dict[int, list[int]] = {}
     for wire in wires:
         if not wire.strict:
@@ -105,7 +107,7 @@ def on_cycle(node: int, wires: Sequence[Wire]) -> bool:
 
 
 def affected(residents: "Residents", planned: Planned) -> list[Planned]:
-    """A query and those that its triples reach through rules: no other's strata depend on it."""
+    """Return a query and those that its triples reach through rules: no other's strata depend on it."""
     found, pending = {planned.registered: planned}, [planned]
     while pending:
         into = pending.pop().writes
@@ -116,7 +118,10 @@ def affected(residents: "Residents", planned: Planned) -> list[Planned]:
 
 
 def rank(residents: "Residents", queries: Sequence[Planned]) -> None:
-    """Strata of these queries' nodes; and bounds for the rules that may feed themselves inside an instant, which no other rule needs. Raises Cycle."""
+    """Set the strata of these queries' nodes, and bounds for the rules that may feed themselves inside an instant.
+
+    No other rule needs a bound. Raises Cycle.
+    """
     nodes = residents.net.nodes
     wires = [wire for planned in queries for wire in _wires(residents, planned)]
     kinds = {node: int(nodes[node, c.KIND]) for planned in queries for node in range(planned.at.node, planned.after.node)}
@@ -132,7 +137,7 @@ def rank(residents: "Residents", queries: Sequence[Planned]) -> None:
 
 
 def _way(residents: "Residents", nodes: Sequence[int]) -> str:
-    """A cycle for its reader: queries, with their negative parts and the streams they write."""
+    """Describe a cycle for its reader: queries, with their negative parts and the streams they write."""
     steps: list[str] = []
     for node in nodes:
         planned = next(p for p in residents.planned.values() if p.at.node <= node < p.after.node)
@@ -145,7 +150,7 @@ def _way(residents: "Residents", nodes: Sequence[int]) -> str:
 
 
 def _wires(residents: "Residents", planned: Planned) -> Iterable[Wire]:
-    """How solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
+    """Return how solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
     net = residents.net
     for node in range(planned.at.node, planned.after.node):
         first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
@@ -161,7 +166,7 @@ def _wires(residents: "Residents", planned: Planned) -> Iterable[Wire]:
 
 
 def _scanned(residents: "Residents", planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
-    """The nodes of a query whose scans may read triples of a template."""
+    """Return the nodes of a query whose scans may read triples of a template."""
     written = [t.predicate for t in template]
     anything = any(isinstance(p, Variable) for p in written)
     for node, side, want in planned.scans:
@@ -170,7 +175,7 @@ def _scanned(residents: "Residents", planned: Planned, template: Iterable[a.Trip
 
 
 def _reaches(residents: "Residents", predicate: Term, want: Want) -> bool:
-    """Whether a rule's triples of a predicate, or what they entail, may be wanted."""
+    """Return whether a rule's triples of a predicate, or what they entail, may be wanted."""
     wanted, object_ = want
     if wanted == AS_SENT:
         return True

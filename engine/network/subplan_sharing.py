@@ -1,8 +1,8 @@
-"""Subpatterns that several queries of a kernel have are carried out once (docs/decisions/0014-shared-subpatterns.md).
+"""Subpatterns that several queries of a kernel have are evaluated once (docs/decisions/0014-shared-subpatterns.md).
 
-A *share* has nodes, scans and goals of its own, in the tables like a query's. In the plan of each query that reads it, the root of the subplan hands
-on what the share gives, in the query's own columns, and the nodes below it are fed by nothing. So a query keeps its plan, and whoever
-comes or goes touches no goal of another.
+A *share* has nodes, scans and goals of its own, in the tables like a query's. In the plan of each query that reads the share, the root of the subplan
+hands on what it gives, in the query's own columns. The nodes below the root are fed by nothing. So a query keeps its plan, and whoever comes or goes
+touches no goal of another.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,9 +34,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a network had been given when a query came: how many occurrences, the entry of the last one that waits for time (or -1), and the latest end.
+    """Tells what a network had been given when a query came.
 
-    Of two queries that came at one moment, each reads what the other reads.
+    The fields are the number of occurrences, the entry of the last one that waits for time (or -1), and the latest end. If two queries came at one
+    moment, each reads what the other reads.
     """
 
     seen: int
@@ -46,7 +47,10 @@ class Moment:
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """A subplan of a query that a share carries out. `moves` is the first row by which its root hands on, `filter_` what the root had for itself."""
+    """Represents a subplan of a query that a share carries out.
+
+    `moves` is the first row by which its root hands on, `filter_` what the root had for itself.
+    """
 
     share: "Share"
     registered: int
@@ -64,13 +68,16 @@ class Reading:
         return self.first + np.array(self.subplan.nodes, np.int64)
 
     def stands_for(self, node: int) -> int:
-        """The node of the share for one of the query's."""
+        """Return the node of the share that stands for one of the query's."""
         return self.share.stands.at.node + self.subplan.nodes.index(node - self.first)
 
 
 @dataclass(slots=True, eq=False)
 class Share:
-    """`stands` is its place in the tables, from its root on in the order of `Subplan.nodes`; `edges` are the range of those to its readers."""
+    """Represents a shared subplan.
+
+    `stands` is its place in the tables, from its root on in the order of `Subplan.nodes`; `edges` is the range of those to its readers.
+    """
 
     digest: bytes
     stands: Planned
@@ -80,7 +87,7 @@ class Share:
 
     @property
     def number(self) -> int:
-        """As a query's."""
+        """Return the number that a share has in the tables, as a query has one."""
         return self.stands.number
 
     @property
@@ -90,7 +97,7 @@ class Share:
 
 @dataclass(slots=True, eq=False)
 class Sharing(Stores):
-    """Residents that share what they have in common."""
+    """Represents residents that share what they have in common."""
 
     shares: dict[int, Share] = field(default_factory=dict)  # by number
     readings: dict[int, list[Reading]] = field(default_factory=dict)  # by `registered`
@@ -99,16 +106,16 @@ class Sharing(Stores):
     _shared: dict[bytes, list[Share]] = field(default_factory=dict)  # by digest
     _alone: dict[bytes, dict[tuple[int, int], Subplan]] = field(
         default_factory=dict
-    )  # by digest, those that their queries carry out: `registered`, root
+    )  # subplans that their queries carry out, by digest: `registered`, root
     _due: int = c.FOREVER  # the instant from which on shares, or queries, may keep the same goals though they came at different moments
 
     # ------------------------------------------------------------ coming
     def moment(self, waiting: int, latest: int) -> Moment:
-        """Now; `waiting` and `latest` are the last entry and the latest end of what waits for time."""
+        """Return the present moment; `waiting` and `latest` are the last entry and the latest end of what waits for time."""
         return Moment(int(by_predicate(self.net)[0, c.ALPHA_SEEN]), waiting, max(latest, int(self.net.at[c.NOW])))
 
     def share(self, registered: int, moment: Moment) -> None:
-        """Lets a query that has just come read what it has in common with others that came at the same moment."""
+        """Let a query that has just come read what it has in common with others that came at the same moment."""
         self.moments[registered], planned = moment, self.planned[registered]
         carried = set[int]()
         for root in sorted(planned.subplans):  # the outermost first
@@ -123,7 +130,7 @@ class Sharing(Stores):
                 self._meet_later(subplan, moment)
 
     def _of_moment(self, digest: bytes, moment: Moment) -> Share | None:
-        """What carries out a subplan for queries that came at a moment."""
+        """Return the share that evaluates a subplan for queries of a moment. If a query of that moment evaluates it alone, a share is made of it."""
         for share in self._shared.get(digest, ()):
             if share.moment == moment:
                 return share
@@ -133,7 +140,7 @@ class Sharing(Stores):
         return None
 
     def _set_apart(self, planned: Planned, subplan: Subplan) -> Share:
-        """Makes a share of a query's subplan, which it reads from now on."""
+        """Make a share of a query's subplan, which it reads from now on."""
         fragment = fragment_of(self._planned_anew(planned, self.knows[planned.registered]), subplan, self.terms.intern)
         share = self._settled(fragment, subplan.digest, planned, self.moments.get(planned.registered))
         goals = [self._goals_at(planned, planned.at.node + node) for node in subplan.nodes]
@@ -144,7 +151,7 @@ class Sharing(Stores):
         return share
 
     def _settled(self, fragment: Fragment, digest: bytes, planned: Planned, moment: Moment | None) -> Share:
-        """A share in rows that are free, which nobody reads yet."""
+        """Place a share in rows that are free; nobody reads it yet."""
         number = self._used["queries"].take(1)
         at = Place(*(self._used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
         stands = planned_from(-1 - number, planned.reads_after, "", planned.query, number, fragment, at, 0, UNRESTRICTED, NO_RATES)
@@ -158,7 +165,7 @@ class Sharing(Stores):
         return share
 
     def _goals_at(self, planned: Planned, node: int) -> dict[int, Ints]:
-        """The goals at a query's node, wherever they are kept, in the query's columns: by side."""
+        """Return the goals at a query's node by side, wherever they are kept, in the query's columns."""
         reading, at = self._reading_at(planned, node), self.kept_at(planned, node)
         found = {store % c.SIDES: goals.timed for store, goals in goals_of(self, c.SIDES * at, c.SIDES * (at + 1)).items()}
         if reading is None:
@@ -166,7 +173,7 @@ class Sharing(Stores):
         return {side: to_columns(rows, reading.share.columns, reading.subplan.columns) for side, rows in found.items()}
 
     def kept_at(self, planned: Planned, node: int) -> int:
-        """The node that keeps the goals of a query's node: itself, or one of a share."""
+        """Return the node that keeps the goals of a query's node: itself, or one of a share."""
         reading = self._reading_at(planned, node)
         return node if reading is None else reading.stands_for(node)
 
@@ -175,7 +182,7 @@ class Sharing(Stores):
 
     # ------------------------------------------------------------ reading
     def _read(self, share: Share, planned: Planned, subplan: Subplan) -> None:
-        """Lets a share carry out a query's subplan; the goals that the query kept there are given up."""
+        """Let a share carry out a query's subplan; the goals that the query kept there are given up."""
         for inner in [r for r in self.readings.get(planned.registered, ()) if r.subplan.root in subplan.nodes]:
             self._end(inner)
         self._list_no_more(planned, subplan.nodes)
@@ -196,12 +203,12 @@ class Sharing(Stores):
         self.quotas.deal(planned)
 
     def _stand_in(self, reading: Reading) -> None:
-        """The root of a subplan hands on what comes to it, in the query's columns."""
+        """Make the root of a subplan hand on what comes to it, in the query's columns."""
         columns = [c.KIND, c.FILTER, c.MOVE_AT, c.MOVE_N, c.KEEP, c.ONCE_ONLY]
         self.net.nodes[reading.root, columns] = c.MOVE, c.NONE, reading.moves, len(reading.subplan.columns), 0, 0
 
     def _link(self, share: Share) -> None:
-        """Gives a share its readers."""
+        """Give a share its readers."""
         self._used["edges"].give(*share.edges)
         n = len(share.readings)
         first = self._used["edges"].take(n)
@@ -213,7 +220,7 @@ class Sharing(Stores):
 
     # ------------------------------------------------------------ going
     def _end(self, reading: Reading) -> None:
-        """A query reads no longer; what nobody reads goes."""
+        """End a query's reading of a share; a share that nobody reads goes."""
         share = reading.share
         share.readings.remove(reading)
         self.readings[reading.registered].remove(reading)
@@ -224,7 +231,7 @@ class Sharing(Stores):
             self._close(share)
 
     def _close(self, share: Share) -> None:
-        """Takes out a share that nobody reads."""
+        """Take out a share that nobody reads."""
         stands = share.stands
         self._used["edges"].give(*share.edges)
         self.net.nodes[stands.at.node : stands.after.node, c.KIND] = c.DROPPED
@@ -237,7 +244,7 @@ class Sharing(Stores):
             del self._shared[share.digest]
 
     def forget(self, planned: Planned) -> None:
-        """A query goes, whose own scans are gone already."""
+        """Forget a query that goes, whose own scans are gone already."""
         for reading in [*self.readings.get(planned.registered, ())]:
             self._end(reading)
         self._list_no_more(planned, planned.subplans)
@@ -245,7 +252,7 @@ class Sharing(Stores):
         self.moments.pop(planned.registered, None)
 
     def _list_no_more(self, planned: Planned, nodes: Iterable[int]) -> None:
-        """A query does not carry out the subplans with these roots itself any more."""
+        """Note that a query does not carry out the subplans with these roots itself any more."""
         for subplan in (planned.subplans[node] for node in nodes if node in planned.subplans):
             alone = self._alone.get(subplan.digest, {})
             alone.pop((planned.registered, subplan.root), None)
@@ -253,7 +260,7 @@ class Sharing(Stores):
                 self._alone.pop(subplan.digest, None)
 
     def part(self, planned: Planned) -> None:
-        """Lets a query carry out itself what it has in common with others, with copies of the goals."""
+        """Let a query carry out itself what it has in common with others, with copies of the goals."""
         readings = [*self.readings.get(planned.registered, ())]
         if not readings:
             return
@@ -271,24 +278,26 @@ class Sharing(Stores):
         self.quotas.deal(planned)
 
     def read_by(self, planned: Planned) -> list[Share]:
-        """What a query reads; twice, what it reads twice."""
+        """Return the shares that a query reads; a share that it reads twice comes twice."""
         return [reading.share for reading in self.readings.get(planned.registered, ())]
 
     def readers_of(self, number: int) -> list[Planned]:
-        """The query of a number, or those that read the share of that number."""
+        """Return the query of a number, or those that read the share of that number."""
         if number not in self.shares:
             return [self.numbered[number]]
         return [self.planned[registered] for registered in dict.fromkeys(reading.registered for reading in self.shares[number].readings)]
 
     # ------------------------------------------------------------ of different moments
     def _meet_later(self, subplan: Subplan, moment: Moment) -> None:
-        """Notes until when a subplan of this moment may keep other goals than equal ones of earlier moments."""
+        """Note until when a subplan of this moment may keep other goals than equal ones of earlier moments."""
         if len(self._alone[subplan.digest]) + len(self._shared.get(subplan.digest, ())) > 1:
             self._due = min(self._due, moment.latest + subplan.reach)
 
     def meet(self) -> None:
-        """Carries out as one what came at different moments and keeps the same goals by now: none reaches back to the latest of these moments, so all
-        rest on occurrences that each of the queries reads."""
+        """Evaluate as one the subplans that came at different moments and keep the same goals by now.
+
+        None of them reaches back to the latest of these moments, so all rest on occurrences that each of the queries reads.
+        """
         self._due, now = c.FOREVER, int(self.net.at[c.NOW])
         known = {digest: next(iter(alone.values())) for digest, alone in self._alone.items()}
         known |= {digest: shares[0].readings[0].subplan for digest, shares in self._shared.items()}
@@ -305,7 +314,7 @@ class Sharing(Stores):
         return [share.moment for share in self._shared.get(digest, ())] + [self.moments.get(registered) for registered, _ in alone]
 
     def _unite(self, digest: bytes, moments: Sequence[Moment]) -> None:
-        """Makes one share of those of these moments, and of the queries."""
+        """Make one share of the shares, and of the queries, of these moments."""
         shares = [share for share in self._shared.get(digest, ()) if share.moment in moments]
         alone = [(self.planned[k], subplan) for (k, _), subplan in self._alone.get(digest, {}).items() if self.moments.get(k) in moments]
         share = shares[0] if shares else self._set_apart(*alone[0])
@@ -324,14 +333,13 @@ class Sharing(Stores):
             self.quotas.deal(planned)
 
     # ------------------------------------------------------------ snapshots
-    # ------------------------------------------------------------ snapshots
     def shares_of(self, queries: Sequence[Planned]) -> list[Share]:
-        """What any of these queries reads."""
+        """Return the shares that any of these queries reads."""
         registered = {planned.registered for planned in queries}
         return [share for share in self.shares.values() if any(reading.registered in registered for reading in share.readings)]
 
     def share_again(self, readers: Sequence[tuple[Planned, Subplan]], moment: Moment | None, form: str) -> Share:
-        """Has queries that have been restored, but not their goals, share a subplan as they did. Raises SnapshotMismatch."""
+        """Make restored queries, whose goals are yet to come, share a subplan as they did. Raises SnapshotMismatch."""
         share = self._set_apart(*readers[0])
         share.moment = moment
         if share.stands.form != form:
@@ -341,7 +349,7 @@ class Sharing(Stores):
         return share
 
     def list_restored(self) -> None:
-        """Notes what queries that have been restored carry out themselves."""
+        """Note what queries that have been restored carry out themselves."""
         for planned in self.planned.values():
             if planned.registered in self.moments:
                 shared = {node for reading in self.readings.get(planned.registered, ()) for node in reading.subplan.nodes}
@@ -360,14 +368,14 @@ class Sharing(Stores):
         return fragments
 
     def part_from_what_changes(self, known: FactIndex) -> None:
-        """Whoever takes in something else over another background carries out itself what it has."""
+        """Let each query that takes in something else over another background carry out itself what it shares."""
         for planned in [self.planned[registered] for registered, readings in self.readings.items() if readings]:
             before, now = self._planned_anew(planned, self.knows[planned.registered]), self._planned_anew(planned, known)
             if planned.shape != now.shape or subplans(now) != planned.subplans or difference(before, now):
                 self.part(planned)
 
     def list_again(self, planned: Planned, fragment: Fragment) -> None:
-        """Notes what a query carries out itself, as it is planned now."""
+        """Note what a query carries out itself, as it is planned now."""
         now = subplans(fragment)
         if now != planned.subplans and planned.registered in self.moments:
             self._list_no_more(planned, planned.subplans)
@@ -376,7 +384,7 @@ class Sharing(Stores):
 
 
 def to_columns(rows: Ints, before: Sequence[int], after: Sequence[int]) -> Ints:
-    """Goals with what is in some columns moved to others."""
+    """Return goals with the contents of some columns moved to others."""
     moved = np.zeros_like(rows)
     moved[:, [c.START, c.END]] = rows[:, [c.START, c.END]]
     moved[:, list(after)] = rows[:, list(before)]

@@ -1,4 +1,7 @@
-"""A query solved over and over at one instant each, as RSP-QL's windows ask: planned once, then run on contents from a clean state."""
+"""This module solves a query at one instant after another, as RSP-QL's windows ask.
+
+The query is planned once, then run on contents from a clean state.
+"""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -19,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 class Solver:
-    """Plain SPARQL over a background and what windows hold."""
+    """Evaluates plain SPARQL over a background and the contents of windows."""
 
     def __init__(self, terms: TermTable, query: a.Select, known: FactIndex, policy: str) -> None:
         self.query, self.known = query, known
@@ -30,7 +33,7 @@ class Solver:
         self._clean = {name: array.copy() for name, array in self._network.arrays().items()}
 
     def solve(self, contents: Mapping[str, Ints], now: int) -> Ints:
-        """A row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection."""
+        """Return a row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection."""
         network = self._network
         fragment = replace(self._fragment, collectors=deepcopy(self._fragment.collectors))  # which were never used
         network.restore({name: array.copy() for name, array in self._clean.items()}, [(self._planned, fragment)])

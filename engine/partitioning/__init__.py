@@ -1,4 +1,4 @@
-"""Which bucket's engine an event concerns: by the value of a query's partition key (architecture.md, "Route")."""
+"""This package decides which bucket's engine an event concerns, by the value of a query's partition key (architecture.md, "Route")."""
 
 from engine.partitioning.hash_partitioner import ONE, Part, Share, bucket_of
 from engine.partitioning.key_inference import Key, NoKey, keys_of, partition

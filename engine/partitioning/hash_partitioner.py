@@ -1,4 +1,4 @@
-"""Parts of a triple by whose value events are shared out, and whose each value is."""
+"""This module deals out events by the value of one part of their triples, and tells which bucket has each value."""
 
 import zlib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MIX = 0x9E3779B1
 
 
 class Part(Enum):
-    """Where a partition key stands in every triple pattern of a query."""
+    """Names the part of every triple pattern of a query at which a partition key stands."""
 
     SUBJECT = "subject"
     OBJECT = "object"
@@ -22,17 +22,17 @@ class Part(Enum):
 
     @property
     def column(self) -> str:
-        """Of OCCURRENCES."""
+        """Return the name of the part's column in OCCURRENCES."""
         return self.value[0]
 
     def of(self, quad: Quad) -> str:
-        """The N-Triples text of a background triple's part; "" for no graph."""
+        """Return the N-Triples text of a background triple's part; "" for no graph."""
         term = quad[{Part.SUBJECT: 0, Part.OBJECT: 2, Part.GRAPH: 3}[self]]
         return "" if term is None else str(term)
 
 
 def bucket_of(text: str, buckets: int) -> int:
-    """The bucket of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says.
+    """Return the bucket of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says.
 
     The sum of bits that a CRC is would deal texts that differ in a digit or two unevenly, hence the multiplication.
     """
@@ -41,7 +41,7 @@ def bucket_of(text: str, buckets: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One engine's share of all values: those of `bucket`, of so many `buckets`."""
+    """Represents one engine's share of all values: those of `bucket`, of so many `buckets`."""
 
     bucket: int = 0
     buckets: int = 1
@@ -54,7 +54,7 @@ class Share:
         return bucket_of(text, self.buckets) == self.bucket
 
     def rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
-        """Which rows of a column of terms are in the share; null, no graph, is in none."""
+        """Return which rows of a column of terms are in the share; null, no graph, is in none."""
         texts = column.dictionary.cast(pa.binary()).to_pylist()
         mixed = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts)) * np.uint64(_MIX) & np.uint64(0xFFFFFFFF)
         mine = np.append(mixed * np.uint64(self.buckets) >> np.uint64(32) == self.bucket, False)

@@ -1,8 +1,8 @@
-"""By which variable a query's solutions can be sought apart, in buckets of its streams.
+"""This module finds the variables by which a query's solutions can be sought apart, in buckets of its streams.
 
-Each solution must rest on occurrences and background triples of one value of the key alone, its negative parts too, and be told apart by
-the key wherever solutions are compared. So every triple pattern has the key at the same part: events are dealt out by that part, and what
-a schema makes of one keeps it there.
+Each solution must rest on occurrences and background triples of one value of the key alone, its negative parts too. Solutions must also be told apart
+by the key wherever they are compared. So every triple pattern has the key at the same part. Events are dealt out by that part, and what a schema
+makes of an event keeps the key there.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,14 +25,14 @@ NOTHING_KNOWN = FactIndex()
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A variable that every triple pattern has at the same part."""
+    """Represents a variable that every triple pattern has at the same part."""
 
     variable: Variable
     part: Part
 
 
 class NoKey(Exception):
-    """Why a variable is no key; `specific` if it is one to each triple pattern."""
+    """Says why a variable is no key; `specific` if the variable is a key to each triple pattern."""
 
     def __init__(self, why: str, *, specific: bool = True) -> None:
         super().__init__(why)
@@ -41,14 +41,14 @@ class NoKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The partition key with the part it stands at, or none; and why."""
+    """Holds the partition key, or none, and the reason, which names the part where it stands."""
 
     key: Variable | None
     reason: str
 
 
 def partition(query: a.Query, policy: str = UNRESTRICTED) -> Partition:
-    """The key that a query alone would have, over an empty background."""
+    """Return the key that a query alone would have, over an empty background."""
     try:
         key = next(iter(keys_of(query, policy)))
     except NoKey as none:
@@ -57,7 +57,7 @@ def partition(query: a.Query, policy: str = UNRESTRICTED) -> Partition:
 
 
 def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN) -> list[Key]:
-    """A key for each part that has one, the best first. Raises NoKey."""
+    """Return a key for each part that has one, the best first. Raises NoKey."""
     with deep_stack():
         _one_by_one(query)
         found: dict[Part, Key] = {}
@@ -75,7 +75,7 @@ def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHI
 
 
 def _one_by_one(query: a.Query) -> None:
-    """Raises NoKey for what looks at all solutions together, whatever they have in common."""
+    """Refuse a query that looks at all solutions together, whatever they have in common. Raises NoKey."""
     if isinstance(query, a.Ask):
         raise NoKey("ASK looks for a first solution of all")
     if query.sources.windows:
@@ -92,7 +92,7 @@ def _one_by_one(query: a.Query) -> None:
 
 
 def _candidates(query: a.Query) -> Iterator[Key]:
-    """Variables at each part of a triple pattern, by part and then by name."""
+    """Return the variables at each part of a triple pattern, by part and then by name."""
     found: dict[Part, set[Variable]] = {part: set() for part in Part}
     for node in nodes_of(query.pattern):
         if isinstance(node, a.TriplePattern):
@@ -106,7 +106,7 @@ def _candidates(query: a.Query) -> Iterator[Key]:
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """Whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every bucket."""
+    """Checks whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every bucket."""
 
     key: Key
     policed: bool
@@ -114,7 +114,7 @@ class _Apart:
     inside: bool = False  # GRAPH with the key for its name
 
     def query(self, query: a.Query) -> None:
-        """Raises NoKey."""
+        """Check a whole query. Raises NoKey."""
         shown: set[TermOrVariable] | None = None
         match query:
             case a.Select(projection=projection, distinct=distinct):
@@ -136,7 +136,7 @@ class _Apart:
             raise NoKey(f"{what} that differ in {self.key.variable}")
 
     def keyed(self, pattern: a.Pattern) -> bool:
-        """False: constant. Raises NoKey."""
+        """Return whether a pattern is keyed; False means that it is constant. Raises NoKey."""
         match pattern:
             case a.Bgp(triples):
                 for triple in triples:
@@ -188,7 +188,10 @@ class _Apart:
                 raise NoKey(f"by the background's schema triples that have it elsewhere entail those of {triple.predicate}")
 
     def policy_keyed(self, left: a.Pattern, right: a.Pattern) -> bool:
-        """A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part of it."""
+        """Return whether two patterns joined under a policy are keyed. Raises NoKey.
+
+        A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part of it.
+        """
         both = self.keyed(left), self.keyed(right)
         if self.policed and not all(both):
             raise NoKey("a policy chooses among solutions that do not agree on it")
@@ -201,7 +204,10 @@ class _Apart:
         return keyed
 
     def decided(self, kept: bool, other: Callable[[], bool]) -> bool:
-        """What is decided by what is absent: of that there must be all that could matter."""
+        """Check a pattern that is decided by what is absent, and return whether it is keyed.
+
+        All that could matter must be in its bucket. Raises NoKey.
+        """
         if other() and not kept:
             raise NoKey(f"what is decided on does not bind {self.key.variable}")
         return kept
@@ -221,7 +227,11 @@ class _Apart:
         return keyed
 
     def graph(self, name: TermOrVariable, inner: a.Pattern) -> bool:
-        """By its name, the patterns in it need nothing else in common; by another part, a timeless solution would take intervals from the graph's other triples."""
+        """Check a pattern inside GRAPH. Raises NoKey.
+
+        If the key is the graph's name, the patterns in it need nothing else in common. By another part, a timeless solution would take intervals from
+        the graph's other triples.
+        """
         if self.key.part is Part.GRAPH:
             if self.inside or name != self.key.variable:
                 raise NoKey(f"not all triple patterns lie in GRAPH {self.key.variable}", specific=False)
@@ -236,7 +246,7 @@ class _Apart:
 
 
 def _conclusions(entailment: Entailment, triple: a.TriplePattern) -> Iterator[Triple]:
-    """What triples of streams may entail that is of a pattern, with placeholders for their terms."""
+    """Return what triples of streams may entail that belongs to a pattern, with placeholders for their terms."""
     assert not isinstance(triple.predicate, Variable)
     pattern = triple.predicate, None if isinstance(triple.object, Variable) else triple.object
     found = [each for predicate in entailment.concluding(pattern) for each in entailment.of_predicate[predicate]]

@@ -1,7 +1,7 @@
-"""Queries that share events through rules, and where each such set lives: dealt out by a key, or in one bucket.
+"""This module groups queries that share events through rules, and places each such set: dealt out by a key, or in one bucket.
 
-A function of the log's entries, the same for every bucket. A set that was placed stays as it is while that is right; where a new query or a
-new schema makes it wrong, the set moves to one bucket, and engines begin anew (docs/decisions/0024-buckets.md).
+The sets are a function of the log's entries, the same for every bucket. A set that was placed stays as it is while that is right. Where a new query
+or a new schema makes it wrong, the set moves to one bucket, and engines begin anew (docs/decisions/0024-buckets.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,14 +19,14 @@ from epsparql.terms import Variable
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Events are dealt out by `part`; None: all go to the bucket `home`."""
+    """Says that events are dealt out by `part`; None: all go to the bucket `home`."""
 
     part: Part | None
     home: int = 0
 
 
 class Moved(Exception):
-    """Queries that have state belong elsewhere from an entry of the log on: `sets` says where, for engines that begin anew."""
+    """Signals that queries with state belong elsewhere from an entry of the log on: `sets` says where, for engines that begin anew."""
 
     def __init__(self, sets: "Sets") -> None:
         super().__init__(sets)
@@ -35,14 +35,14 @@ class Moved(Exception):
 
 @dataclass(slots=True)
 class Settled:
-    """A registered query; `keys` are those that it had under every background since."""
+    """Represents a registered query; `keys` are those that it had under every background since."""
 
     entry: Register
     query: a.Query
     keys: dict[Part, Variable]
 
     def parts(self, read: Iterable[str]) -> set[Part]:
-        """The parts that it can be dealt out by where these streams are read: what a rule writes must have the key there too."""
+        """Return the parts that the query can be dealt out by where these streams are read. What a rule writes must have the key there too."""
         query = self.query
         if not isinstance(query, a.Construct) or query.into not in read:
             return set(self.keys)
@@ -50,13 +50,13 @@ class Settled:
 
 
 def _has(triple: a.TriplePattern, part: Part, key: Variable) -> bool:
-    """Whether a rule's triple goes where its solution is; it lies in no graph, so nobody who is dealt out by graphs sees it."""
+    """Return whether a rule's triple goes where its solution is. It lies in no graph, so nobody who is dealt out by graphs sees it."""
     return part is Part.GRAPH or (triple.subject if part is Part.SUBJECT else triple.object) == key
 
 
 @dataclass(slots=True)
 class Together:
-    """Queries that must share an engine, by registration, and where."""
+    """Holds queries that must share an engine, by registration, and where they live."""
 
     route: Route
     members: dict[int, Settled]
@@ -71,14 +71,14 @@ class Together:
         return {member.query.into for member in self.members.values() if isinstance(member.query, a.Construct)}
 
     def allowed(self) -> list[Part]:
-        """The parts that it can be dealt out by, the best first."""
+        """Return the parts that the set can be dealt out by, the best first."""
         read = self.reads
         common = set(Part).intersection(*(member.parts(read) for member in self.members.values()))
         return [part for part in Part if part in common]
 
 
 class Sets:
-    """All sets of queries of a log. `until`: the position from which on they are as they are; entries before it change nothing."""
+    """Holds all sets of queries of a log. They are as they are from the position `until` on; entries before it change nothing."""
 
     def __init__(self, buckets: int, until: int = 0) -> None:
         self._buckets, self.until = buckets, until
@@ -86,17 +86,17 @@ class Sets:
         self._of: dict[int, Together] = {}
 
     def route(self, registered: int) -> Route | None:
-        """None for a query that is gone with all that shared events with it."""
+        """Return the route of a query; None for one that is gone with all that shared events with it."""
         found = self._of.get(registered)
         return None if found is None else found.route
 
     def key(self, registered: int) -> Variable | None:
-        """By which a query is dealt out."""
+        """Return the variable by which a query is dealt out, if any."""
         together = self._of[registered]
         return None if together.route.part is None else together.members[registered].keys[together.route.part]
 
     def add(self, entry: Register, query: a.Query, known: FactIndex) -> None:
-        """Raises Moved."""
+        """Place a new query. Raises Moved."""
         if entry.offset < self.until:
             return
         settled = Settled(entry, query, _keys(entry, query, known))
@@ -115,7 +115,7 @@ class Sets:
             self._move(entry.offset)
 
     def drop(self, registered: int, offset: int) -> None:
-        """A set ends with the last of its queries: before, what was dropped may have left its mark on the others."""
+        """Drop a query. A set ends with the last of its queries: before, a dropped query may have left its mark on the others."""
         together = self._of.get(registered)
         if together is None or offset < self.until:
             return
@@ -126,7 +126,7 @@ class Sets:
                 del self._of[member]
 
     def learn(self, offset: int, known: FactIndex) -> None:
-        """The background is another one from the entry at `offset` on. Raises Moved."""
+        """Take up another background from the entry at `offset` on. Raises Moved."""
         if offset < self.until:
             return
         moved = False
@@ -148,7 +148,7 @@ class Sets:
 
     # ------------------------------------------------------------ snapshots
     def kept(self) -> dict[str, Any]:
-        """What `restored` takes: JSON."""
+        """Return the sets as JSON, which `restored` takes."""
         return {"until": self.until, "sets": [_plain(each) for each in self._sets]}
 
     @classmethod
@@ -171,7 +171,7 @@ def _keys(entry: Register, query: a.Query, known: FactIndex) -> dict[Part, Varia
 
 
 def _connected(together: Together, query: a.Query) -> bool:
-    """Whether what one writes the other reads."""
+    """Return whether one writes what the other reads."""
     return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.reads)
 
 

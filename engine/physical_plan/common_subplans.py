@@ -1,4 +1,7 @@
-"""Subplans: the joins of a fragment with all that feeds them, under a name that equal ones of other queries have too (docs/decisions/0014-shared-subpatterns.md)."""
+"""This module names subplans, the joins of a fragment with all that feeds them.
+
+Equal ones of other queries have the same name (docs/decisions/0014-shared-subpatterns.md).
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +17,19 @@ from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
 
 MOST_JOINS = 16
-"""Of a subplan: names of larger ones would take longer to find than planning does."""
+"""A subplan has at most this many joins: names of larger ones would take longer to find than planning does."""
 SIDES = {c.JOIN: (c.LEFT, c.RIGHT), c.PASS: (c.LEFT,)}
-"""The kinds of nodes that subplans have, with the sides that are fed."""
+"""Subplans have these kinds of nodes, with the sides that are fed."""
 
 Feeder = int | Sequence[int]
-"""What gives a side its rows: a node, or a scan as the fragment has it."""
+"""A feeder gives a side its rows: it is a node, or a scan as the fragment has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subplan:
-    """Nodes of a fragment, the root first and then as they feed it, left before right; and its columns, in the order in which its scans bind them.
+    """Holds nodes of a fragment, the root first and then as they feed it, left before right.
+
+    The columns are in the order in which the scans bind them.
 
     `digest` names relations, windows, keys, conditions and triple patterns. Subplans of one name keep and give the same solutions, if
     the k-th columns, and the k-th nodes, are taken for each other.
@@ -41,7 +46,7 @@ class Subplan:
 
 
 def subplans(fragment: Fragment) -> dict[int, Subplan]:
-    """By root. Solutions of all of them come from the streams alone."""
+    """Return the subplans by root. The solutions of all of them come from the streams alone."""
     feeders, found = _feeders(fragment), dict[int, Subplan]()
     with deep_stack():
         for node in range(len(fragment.nodes) - 1, -1, -1):  # what feeds a node was made after it
@@ -51,7 +56,7 @@ def subplans(fragment: Fragment) -> dict[int, Subplan]:
 
 
 def _feeders(fragment: Fragment) -> dict[tuple[int, int], list[Feeder]]:
-    """What feeds each side."""
+    """Return the feeders of each side."""
     feeders: dict[tuple[int, int], list[Feeder]] = {}
     for scan in fragment.alpha:
         feeders.setdefault((scan[c.A_NODE], scan[c.A_SIDE]), []).append(scan)
@@ -94,17 +99,17 @@ _BINDS = (c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_GVAR)
 
 
 def _bound_by(scan: Sequence[int]) -> tuple[int, ...]:
-    """The columns that a scan binds."""
+    """Return the columns that a scan binds."""
     return tuple(scan[k] for k in _BINDS if scan[k] != c.NONE)
 
 
 def _name_of(scan: Sequence[int]) -> str:
-    """All of a scan but its place and its columns."""
+    """Return a text of all of a scan but its place and its columns."""
     return repr([cell != c.NONE if k in _BINDS else cell for k, cell in enumerate(scan) if k != c.A_NODE])
 
 
 def condition_of(fragment: Fragment, filter_: int, columns: Sequence[int]) -> a.Expression | int | None:
-    """A node's condition over `variable(k)` for the k-th of these columns, a code for none at all; None if it looks at anything else."""
+    """Return a node's condition over `variable(k)` for the k-th of these columns, a code for none at all; None if it looks at anything else."""
     if filter_ < 0:
         return filter_
     inquiry = fragment.inquiries[fragment.code[filter_][0]]
@@ -115,12 +120,12 @@ def condition_of(fragment: Fragment, filter_: int, columns: Sequence[int]) -> a.
 
 
 def variable(k: int) -> Variable:
-    """What the k-th column of a subplan is called where it stands alone."""
+    """Return the variable that names the k-th column of a subplan standing alone."""
     return Variable(f"_:shared@{k:02}")
 
 
 def fragment_of(fragment: Fragment, subplan: Subplan, number: Callable[[str], int]) -> Fragment:
-    """A subplan as a fragment of its own; `number` gives the number of a constant's term."""
+    """Return a subplan as a fragment of its own; `number` gives the number of a constant's term."""
     alone = Fragment(columns={variable(k): c.VAR + k for k in range(len(subplan.columns))})
     places, columns = {node: k for k, node in enumerate(subplan.nodes)}, {column: c.VAR + k for k, column in enumerate(subplan.columns)}
     for node in subplan.nodes:

@@ -1,4 +1,4 @@
-"""Conditions to the kernel's bytecode; what it lacks becomes a question to the host."""
+"""This module compiles conditions to the kernel's bytecode; what the bytecode lacks becomes a question to the host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ _COMPARISONS = {
 }
 _ARITHMETIC = {a.Operator.ADD: c.ADD, a.Operator.SUBTRACT: c.SUB, a.Operator.MULTIPLY: c.MUL}
 _OPERANDS = {c.PUSH_VAR: c.WITH_VAR, c.PUSH_CONST: c.WITH_CONST}
-_DEPTH = 48  # of the kernel's filter stack of 64
+_DEPTH = 48  # the kernel's filter stack holds 64
 
 Code = list[tuple[int, int]]
 DURATION = a.Time(a.TimeFunction.DURATION)
 
 
 def slots(fragment: Fragment, columns: list[int]) -> tuple[int, int]:
-    """Puts row columns on the fragment's list: where, how many."""
+    """Put row columns on the fragment's list; return where they begin and how many they are."""
     at = len(fragment.slots)
     fragment.slots += columns
     return at, len(columns)
 
 
 def question(fragment: Fragment, inquiry: Inquiry) -> int:
-    """Number of a new question of the fragment."""
+    """Add a question to the fragment and return its number."""
     columns = [fragment.columns[v] for v in inquiry.variables] + ([c.START, c.END] if inquiry.timed else [])
     fragment.asks.append(slots(fragment, columns))
     fragment.inquiries.append(inquiry)
@@ -43,13 +43,13 @@ def question(fragment: Fragment, inquiry: Inquiry) -> int:
 
 
 def arguments(fragment: Fragment, expression: a.Expression) -> tuple[tuple[Variable, ...], bool]:
-    """What an expression's answer depends on; a variable without a column is bound nowhere."""
+    """Return the variables that an expression's answer depends on, and whether it depends on time; a variable without a column is bound nowhere."""
     known = [v for v in variables_of(expression) if v in fragment.columns]
     return tuple(sorted(known, key=lambda v: v.name)), looks_at_time(expression)
 
 
 def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable[[str], int]) -> int:
-    """Where the code of a condition begins in the fragment; its head names the question to ask where it is unsure.
+    """Compile a condition and return where its code begins in the fragment; the code's head names the question to ask where the code is unsure.
 
     `number` gives the number of a constant's term.
     """
@@ -64,7 +64,7 @@ def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable
 
 
 def fused(code: Code) -> Code:
-    """Operations on numbers take a variable or constant that is pushed just before as their own operand."""
+    """Fuse operations on numbers with a variable or constant that is pushed just before: they take it as their own operand."""
     found: Code = []
     for op, argument in code:
         before = found[-1][0] if found else c.STOP
@@ -77,13 +77,13 @@ def fused(code: Code) -> Code:
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
-    """Conditions of one fragment; each method appends code and says whether it could."""
+    """Compiles conditions of one fragment; each method appends code and says whether it could."""
 
     fragment: Fragment
     number: Callable[[str], int]
 
     def verdict(self, e: a.Expression, code: Code) -> bool:
-        """Code that leaves a verdict; False where the bytecode cannot say anything of the whole."""
+        """Append code that leaves a verdict; return False where the bytecode cannot say anything of the whole."""
         match e:
             case a.And(left, right) | a.Or(left, right):
                 known = self._part(left, code) | self._part(right, code)
@@ -105,7 +105,7 @@ class _Compiler:
                 return False
 
     def _part(self, e: a.Expression, code: Code) -> bool:
-        """As `verdict`, but what cannot be said is left unsure, which the rest may outweigh."""
+        """Append code as `verdict` does, but leave unsure what cannot be said, which the rest may outweigh."""
         before, consts = len(code), len(self.fragment.consts)
         if self.verdict(e, code):
             return True
@@ -114,7 +114,11 @@ class _Compiler:
         return False
 
     def _equality(self, op: a.Comparison, left: a.Expression, right: a.Expression, code: Code) -> bool:
-        """Terms are equal or not by what they are, unless both are literals with values; then by the numbers that they stand for, if they do."""
+        """Append code for the equality of two terms.
+
+        Terms are equal or not by what they are, unless both are literals with values. Then the numbers that they stand for decide, if they stand for
+        any.
+        """
         operands: Code = []
         if not (self._term(left, operands) and self._term(right, operands)):
             return self._comparison(_COMPARISONS[op], left, right, code)
@@ -145,7 +149,7 @@ class _Compiler:
         return True
 
     def _duration(self, e: a.Expression, code: Code) -> bool:
-        """getDURATION() or a day-time duration, both as µs."""
+        """Append getDURATION() or a day-time duration, both as µs."""
         if e == DURATION:
             code.append((c.PUSH_DURATION, 0))
             return True
@@ -156,7 +160,7 @@ class _Compiler:
         return True
 
     def _value(self, e: a.Expression, code: Code) -> bool:
-        """A number with its error bound."""
+        """Append a number with its error bound."""
         match e:
             case a.Var(variable) if variable in self.fragment.columns:
                 code.append((c.PUSH_VAR, self.fragment.columns[variable]))
@@ -181,7 +185,7 @@ class _Compiler:
 
 
 def duration_constant(e: a.Expression) -> int | None:
-    """The µs of a constant day-time duration."""
+    """Return the µs of a constant day-time duration; None for anything else."""
     match e:
         case a.Constant(Literal(lexical, datatype)) if datatype in (XSD + "duration", XSD + "dayTimeDuration"):
             return temporal.duration_micros(lexical)

@@ -1,4 +1,7 @@
-"""Shapes of a chain of SEQs: in which order its operands, numbered from 0, are joined, and what each order costs (docs/decisions/0013-shapes.md)."""
+"""This module describes the orders in which a chain of SEQs is joined, and the cost of each order (docs/decisions/0013-shapes.md).
+
+Operands are numbered from 0.
+"""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -8,26 +11,26 @@ from typing import Any
 
 
 class Linear(Enum):
-    """One operand at a time."""
+    """Names the shapes that join one operand at a time."""
 
     WRITTEN = "written"  # {{A SEQ B} SEQ C} SEQ D
     FROM_END = "from its end"  # A SEQ {B SEQ {C SEQ D}}
 
 
 Tree = int | tuple["Tree", "Tree"]
-"""An operand, or the join of two trees."""
+"""A tree is an operand, or the join of two trees."""
 Shape = Linear | tuple[Tree, Tree]
 Segment = tuple[int, int]
-"""The first and the last of operands that stand one after the other."""
+"""A segment is the first and the last of operands that stand one after the other."""
 Sizes = Callable[[Segment], float]
-"""How many solutions the operands of a segment have together."""
+"""The function returns how many solutions the operands of a segment have together."""
 
 MOST_BUSHY = 10
-"""Operands of which all trees are compared; of longer chains, the two linear ones."""
+"""All trees are compared up to this many operands; of longer chains, only the two linear ones."""
 
 
 def tree_of(shape: Shape, n: int) -> Tree:
-    """The shape of a chain of `n` operands as a tree."""
+    """Return the shape of a chain of `n` operands as a tree."""
     match shape:
         case Linear.WRITTEN:
             whole: Tree = 0
@@ -43,19 +46,19 @@ def tree_of(shape: Shape, n: int) -> Tree:
 
 
 def shape_of(tree: Tree, n: int) -> Shape:
-    """By its name, if it has one."""
+    """Return a tree's name if it is a linear shape, else the tree."""
     linear = next((shape for shape in Linear if tree_of(shape, n) == tree), None)
     assert linear is not None or isinstance(tree, tuple)
     return tree if linear is None and isinstance(tree, tuple) else linear or Linear.WRITTEN
 
 
 def kept_shape(shape: Shape) -> Any:
-    """Fit for JSON."""
+    """Return a shape in a form that is fit for JSON."""
     return shape.value if isinstance(shape, Linear) else shape
 
 
 def shape_again(kept: Any) -> Shape:
-    """What `kept_shape` gave."""
+    """Return the shape from what `kept_shape` gave."""
     if isinstance(kept, str):
         return Linear(kept)
     left, right = (part if isinstance(part, int) else shape_again(part) for part in kept)
@@ -66,7 +69,7 @@ def shape_again(kept: Any) -> Shape:
 
 # ---------------------------------------------------------------- costs
 def work(tree: Tree, sizes: Sizes) -> float:
-    """Goals that joins keep, which are those of their left sides, and solutions that all of them but the outermost make."""
+    """Return the work of a tree: goals that joins keep, which are those of their left sides, and solutions that all joins but the outermost make."""
 
     def below(tree: Tree) -> tuple[Segment, float]:
         if isinstance(tree, int):
@@ -80,7 +83,7 @@ def work(tree: Tree, sizes: Sizes) -> float:
 
 
 def least(n: int, sizes: Sizes) -> Tree:
-    """The tree of least work over a chain of `n` operands: that of a whole is made of such trees of its parts."""
+    """Return the tree of least work over a chain of `n` operands. The least tree of a whole is made of least trees of its parts."""
 
     @cache
     def of(segment: Segment) -> tuple[float, Tree]:
@@ -88,7 +91,7 @@ def least(n: int, sizes: Sizes) -> Tree:
         if first == last:
             return 0, first
         found = []
-        for middle in range(last - 1, first - 1, -1):  # of equals, what is nearest to the text
+        for middle in range(last - 1, first - 1, -1):  # among equal trees the one nearest to the text wins
             left, right = (first, middle), (middle + 1, last)
             found.append((sizes(segment) + sizes(left) + of(left)[0] + of(right)[0], (of(left)[1], of(right)[1])))
         return min(found, key=lambda each: each[0])
@@ -97,7 +100,10 @@ def least(n: int, sizes: Sizes) -> Tree:
 
 
 def cheapest(n: int, scenarios: Sequence[Sizes], every: float, worthwhile: float) -> Shape:
-    """The shape that saves most over what may be the case, as written unless work is less by a factor. `every` is the work that each shape has."""
+    """Return the shape that saves most over all scenarios; it is as written unless work is less by a factor.
+
+    `every` is the work that each shape has.
+    """
     candidates = {tree_of(shape, n) for shape in Linear}
     if n <= MOST_BUSHY:
         candidates |= {least(n, sizes) for sizes in scenarios}
@@ -113,7 +119,9 @@ def cheapest(n: int, scenarios: Sequence[Sizes], every: float, worthwhile: float
 
 # ---------------------------------------------------------------- back to the text
 def straighter(shape: Shape, n: int) -> Shape:
-    """A step towards the chain as written: whatever its joins keep, follows from what those of `shape` keep, which are the solutions of their left sides.
+    """Take a step towards the chain as written.
+
+    What its joins keep follows from what those of `shape` keep, which are the solutions of their left sides.
 
     X SEQ {Y SEQ {Z SEQ w}} keeps the solutions of X, Y and Z, and {{X SEQ Y} SEQ Z} SEQ w those of X, XY and XYZ. Where Y and Z are chains, the
     next step goes into them.

@@ -1,4 +1,4 @@
-"""What the kernel's operators are called where people read of them."""
+"""This module names the kernel's operators for people."""
 
 from engine.kernel.state import layout as c
 

@@ -1,4 +1,4 @@
-"""A query's part of a network's program, and how it takes its place among the others."""
+"""This module describes a query's part of a network's program, and places it among the others."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question that the kernel may put to the host: a filter's verdict, or a term to bind.
+    """Represents a question that the kernel may put to the host: a filter's verdict, or a term to bind.
 
     Its arguments are the terms of `variables` and, if it is `timed`, the solution's start and end.
     """
@@ -30,31 +30,36 @@ class Inquiry:
     condition: Expression | None = None
     expression: Expression | None = None
     fresh: str | None = None  # label of a template's blank node, a new one for each solution
-    site: str = ""  # where the query asks; which functions such as RAND depend on
-    solution: tuple[Variable, ...] = ()  # of `variables`, those of the solution as a whole, which they depend on too
+    site: str = ""  # the place where the query asks, on which functions such as RAND depend
+    solution: tuple[Variable, ...] = ()  # those of `variables` that are the whole solution's, on which RAND depends too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """Timeless rows for a side of a node: the terms of some of its columns. Those that are no `triple` of the background come only when the query opens."""
+    """Holds timeless rows for a side of a node: the terms of some of its columns.
+
+    Rows that are no `triple` of the background come only when the query opens.
+    """
 
     node: int
     side: int
     triple: bool
     columns: tuple[int, ...]
     rows: Ints  # n x columns
-    source: Ints | None = None  # of the background, of which the rows are made
+    source: Ints | None = None  # the background triples of which the rows are made
 
 
 def fact(node: int, side: int, triple: bool, cells: Mapping[int, int]) -> Fact:
-    """One row."""
+    """Return a fact of one row."""
     return Fact(node, side, triple, tuple(cells), np.array([list(cells.values())], np.int64).reshape(1, -1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """What the right side of a join, or a FIND, matches of the background, where that is too much to be copied: s, p, o, g of the triples, and which parts of
-    them are its key and, behind those, the other columns that they bind."""
+    """Holds what the right side of a join, or a FIND, matches of the background, where that is too much to be copied.
+
+    `source` has s, p, o, g of the triples. `parts` are the parts of them that are the key and, behind those, the other columns that they bind.
+    """
 
     source: Ints
     parts: tuple[int, ...]
@@ -67,7 +72,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A group of triple patterns or a path whose plan keeps partial solutions: they rest on the background, and are made anew when it changes.
+    """Represents a group of triple patterns or a path whose plan keeps partial solutions.
+
+    They rest on the background, and are made anew when it changes.
 
     What came of the stream alone is kept in its `leaves`: (node, side) of a store, and where its solutions go in again.
     """
@@ -83,8 +90,11 @@ COPIED, LOOKED_UP, WAITING = "copied", "looked up", "waiting"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a query reads of the background by one triple pattern: so many triples, which it has COPIED, that are LOOKED_UP for its solutions in a table
-    that queries share, or are WAITING to be taken in when a stream brings a first link of a path."""
+    """Describes what a query reads of the background by one triple pattern, and how many triples.
+
+    The triples are COPIED to the query, or LOOKED_UP for its solutions in a table that queries share. Triples that are WAITING are taken in when a
+    stream brings a first link of a path.
+    """
 
     pattern: str
     triples: int
@@ -93,7 +103,7 @@ class Read:
 
 @dataclass(slots=True)
 class Fragment:
-    """The nodes of one query, numbered from 0: `place` moves them behind those that a program has.
+    """Holds the nodes of one query, numbered from 0: `place` moves them behind those that a program has.
 
     `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part needs.
     """
@@ -116,19 +126,19 @@ class Fragment:
     strict: set[tuple[int, int]] = field(default_factory=set)
     timed: list[range] = field(default_factory=list)  # nodes whose solutions only go where a timer of WITHOUT ... FOR looks for what is absent
     last: int | None = None  # the collector that may end the whole query
-    shape: Shape | None = None  # of a chain of SEQs that is the whole query and may be joined in any order
+    shape: Shape | None = None  # for a chain of SEQs that is the whole query and may be joined in any order
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
     reads: dict[tuple[str, str], int] = field(default_factory=dict)  # triples of the background, by pattern and use
 
     @property
     def out(self) -> int:
-        """The node that its solutions reach: the first that was made."""
+        """Return the node that its solutions reach: the first that was made."""
         return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a fragment begins in each of a network's TABLES, or where it ends."""
+    """Says where a fragment begins in each of a network's TABLES, or where it ends."""
 
     node: int
     edge: int
@@ -141,23 +151,23 @@ class Place:
 
 
 TABLES = ("nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves")
-"""The tables in which each query has a range of rows, in order of the fields of `Place`."""
+"""Each query has a range of rows in these tables, which are in order of the fields of `Place`."""
 SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT, c.LOOK_AT)
 CODE_COLUMNS = (c.FILTER, c.CONDITION)
 
 
 def sizes(fragment: Fragment) -> list[int]:
-    """Rows that a fragment needs, by table."""
+    """Return how many rows a fragment needs, by table."""
     return [len(getattr(fragment, name)) for name in TABLES]
 
 
 def end_of(fragment: Fragment, at: Place) -> Place:
-    """Where a fragment at its place ends."""
+    """Return where a fragment at its place ends."""
     return Place(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
 
 
 def ranges_of(at: Place, after: Place) -> dict[str, tuple[int, int]]:
-    """The (first, n) rows of each table between two places."""
+    """Return the (first, n) rows of each table between two places."""
     return {name: (first, end - first) for name, first, end in zip(TABLES, astuple(at), astuple(after), strict=True)}
 
 
@@ -166,7 +176,7 @@ def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
 
 
 def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
-    """The fragment's nodes with all their references moved."""
+    """Return the fragment's nodes with all their references moved."""
     nodes: Ints = table(fragment.nodes, c.NODE_WIDTH)
     nodes[:, SLOT_COLUMNS] += at.slot
     for column in CODE_COLUMNS:
@@ -182,7 +192,7 @@ def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
 
 
 def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str, Ranges]) -> Net:
-    """The network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
+    """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
     edges = table(fragment.edges, 2)
     edges[:, 0] += at.node
     code = table(fragment.code, 2)
@@ -211,13 +221,13 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
 
 
 def timers_of(fragment: Fragment, at: Place) -> Ints:
-    """The rows of `timers` for a fragment at its place."""
+    """Return the rows of `timers` for a fragment at its place."""
     acting = np.flatnonzero(acts(table(fragment.nodes, c.NODE_WIDTH))).tolist()
     return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)
 
 
 def acts(nodes: Ints) -> NDArray[np.bool_]:
-    """Which nodes may act at instants of their own."""
+    """Return which nodes may act at instants of their own."""
     idle = (nodes[:, c.DEFERRED] != 0) & (nodes[:, c.STEP] == 0)
     return np.asarray((nodes[:, c.KIND] == c.WITHOUTFOR) | ((nodes[:, c.KIND] == c.COLLECT) & ~idle))
 
@@ -227,7 +237,7 @@ def collector_due(fragment: Fragment, node: int) -> int:
 
 
 def code_constants(code: Ints, heads: list[int]) -> Ints:
-    """Rows of `code` that have a constant as argument; heads hold no opcode."""
+    """Return the rows of `code` that have a constant as argument; heads hold no opcode."""
     is_constant = (code[:, 0] == c.PUSH_CONST) | (code[:, 0] >= c.WITH_CONST)
     is_constant[heads] = False
     return np.flatnonzero(is_constant)

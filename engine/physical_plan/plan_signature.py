@@ -1,4 +1,4 @@
-"""A plan in names: what a snapshot's goals rest on, so that another version of the engine can tell whether it plans a query alike."""
+"""This module names a plan by what a snapshot's goals rest on. So another version of the engine can tell whether it plans a query alike."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 from engine.physical_plan.plan import Fragment
 
 SETS = {"key": (c.KEY_AT, c.KEY_N), "rest": (c.REST_AT, c.REST_N), "key2": (c.KEY2_AT, c.KEY2_N), "rest2": (c.REST2_AT, c.REST2_N)}
-"""The columns that a node compares by."""
+"""A node compares by these columns."""
 PLAIN = {
     "span": c.SPAN,
     "left": c.LIFE_LEFT,
@@ -23,11 +23,11 @@ PLAIN = {
 
 
 COLLECTOR_STATES = "75b9ccf9c18d20cffbb049b10b7e3c66"
-"""Names the meaning of what collectors keep in snapshots. Replace it with every change after which they would read older states wrongly."""
+"""The value names the meaning of what collectors keep in snapshots. Replace it with every change after which they would read older states wrongly."""
 
 
 def form_of(fragment: Fragment) -> str:
-    """Names the nodes, what they keep and for how long, and how they are linked. Two plans of one text that are named alike keep the same goals.
+    """Name the nodes, what they keep and for how long, and how they are linked. Two plans of one text that are named alike keep the same goals.
 
     Terms stay out: they are the text's.
     """

@@ -1,4 +1,4 @@
-"""Plans of what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
+"""This module plans what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.planner.planner import Planner, Target
 
 MOST_STEPS = 100_000
-"""Reports of one solution while it is in a window."""
+"""One solution may have at most this many reports while it is in a window."""
 
 
 def group(planner: "Planner", pattern: a.Group, target: "Target") -> None:
@@ -33,7 +33,7 @@ def group(planner: "Planner", pattern: a.Group, target: "Target") -> None:
 
 
 def _place_of(node: object, graph: Variable) -> a.Place:
-    """The place of the triple patterns below that carry this graph."""
+    """Return the place of the triple patterns below that carry this graph."""
     pending = [node]
     while pending:
         part = pending.pop()
@@ -55,7 +55,7 @@ def sub_select(planner: "Planner", pattern: a.SubSelect, target: "Target", span:
         row = planner.column(planner.fresh("row"))
         target = planner.move(target, [(-planner.names.term(str(Literal("true", XSD + "boolean"))), row)], keep=True), c.LEFT
     if pattern.modifiers == a.PLAIN and not pattern.distinct:
-        planner.pattern(pattern.pattern, target, span, wanted)  # what it hides has names of its own
+        planner.pattern(pattern.pattern, target, span, wanted)  # hidden variables have names of their own
         return
     target = planner.after(target, span, wanted)
     if pattern.modifiers == a.PLAIN:
@@ -66,7 +66,7 @@ def sub_select(planner: "Planner", pattern: a.SubSelect, target: "Target", span:
 
 
 def modified(planner: "Planner", select: a.Select | a.SubSelect, target: "Target", rank: Variable | None = None) -> int:
-    """ORDER BY, OFFSET, LIMIT and DISTINCT of a SELECT, over all columns that tell its solutions apart; the collector's node."""
+    """Plan ORDER BY, OFFSET, LIMIT and DISTINCT of a SELECT, over all columns that tell its solutions apart. Return the collector's node."""
     node = planner.node(c.COLLECT, target)
     planner.pattern(select.pattern, (node, c.LEFT))
     graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
@@ -79,7 +79,7 @@ def modified(planner: "Planner", select: a.Select | a.SubSelect, target: "Target
 
 
 def has_window(pattern: a.Pattern) -> bool:
-    """Whether a SELECT's solutions are reports of a window."""
+    """Return whether a SELECT's solutions are reports of a window."""
     match pattern:
         case a.Extend(inner, _, _) | a.Filter(_, inner):
             return has_window(inner)

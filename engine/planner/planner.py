@@ -1,4 +1,4 @@
-"""The planner: what every operator's plan shares, and which function plans which node.
+"""This module holds the planner: what every operator's plan shares, and which function plans which node.
 
 Goals are binary: every operator joins two sides. Windows and filters go down as far as they decide early.
 """
@@ -31,39 +31,42 @@ from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
 
 Target = tuple[int, int]
-"""The node and side that a pattern's solutions go to."""
+"""A target is the node and side that a pattern's solutions go to."""
 Conditions = list[a.Expression]
 Ints = NDArray[np.int64]
 
 
 CHOICES = ("filters", "windows", "order")
-"""What a plan could do without: conditions and windows go down as far as they decide, joins are made in the order that the rates ask for."""
+"""A plan could do without these choices.
+
+Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How a network numbers what a plan names."""
+    """Gives a network's numbers for what a plan names."""
 
     term: Callable[[str], int]
     stream: Callable[[str], int]
     facts: Callable[[a.TriplePattern, a.Place], Ints]  # s, p, o, g of the background triples that match a pattern at its place
-    graphs: Callable[[a.Place], list[int]]  # those of a place that hold a background triple, by name
-    any: Callable[[a.Place], bool]  # whether a place holds one
+    graphs: Callable[[a.Place], list[int]]  # the graphs of a place that hold a background triple, by name
+    any: Callable[[a.Place], bool]  # tells whether a place holds a background triple
     query: str = ""  # its name
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
-    shape: Shape | None = None  # of a chain of SEQs; None: as the rates ask for
-    without: frozenset[str] = frozenset()  # of CHOICES, those not to make
+    shape: Shape | None = None  # the order of joins of a chain of SEQs; None: as the rates ask for
+    without: frozenset[str] = frozenset()  # those of CHOICES that are not made
     once: Callable[[a.Select, Mapping[str, Ints], int], Ints] | None = None  # solves a query over contents of windows at one instant
     owned: Callable[[Ints], Ints] | None = None  # those of the facts that are not for another bucket to take in; None: all
 
     @property
     def order(self) -> Rates:
-        """The rates by which joins are ordered."""
+        """Return the rates by which joins are ordered."""
         return {} if "order" in self.without else self.rates
 
     def own(self, facts: Ints) -> Ints:
-        """The facts that are to be taken in. A plan is the same in every bucket."""
+        """Return the facts that are to be taken in. A plan is the same in every bucket."""
         return facts if self.owned is None else self.owned(facts)
 
     def matches(self, pattern: a.TriplePattern, place: a.Place) -> bool:
@@ -71,7 +74,7 @@ class Names:
 
 
 def plan(query: a.Query, names: Names) -> Fragment:
-    """The fragment of a query, which has been rewritten. Raises Refusal."""
+    """Return the fragment of a query, which has been rewritten. Raises Refusal."""
     if names.policy not in POLICIES:
         raise Refusal(f"the policy {names.policy!r}")
     planner = Planner(query, names)
@@ -88,15 +91,15 @@ def plan(query: a.Query, names: Names) -> Fragment:
 
 @dataclass(slots=True)
 class Planner:
-    """One query on its way to a fragment."""
+    """Plans one query as a fragment."""
 
     query: a.Query
     names: Names
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions outside of an EXISTS certainly bind while its pattern is planned
-    sleeping: Sleep | None = None  # of the path that is planned
+    sleeping: Sleep | None = None  # the sleep of the path that is planned
     segments: dict[int, Segment] = field(default_factory=dict)  # the parts of a chain of SEQs that is shaped, by identity of their patterns
-    beside: list[background_probe.Finds] = field(default_factory=list)  # what is planned when all else is
+    beside: list[background_probe.Finds] = field(default_factory=list)  # look-ups that are planned after all else
     _fresh: int = 0
 
     @property
@@ -110,7 +113,7 @@ class Planner:
         return self.fragment.columns.setdefault(variable, c.VAR + len(self.fragment.columns))
 
     def fresh(self, what: str) -> Variable:
-        """A hidden variable of the plan's own."""
+        """Return a hidden variable of the plan's own."""
         self._fresh += 1
         variable = Variable(f"_:{what}@{self._fresh}")
         self.column(variable)
@@ -134,12 +137,12 @@ class Planner:
             self.fragment.nodes[node][getattr(c, name)] = value
 
     def targets(self, node: int, targets: Sequence[Target]) -> None:
-        """Gives a node its readers, which may be made after it."""
+        """Give a node its readers, which may be made after it."""
         self.assign(node, EDGE_AT=len(self.fragment.edges), EDGE_N=len(targets))
         self.fragment.edges += targets
 
     def move(self, target: Target | None, pairs: Sequence[tuple[int, int]], *, keep: bool = False, once: bool = False) -> int:
-        """A node that moves columns: (source, target column, or -term that the source must be)."""
+        """Add a node that moves columns: (source, target column, or -term that the source must be)."""
         at = len(self.fragment.moves)
         self.fragment.moves += pairs
         return self.node(c.MOVE, target, MOVE_AT=at, MOVE_N=len(pairs), KEEP=keep, ONCE_ONLY=once)
@@ -160,13 +163,13 @@ class Planner:
         return self.node(c.EXTEND, target, ASK=ask, COLUMN=self.column(variable))
 
     def after(self, target: Target, span: int, conditions: Sequence[a.Expression]) -> Target:
-        """A node before `target` for a span and conditions that nothing below enforces."""
+        """Return a node before `target` for a span and conditions that nothing below enforces."""
         if span == c.FOREVER and not conditions:
             return target
         return self.node(c.PASS, target, SPAN=span, FILTER=self.filter(conditions)), c.LEFT
 
     def keys(self, x: Scope, y: Scope, suffix: str = "") -> dict[str, int]:
-        """Only variables certainly bound on both sides may key a goal; the rest that they may share is checked."""
+        """Return the key columns of a join. Only variables certainly bound on both sides may key a goal; the rest that they may share is checked."""
         key = x.certain & y.certain
         key_at, key_n = self.slots(key)
         rest_at, rest_n = self.slots((x.possible & y.possible) - key)
@@ -179,7 +182,7 @@ class Planner:
 
     # ------------------------------------------------------------ patterns
     def pattern(self, pattern: a.Pattern, target: Target, span: int = c.FOREVER, wanted: Sequence[a.Expression] = ()) -> None:
-        """Plans `pattern` so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
+        """Plan `pattern` so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
         if "filters" in self.names.without:
             target, wanted = self.after(target, c.FOREVER, wanted), ()
         if "windows" in self.names.without:

@@ -1,4 +1,4 @@
-"""Plans of the query forms: from the solutions of the pattern to the node OUT."""
+"""This module plans the query forms: from the solutions of the pattern to the node OUT."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from engine.planner.planner import Planner, Target
 
 RANK = Variable("_:rank")
-"""The place of a solution among those of its instant, where ORDER BY gives one."""
+"""The variable holds the place of a solution among those of its instant, where ORDER BY gives one."""
 MOST_REPORTS = 10_000
-"""Evaluations of a query over windows that one occurrence may bring about."""
+"""One occurrence may bring about at most this many evaluations of a query over windows."""
 ANSWER = Variable("_:ask")
-"""What an ASK says."""
+"""The variable holds the answer of an ASK."""
 
 
 def query(planner: "Planner") -> None:
@@ -43,7 +43,7 @@ def query(planner: "Planner") -> None:
 
 
 def _form(planner: "Planner", out: int) -> "tuple[set[Variable] | None, Target]":
-    """What of a solution is kept at the node OUT (None: everything), and where the pattern's solutions go."""
+    """Return what of a solution is kept at the node OUT (None: everything), and where the pattern's solutions go."""
     match planner.query:
         case a.Select(projection=projection, distinct=distinct, modifiers=modifiers):
             if modifiers.order:
@@ -65,7 +65,7 @@ def _form(planner: "Planner", out: int) -> "tuple[set[Variable] | None, Target]"
 
 
 def _template(planner: "Planner", out: int, template: Sequence[a.TriplePattern], into: str) -> "tuple[Target, set[Variable] | None]":
-    """The rule's triples; a blank node of the template becomes a column that the host fills for each solution."""
+    """Plan the rule's triples; a blank node of the template becomes a column that the host fills for each solution."""
     target = (out, c.LEFT)
     blank: dict[BlankNode, Variable] = {}
     parts = [t for triple in template for t in (triple.subject, triple.predicate, triple.object)]
@@ -88,7 +88,7 @@ def _template(planner: "Planner", out: int, template: Sequence[a.TriplePattern],
 
 
 def _report(planner: "Planner", target: "Target") -> None:
-    """RSP-QL: the contents of the windows go to a collector, which reports what the query finds in them."""
+    """Plan an RSP-QL report: the contents of the windows go to a collector, which reports what the query finds in them."""
     for window in planner.query.sources.windows:
         if window.length > MOST_REPORTS * window.step:
             raise Refusal(f"a window of more than {MOST_REPORTS:,} steps", "STEP")
@@ -108,7 +108,7 @@ def _report(planner: "Planner", target: "Target") -> None:
 
 
 def _shown(query: a.Query) -> tuple[Variable, ...]:
-    """The variables that a report of windows must have."""
+    """Return the variables that a report of windows must have."""
     match query:
         case a.Select(projection=projection):
             return projection

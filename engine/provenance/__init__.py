@@ -1,4 +1,4 @@
-"""Why a solution is one: a derivation of it, found again in what the log holds."""
+"""This package explains why a solution is one, by a derivation of it that is found again in what the log holds."""
 
 from engine.provenance.derivation import Derivation
 from engine.provenance.inference import Inference

@@ -1,4 +1,4 @@
-"""Reports of a group: what its aggregates are over, worked out by the set functions that running queries have."""
+"""This module derives reports of a group: what its aggregates are over, worked out by the set functions that running queries have."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,12 +12,12 @@ from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 
 SHOWN = 100
-"""Members of a group that are told one by one."""
+"""At most this many members of a group are told one by one."""
 ValueOf = Callable[[a.Expression, Proof], Term | None]
 
 
 def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: Micros, asked: Micros) -> Iterator[Proof]:
-    """The reports of each group up to the instant `asked`, the latest first; the solutions are those of its pattern up to there."""
+    """Yield the reports of each group up to the instant `asked`, the latest first; `solutions` are those of its pattern up to there."""
     members: dict[tuple[Term | None, ...], dict[object, Proof]] = {} if group.keys else {(): {}}
     for x in solutions:
         key = tuple(x.bindings.get(v) for v in group.keys)
@@ -43,7 +43,7 @@ def _place(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, str]]]
 
 
 def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micros]:
-    """When the group is reported: where it gains a solution, or at the steps of its window; `asked` is among them if it may be."""
+    """Return when the group is reported: where it gains a solution, or at the steps of its window; `asked` is among them if it may be."""
     if isinstance(group.window, a.RangeWindow) and group.window.step is not None:
         step = group.window.step
         return {t for end in ends for t in range(-(-end // step) * step, min(end + group.window.length - 1, asked) + 1, step)}

@@ -1,6 +1,6 @@
-"""Derivations of a pattern's solutions: every operator is the sentence of its definition (semantics.md section 3), with what it rests on.
+"""This module derives a pattern's solutions: every operator is the sentence of its definition (semantics.md section 3), with what it rests on.
 
-What is known of the solution goes down into the pattern: so nearly every triple pattern is ground where it is looked up, and little is gone through.
+What is known of the solution goes down into the pattern. So nearly every triple pattern is ground where it is looked up, and little is gone through.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ Related = Callable[[Proof, Proof], bool]
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """`t0` is where a timeless solution stands; `report` is the instant at which groups are reported."""
+    """Derives solutions in a world. `t0` is where a timeless solution stands; `report` is the instant at which groups are reported."""
 
     world: World
     t0: Micros
     report: Micros
 
     def proofs(self, pattern: a.Pattern, wanted: Bindings, span: Span) -> Iterator[Proof]:
-        """Derivations of the pattern's solutions that agree with `wanted`, from what the span holds."""
+        """Yield derivations of the pattern's solutions that agree with `wanted`, from what the span holds."""
         self.world.budget.spend()
         match pattern:
             case a.Bgp(triples, place):
@@ -112,7 +112,7 @@ class Derivation:
                 yield from self._placed(path, Proof(bound, way.start, way.end, way.steps), begin, span)
 
     def _placed(self, path: a.Path, x: Proof, node: Term, span: Span) -> Iterator[Proof]:
-        """A way of no length between two variables stands where its node does."""
+        """Yield a way with its place: a way of no length between two variables stands where its node does."""
         if x.steps or not isinstance(path.subject, Variable) or not isinstance(path.object, Variable):
             yield x
             return
@@ -197,7 +197,7 @@ class Derivation:
                 yield replace(x, bindings=bound)
 
     def _filtered(self, condition: a.Expression, x: Proof) -> Proof | None:
-        """The solution, with what is absent for the condition to hold; None where it does not."""
+        """Return the solution, with what is absent for the condition to hold; None where it does not hold."""
         if not self._holds(condition, x):
             return None
         for node in nodes(condition):
@@ -210,7 +210,7 @@ class Derivation:
         return next((z for z in self.proofs(node.pattern, x.bindings, self._past(x)) if self._counts(z, x)), None)
 
     def _decided(self, expression: a.Expression, x: Proof) -> a.Expression:
-        """The expression with its EXISTS decided."""
+        """Return the expression with its EXISTS decided."""
         decided: a.Expression = _rebuilt(expression, lambda node: a.Constant(TRUE if self._existing(node, x) else FALSE))
         return decided
 
@@ -290,7 +290,7 @@ def _share(x: Proof, y: Proof) -> bool:
 
 
 def _rebuilt(node: Any, decide: Callable[[a.Exists], a.Constant]) -> Any:
-    """An expression with its EXISTS, outermost ones, decided."""
+    """Return an expression with its outermost EXISTS decided."""
     if isinstance(node, a.Exists):
         return decide(node)
     if isinstance(node, tuple):

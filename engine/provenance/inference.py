@@ -1,4 +1,4 @@
-"""The steps that lead from triples as they were given to one that follows from them: the rules of semantics.md section 10, backwards.
+"""This module finds the steps from given triples to one that follows from them: the rules of semantics.md section 10, backwards.
 
 Under OWL 2 RL what the background entails was given, and streams follow three rules more: inverses, and values of classes either way.
 """
@@ -28,7 +28,7 @@ _INVERSE, _VALUE, _ON = (VOCABULARY[k] for k in (INVERSE, VALUE, ON))
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """A rule of RDFS (`reflexive` for a reflexive fact) or of OWL 2 RL with what it was applied to."""
+    """Holds a rule of RDFS (`reflexive` for a reflexive fact) or of OWL 2 RL with what it was applied to."""
 
     rule: str
     premises: tuple[Triple, ...]
@@ -39,7 +39,7 @@ Steps = tuple[Inference, ...]
 
 
 class Given:
-    """Triples as they were given."""
+    """Holds triples as they were given."""
 
     def __init__(self, triples: Iterable[Triple], *, owl: bool = False) -> None:
         self._owl = owl
@@ -54,7 +54,7 @@ class Given:
             self._by_predicate.setdefault(triple[1], []).append(triple)
 
     def explained(self, triple: Triple, occurrence: Triple | None = None) -> Steps | None:
-        """The steps to a triple, premises first; none for one that was given. With `occurrence` they rest on that and on the schema."""
+        """Return the steps to a triple, premises first; none for one that was given. With `occurrence` they rest on that and on the schema."""
         return self._explained(triple, occurrence, frozenset())
 
     def _explained(self, triple: Triple, occurrence: Triple | None, seen: frozenset[Triple]) -> Steps | None:
@@ -75,7 +75,7 @@ class Given:
         return None
 
     def _ways(self, triple: Triple, occurrence: Triple | None) -> Iterable[tuple[str, tuple[Triple, ...]]]:
-        """Rules that conclude a triple, with premises of which the schema's stand as they were given."""
+        """Yield rules that conclude a triple, with premises; premises of the schema stand as they were given."""
         s, p, o = triple
         for statement in self._of(_SUBPROPERTY, 2, p):
             if isinstance(statement[0], Iri) and statement[0] != p:
@@ -118,7 +118,7 @@ class Given:
         return [triple for triple in self._by_predicate.get(predicate, ()) if triple[place] == term]
 
     def _with(self, predicate: Term, place: int, term: Term, occurrence: Triple | None) -> list[Triple]:
-        """Data of a property or one below it, as a triple of the property itself."""
+        """Return data of a property, or of one below it, as triples of the property itself."""
         if occurrence is not None:
             s, _, o = occurrence
             ways = [(s, predicate, o), *([(o, predicate, s)] if self._owl else [])]

@@ -1,4 +1,4 @@
-"""The derivation of a solution as it was reported."""
+"""This module finds the derivation of a solution as it was reported."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from epsparql.terms import BlankNode, Iri, Literal, Term, TermOrVariable, Variab
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A solution: for a SELECT a term per variable, None if unbound; for a CONSTRUCT `triples`; of other forms the interval says all."""
+    """Represents a solution: for a SELECT a term per variable, None if unbound; for a CONSTRUCT `triples`; of other forms the interval says all."""
 
     values: tuple[str | None, ...]
     triples: tuple[Triple, ...]
@@ -24,13 +24,13 @@ class Target:
 
 
 def looks_back(query: a.Query) -> bool:
-    """Whether what lies outside a solution's interval may be needed to say why it is one."""
+    """Return whether what lies outside a solution's interval may be needed to say why it is one."""
     past = a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin | a.Minus | a.SeqWithout | a.WithoutFor | a.Exists | a.Group | a.InWindow
     return bool(query.sources.windows) or any(isinstance(node, past) for node in nodes(query))
 
 
 def justified(query: a.Query, target: Target, world: World) -> Proof | None:
-    """A derivation of the solution of a rewritten query; None where there is none in `world`. Raises TooMuch."""
+    """Return a derivation of the solution of a rewritten query; None where there is none in `world`. Raises TooMuch."""
     t0 = world.first if world.first is not None and looks_back(query) else target.end
     derivation = Derivation(world, t0, target.end)
     for wanted in _wanted(query, target):
@@ -41,7 +41,7 @@ def justified(query: a.Query, target: Target, world: World) -> Proof | None:
 
 
 def windows_of(query: a.Query, end: Micros) -> dict[str, tuple[str, Micros, Micros]]:
-    """The contents of a query's named windows at a report: stream, and from after when until when."""
+    """Return the contents of a query's named windows at a report: stream, and from after when until when."""
     return {window.name: (window.stream, end - window.length, end) for window in query.sources.windows}
 
 
@@ -73,7 +73,7 @@ def _unified(pattern: a.TriplePattern, triple: Triple) -> Bindings | None:
 
 
 def _stands(query: a.Query, proof: Proof, target: Target) -> bool:
-    """Whether the proof's interval is the solution's. Plain SPARQL over windows has that of the report."""
+    """Return whether the proof's interval is the solution's. Plain SPARQL over windows has that of the report."""
     if query.sources.windows:
         return True
     if proof.start is None or proof.end is None:
@@ -104,7 +104,7 @@ def _instance(pattern: a.TriplePattern, proof: Proof) -> Triple | None:
 
 
 def _alike(made: Sequence[Triple], target: Sequence[Triple]) -> bool:
-    """Whether these are the same triples; a template's blank nodes have new names in each solution."""
+    """Return whether these are the same triples; a template's blank nodes have new names in each solution."""
 
     def masked(triples: Sequence[Triple]) -> set[tuple[str, ...]]:
         return {tuple("_:" if isinstance(part, BlankNode) else str(part) for part in triple) for triple in triples}

@@ -1,4 +1,4 @@
-"""What a derivation rests on, and where it is looked for: occurrences, the background, and what either entails."""
+"""This module describes what a derivation rests on, and where that is looked for: occurrences, the background, and what either entails."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ Bindings = Mapping[Variable, Term]
 
 
 class TooMuch(Exception):
-    """The search would take more work than is granted."""
+    """Signals that the search would take more work than is granted."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many steps the search may still take."""
+    """Counts how many steps the search may still take."""
 
     left: int
 
@@ -33,7 +33,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A triple of a stream as it was accepted at the log position `offset`, or as the solution `solution` of the rule `rule` derived it."""
+    """Represents a triple of a stream as it was accepted at the log position `offset`, or as the solution `solution` of the rule `rule` derived it."""
 
     triple: Triple
     stream: str
@@ -47,7 +47,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A triple of the background."""
+    """Represents a triple of the background."""
 
     triple: Triple
     graph: GraphName | None
@@ -55,7 +55,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A triple pattern with the triple that it matched: what was given, and the steps by which the triple follows from that."""
+    """Holds a triple pattern with the triple that it matched: what was given, and the steps by which the triple follows from that."""
 
     pattern: str
     triple: Triple
@@ -65,7 +65,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Triple patterns that have no solution, together, which counts (semantics.md section 3) up to `until`; None: for a timeless solution."""
+    """Says that triple patterns together have no solution that counts (semantics.md section 3) up to `until`; None: for a timeless solution."""
 
     operator: str
     patterns: tuple[str, ...]
@@ -74,7 +74,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Solutions that an aggregate is over: how many, and the first of them."""
+    """Holds solutions that an aggregate is over: how many, and the first of them."""
 
     count: int
     shown: "tuple[Proof, ...]"
@@ -85,7 +85,7 @@ Step = Used | Absence | Members
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A solution of a pattern, timeless where start and end are None, with what it rests on."""
+    """Represents a solution of a pattern, timeless where start and end are None, with what it rests on."""
 
     bindings: Bindings
     start: Micros | None = None
@@ -98,7 +98,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Only what starts at `lo` or later, and ends at `hi` or before, is of use; None: whenever."""
+    """Limits the search to what starts at `lo` or later, and ends at `hi` or before; None: whenever."""
 
     lo: Micros | None = None
     hi: Micros | None = None
@@ -109,14 +109,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A triple that can be matched."""
+    """Represents a triple that can be matched."""
 
     triple: Triple
     given: Occurrence | Fact
 
 
 class World:
-    """All that a query saw up to a solution. `windows` has the contents of named windows, from after the one instant to the other."""
+    """Holds all that a query saw up to a solution. `windows` has the contents of named windows, from after the one instant to the other."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class World:
             self.nodes.setdefault(node, []).append(edge)
 
     def edges(self, s: TermOrVariable, p: TermOrVariable, o: TermOrVariable, place: a.Place, span: Span) -> Iterator[Edge]:
-        """Those that may match at a place."""
+        """Yield the edges that may match at a place."""
         for edge in self._candidates(s, p, o):
             self.budget.spend()
             if self.visible(edge, place, span):
@@ -181,6 +181,6 @@ class World:
         return given.stream == stream and after < given.end <= until
 
     def used(self, pattern: str, edge: Edge) -> Used:
-        """The edge as a step, with what it follows from."""
+        """Return the edge as a step, with what it follows from."""
         occurrence = edge.given.triple if isinstance(edge.given, Occurrence) else None
         return Used(pattern, edge.triple, edge.given, self.given.explained(edge.triple, occurrence) or ())

@@ -1,4 +1,4 @@
-"""Ways along a property path, with the triples that they go by (SPARQL 1.1, 18.1.7)."""
+"""This module finds ways along a property path, with the triples that they go by (SPARQL 1.1, 18.1.7)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ANY = Variable("_:any")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where one came, with the interval of all that was passed."""
+    """Says how far one came along a path, with the interval of all that was passed."""
 
     node: Term
     start: Micros | None = None
@@ -34,7 +34,7 @@ class Ways:
     span: Span
 
     def along(self, path: a.PropertyPath, node: Term, *, back: bool = False) -> Iterator[Way]:
-        """All ways from a node, or `back` to it."""
+        """Yield all ways from a node, or `back` to it."""
         match path:
             case a.Link(predicate):
                 yield from self._by(predicate, node, back)
@@ -64,7 +64,7 @@ class Ways:
                 assert_never(path)
 
     def _repeated(self, path: a.PropertyPath, node: Term, back: bool) -> Iterator[Way]:
-        """One or more times; of the ways to one node on one interval the first."""
+        """Yield ways that repeat a path one or more times; of the ways to one node on one interval, only the first."""
         seen: set[tuple[Term, Micros | None, Micros | None]] = set()
         pending = [Way(node)]
         while pending:

@@ -1,4 +1,7 @@
-"""Which network listens to which stream: what registrations settle, worked out once for all that is fed until the next one."""
+"""This module finds which network listens to which stream.
+
+Registrations settle that, so it is worked out once for all that is fed until the next one.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +16,11 @@ from epsparql import algebra as a
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A network with the streams that it reads, and those whose time it waits for (its gate)."""
+    """Holds a network with the streams that it reads, and those whose time it waits for (its gate)."""
 
     member: Member
     reads: tuple[str, ...]
-    feeds: tuple[Feed, ...]  # of what it reads
+    feeds: tuple[Feed, ...]  # the feeds of the streams that it reads
     gate: tuple[str, ...]
     outlets: Outlets
 
@@ -27,7 +30,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What registrations settle: networks in order of their rules."""
+    """Holds what registrations settle: networks in order of their rules."""
 
     order: tuple[Listener, ...]
     by_stream: Mapping[str, tuple[Listener, ...]]  # those that wait for a stream, in the same order
@@ -36,7 +39,7 @@ class Layout:
 
 
 def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
-    """`rules` are all of the engine's, those that have failed included."""
+    """Return the layout of these networks; `rules` are all of the engine's, those that have failed included."""
     order = tuple(listener_of(member, rules) for member in in_order_of_rules(members))
     by_stream: dict[str, list[Listener]] = {}
     for listener in order:
@@ -54,6 +57,6 @@ def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:
 
 
 def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
-    """For each stream that rules write, the others that it rests on."""
+    """Return, for each stream that rules write, the others that it rests on."""
     written = {rule.into for rule in rules}
     return {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}

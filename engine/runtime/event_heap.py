@@ -1,5 +1,6 @@
-"""A heap of occurrences, a row each, by end and then by the number in which they came: what a call takes in or gives out costs what that is, and not
-what waits beside it.
+"""This module keeps a heap of occurrences, a row each, by end and then by the number in which they came.
+
+A call costs what it takes in or gives out, and not what waits beside that.
 """
 
 from pathlib import Path
@@ -11,7 +12,7 @@ from engine.jit import Native
 native = Native.of(Path(__file__))
 
 MOST_LEVELS = 64
-"""Of a heap that fits into memory."""
+"""A heap that fits into memory has at most this many levels."""
 
 
 @native.inlined
@@ -34,7 +35,7 @@ def rise(rows, k, end, number):
 
 @native.jit
 def sink(rows, n, end, number):
-    """Puts the first of n rows, which may be any, where it belongs."""
+    """Put the first of n rows, which may be any, where it belongs."""
     k, least = 0, 1
     while least < n:
         if least + 1 < n and before(rows, least + 1, least, end, number):
@@ -47,7 +48,7 @@ def sink(rows, n, end, number):
 
 @native.entry_point
 def add(rows, n, columns, end, number, came):
-    """Takes in the columns of a feed, the first as number `came`, beside the n rows that are there; `rows` has room."""
+    """Take in the columns of a feed, the first as number `came`, beside the n rows that are there; `rows` has room."""
     for k in range(columns.shape[1]):
         for column in range(len(columns)):
             rows[n + k, column] = columns[column, k]
@@ -57,7 +58,7 @@ def add(rows, n, columns, end, number, came):
 
 @native.entry_point
 def due(rows, n, time, end):
-    """How many of n rows end at `time` or before."""
+    """Return how many of n rows end at `time` or before."""
     stack, depth, found = np.empty(MOST_LEVELS, np.int64), 1, 0
     stack[0] = 0
     while depth > 0:
@@ -72,7 +73,7 @@ def due(rows, n, time, end):
 
 @native.entry_point
 def give(rows, n, columns, end, number):
-    """Fills the columns of a feed with the first of n rows, in order, which leave."""
+    """Fill the columns of a feed with the first of n rows, in order; these rows leave."""
     for k in range(columns.shape[1]):
         for column in range(len(columns)):
             columns[column, k] = rows[0, column]

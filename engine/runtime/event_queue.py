@@ -1,4 +1,4 @@
-"""What of a network's streams has arrived and waits for its time."""
+"""This module keeps the occurrences of a network's streams that have arrived and wait for their time."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,11 +8,11 @@ from engine.runtime.event_heap import add, due, give
 
 Ints = NDArray[np.int64]
 _FEW = 1 << 6
-_NUMBER = c.IN_ENTRY  # of an occurrence that no entry has brought to the kernel yet: in which order they came
+_NUMBER = c.IN_ENTRY  # until an entry brings an occurrence to the kernel, this cell has its place in the order of arrival
 
 
 class Waiting:
-    """Occurrences as columns of a kernel's feed, of which those are given out that end first; of equal ends, those that came first."""
+    """Keeps occurrences as columns of a kernel's feed, and gives out those that end first; of equal ends, those that came first."""
 
     __slots__ = ("_came", "_n", "_rows")
 
@@ -22,7 +22,7 @@ class Waiting:
 
     @classmethod
     def of(cls, table: Ints) -> "Waiting":
-        """Those of a table (FEED_HEIGHT x n), in the order in which they came."""
+        """Build a queue of the occurrences of a table (FEED_HEIGHT x n), in the order in which they came."""
         found = cls()
         found.add(table)
         return found
@@ -38,7 +38,7 @@ class Waiting:
         self._n, self._came = self._n + n, self._came + n
 
     def until(self, time: int) -> Ints:
-        """Gives out those that end at `time` or before, in order of end."""
+        """Take out the occurrences that end at `time` or before, and return them in order of end."""
         found = np.empty((c.FEED_HEIGHT, int(due(self._rows, self._n, time, c.IN_END))), np.int64)
         give(self._rows, self._n, found, c.IN_END, _NUMBER)
         self._n -= found.shape[1]
@@ -53,21 +53,21 @@ class Waiting:
 
     @property
     def since(self) -> Ints:
-        """The entries that brought them, in no order."""
+        """Return the entries that brought the occurrences, in no order."""
         return self._rows[: self._n, c.IN_SINCE]
 
     @property
     def end(self) -> Ints:
-        """When they end, as `since` has them."""
+        """Return when the occurrences end, in the order of `since`."""
         return self._rows[: self._n, c.IN_END]
 
     @property
     def table(self) -> Ints:
-        """A copy of them all, in order."""
+        """Return a copy of all occurrences, in order."""
         rows = self._rows[: self._n]
         return np.ascontiguousarray(rows[np.lexsort((rows[:, _NUMBER], rows[:, c.IN_END]))].T)
 
     @property
     def terms(self) -> Ints:
-        """A row of subject, predicate, object and graph for each."""
+        """Return a row of subject, predicate, object and graph for each occurrence."""
         return self._rows[: self._n, c.IN_S : c.IN_G + 1]

@@ -1,4 +1,4 @@
-"""A network with its clock: what has arrived waits for time, and goes to the kernel in order."""
+"""This module runs a network's clock: what has arrived waits for time, and goes to the kernel in order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Course, In
 from epsparql import algebra as a
 
 Mark = tuple[int, int, int, int, int]
-"""What the feed has beside occurrences: (place, kind, query, end, entry)."""
+"""A mark is what the feed has beside occurrences: (place, kind, query, end, entry)."""
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """`time` is the query time of the network's queries in µs; `pending` arrived and waits for it; `part` is what its events are dealt out by."""
+    """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events are dealt out by `part`."""
 
     network: Network
     time: int = NO_TIME
@@ -32,12 +32,15 @@ class Member:
         return [p.query for p in self.network.rules.values() if isinstance(p.query, a.Construct)]
 
     def share(self, registered: int) -> None:
-        """Lets a query that has just come share what it has in common with others."""
+        """Let a query that has just come share what it has in common with others."""
         waiting = self.pending
         self.network.share(registered, self.network.moment(int(waiting.since.max(initial=-1)), int(waiting.end.max(initial=NO_TIME))))
 
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
-        """As `feed`, over one entry that brings occurrences and leaves `time` before the end: most entries of a live stream come alone."""
+        """Return the kernel's feed as `feed` does, over one entry that brings occurrences and leaves `time` before the end.
+
+        Most entries of a live stream come alone.
+        """
         table, before, self.time = in_order_of_end(self._arrived(new)), self.time, time
         latest = table.item(c.IN_END, -1) if table.shape[1] else NO_TIME
         if latest > time:
@@ -52,7 +55,7 @@ class Member:
         return table
 
     def feed(self, entries: Sequence[Entry], course: Course, new: Sequence[tuple[str, Arrivals]]) -> Ints:
-        """What the kernel is to take in over these entries.
+        """Return what the kernel is to take in over these entries.
 
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
         """
@@ -76,12 +79,12 @@ class Member:
         return with_marks(np.ascontiguousarray(table), marks)
 
     def _openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
-        """By place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
+        """Return, by place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
         unopened = self.network.unopened() if silent else []
         found: dict[int, list[tuple[int, int]]] = {}
-        later = self.pending.table if unopened else table[:, :0]  # than all of these entries
+        later = self.pending.table if unopened else table[:, :0]  # occurrences later than all of these entries
         opened = set[int]()
         for k in silent if unopened else ():
             before = self.time if k == 0 else int(time[k - 1])
@@ -98,13 +101,13 @@ class Member:
         return found
 
     def _arrived(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:
-        """The new occurrences of the streams that the network reads, by its numbers of streams."""
+        """Return the new occurrences of the streams that the network reads, by its numbers of streams."""
         for name, part in new:
             part.table[c.IN_STREAM] = self.network.streams[name]
         return new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
 
     def _last(self, entries: Sequence[Entry], course: Course, release: Ints) -> list[Mark]:
-        """The mark of the last instant, before what the entry releases that finishes the last of the streams."""
+        """Return the mark of the last instant, before what the entry releases that finishes the last of the streams."""
         time = course.time
         if time[-1] < END_OF_TIME or self.network.net.at[c.HORIZON] < c.FOREVER:
             return []
@@ -113,7 +116,7 @@ class Member:
         return [(int(np.searchsorted(release, k)), c.LAST, 0, last_instant(before, course.latest[k]), entries[k].offset)]
 
     def _marks(self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]) -> list[Mark]:
-        """(place, kind, query, end, entry) of the openings and ticks."""
+        """Return (place, kind, query, end, entry) of the openings and ticks."""
         before = np.concatenate([[self.time], time[:-1]])
         last_row = np.searchsorted(release, np.arange(len(entries)), "right") - 1
         last_end = np.where(last_row >= 0, end[np.maximum(last_row, 0)], NO_TIME) if len(end) else np.full(len(entries), NO_TIME)
@@ -127,7 +130,7 @@ class Member:
 
 
 def last_instant(before: int, latest: int) -> int:
-    """Of streams that have finished: the time they had reached, or their latest end; 1970 if there was none."""
+    """Return the last instant of streams that have finished: the time they had reached, or their latest end; 1970 if there was none."""
     return max(before if before < END_OF_TIME else NO_TIME, latest, 0 if latest == NO_TIME else NO_TIME)
 
 
@@ -137,7 +140,7 @@ def in_order(release: Ints, end: Ints) -> bool:
 
 
 def in_order_of_end(table: Ints) -> Ints:
-    """Sorted by end; what ends together stays as it stood."""
+    """Return a feed sorted by end; what ends together stays as it stood."""
     if table.shape[1] <= 1:
         return table
     end = table[c.IN_END]
@@ -147,13 +150,13 @@ def in_order_of_end(table: Ints) -> Ints:
 
 
 def reads(table: Ints, streams: Sequence[int], after: int) -> NDArray[np.bool_]:
-    """Which occurrences a query of these streams reads that reads what comes after an entry."""
+    """Return which occurrences are for a query that reads these streams, and only what comes after an entry."""
     found: NDArray[np.bool_] = np.isin(table[c.IN_STREAM], streams) & (table[c.IN_SINCE] > after)
     return found
 
 
 def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
-    """The kernel's feed: arrivals in order with the marks at their places."""
+    """Return the kernel's feed: arrivals in order with the marks at their places."""
     if not marks:
         return table
     added = np.zeros((c.FEED_HEIGHT, len(marks)), np.int64)
@@ -164,7 +167,7 @@ def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
 
 
 def reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bool = False) -> set[str]:
-    """The streams that these rest on through rules, themselves included; `onwards`: those that rest on these."""
+    """Return the streams that these rest on through rules, themselves included; `onwards`: those that rest on these."""
     found, pending = set(streams), True
     while pending:
         pending = False
@@ -177,7 +180,7 @@ def reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bo
 
 
 def in_order_of_rules(members: Sequence[Member]) -> list[Member]:
-    """Members so that each comes after those whose rules write what it reads."""
+    """Order members so that each comes after those whose rules write what it reads."""
     rest, ordered = list(members), list[Member]()
     while rest:
         following = next((m for m in rest if not any(feeds(other, m) for other in rest if other is not m)), rest[0])

@@ -1,4 +1,4 @@
-"""How far a query is: the partial solutions that its operators keep (ETALIS's goals), and the size of what its collectors hold."""
+"""This module tells how far a query is: the partial solutions that its operators keep (ETALIS's goals), and the size of what its collectors hold."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +15,7 @@ SIDES: dict[int, SideName] = {c.LEFT: "left", c.RIGHT: "right", c.BLOCKER: "abse
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The goals that wait at one side of an operator for the other; `oldest` is the least end among the timed ones, in µs."""
+    """Counts the goals that wait at one side of an operator for the other; `oldest` is the least end among the timed ones, in µs."""
 
     side: SideName
     goals: int
@@ -24,7 +24,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator that keeps something; `on` are the variables that key it, `state_bytes` what it holds beside goals."""
+    """Describes an operator that keeps something; `on` are the variables that key it, `state_bytes` what it holds beside goals."""
 
     operator: str
     on: tuple[str, ...]
@@ -33,7 +33,7 @@ class Operator:
 
 
 def progress(network: Network, planned: Planned) -> tuple[Operator, ...]:
-    """The query's operators that keep something, outermost first."""
+    """Return the query's operators that keep something, outermost first."""
     names = {column: str(variable) for variable, column in planned.columns.items() if not variable.hidden}
     found = (_operator(network, planned, node, names) for node in range(planned.at.node, planned.after.node))
     return tuple(each for each in found if each.sides or each.state_bytes)

@@ -1,4 +1,4 @@
-"""A block's occurrences for the networks of one bucket: those of its share, before any term of the others is numbered."""
+"""This module picks a block's occurrences for the networks of one bucket: those of its share, before any term of the others is numbered."""
 
 from collections.abc import Mapping, Sequence, Set
 
@@ -16,18 +16,20 @@ from engine.runtime.watermarks import Arrivals, arrivals, taken, together
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Feed = tuple[str, Part | None]
-"""A stream, and the part that it is dealt out by to some networks; None: these see all of it."""
+"""A feed is a stream, and the part that it is dealt out by to some networks; None: these see all of it."""
 ELSEWHERE = "<\0>"
-"""Stands for the terms of occurrences that another bucket has: no query can name it."""
+"""This term stands for the terms of occurrences that another bucket has: no query can name it."""
 
 
 def routed(
     rows: pa.RecordBatch, events: Sequence[Events], wanted: Mapping[str, Set[Part | None]], share: Share, terms: TermTable, *, marked: bool
 ) -> tuple[dict[Feed, Arrivals], dict[int, int]]:
-    """What networks get by the feeds that are `wanted`, without the late ones; and of each entry the latest end, of all that it brings.
+    """Return what networks get by the feeds that are `wanted`, without the late occurrences.
 
-    Where something may come to pass at the first instant that there is, whatever happens at it, that of another bucket is marked by an occurrence
-    of ELSEWHERE: everywhere if `marked`, else where instants wait for time, since a background may come before they are released.
+    Return also, by entry, the latest end of all its timely occurrences, other buckets' included.
+
+    Something may come to pass at the first instant that there is, whatever happens at it. So another bucket's instants are marked by occurrences of
+    ELSEWHERE. They are marked everywhere if `marked`, else where instants wait for time, since a background may come before they are released.
     """
     end, timely = int64s(rows.column("end")), ~rows.column("late").to_numpy(zero_copy_only=False)
     counts = [e.rows for e in events]
@@ -70,7 +72,7 @@ def _numbered(rows: pa.RecordBatch, chosen: Mapping[Feed, Bools], since: Ints, t
 
 
 def _marks(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arrivals:
-    """One occurrence of ELSEWHERE for each instant of an entry, but where they do not come in order."""
+    """Return one occurrence of ELSEWHERE for each instant of an entry; instants that do not come in order may have several."""
     which = np.flatnonzero(mask)
     first = np.ones(len(which), np.bool_)
     first[1:] = (np.diff(since[which]) != 0) | (np.diff(end[which]) != 0)
@@ -87,7 +89,7 @@ def _latest(since: Ints, end: Ints) -> dict[int, int]:
 
 
 def cut_at_controls(block: Block) -> list[Block]:
-    """Parts of a block so that what an entry changes for those who are dealt to stands at the end of one."""
+    """Cut a block into parts, so that what an entry changes for those who are dealt to stands at the end of one."""
     if not any(isinstance(entry, Register | Drop | Facts | Entail) for entry in block.entries):
         return [block]
     parts: list[Block] = []

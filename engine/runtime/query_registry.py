@@ -1,4 +1,4 @@
-"""What an engine has registered: its queries in networks, their rules, and the background that they rest on."""
+"""This module holds what an engine has registered: its queries in networks, their rules, and the background that they rest on."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -22,41 +22,41 @@ from epsparql import algebra as a
 
 
 class Registry:
-    """Queries that reach the same streams, and are dealt out alike, share a network."""
+    """Places queries in networks: queries that reach the same streams, and are dealt out alike, share a network."""
 
     def __init__(self, share: Share = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
-        """`share` is what of the values that events are dealt out by the engine has; `sets` are those that a `Moved` gave."""
+        """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave."""
         self.share = share
         self.sets = sets or Sets(share.buckets)
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, Stream] = {}
         self.known = FactIndex(self.terms)
-        """The background."""
+        """This is the background."""
         self.registered: dict[int, Register] = {}
-        """Queries that run, by the offset of their registration."""
+        """These queries run, by the offset of their registration."""
         self.fallen: dict[int, Register] = {}
-        """Rules that have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
+        """These rules have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
         self.members: list[Member] = []
         self.shares = True
-        """Whether queries that come share what they have in common; what they find is the same."""
+        """Queries that come share what they have in common if this is set; what they find is the same."""
         self.without: frozenset[str] = frozenset()
-        """SIMPLIFICATIONS and CHOICES that queries which come are planned without; what they find is the same."""
+        """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
         self._layout: Layout | None = None
 
     @property
     def facts(self) -> list[Quad]:
-        """The background as it was given."""
+        """Return the background as it was given."""
         return self.known.quads
 
     @property
     def layout(self) -> Layout:
-        """Which network listens to which stream, as registrations have it now."""
+        """Return which network listens to which stream, as registrations have it now."""
         if self._layout is None:
             self._layout = laid_out(self.members, self.rules)
         return self._layout
 
     def enrol(self, entry: Register, changes: list[StateChange]) -> None:
-        """Takes in a query that is not behind any other; what is wrong with it is a change of its state."""
+        """Take in a query that is not behind any other; a fault in it is a change of its state."""
         self._layout = None
         try:
             query = parse(entry.text).query
@@ -70,7 +70,7 @@ class Registry:
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
 
     def _lives_here(self, entry: Register, query: a.Query) -> bool:
-        """Whether a query concerns this bucket. Raises Moved."""
+        """Return whether a query concerns this bucket. Raises Moved."""
         if self.share.whole:
             return True
         self.sets.add(entry, query, self.known)
@@ -78,7 +78,7 @@ class Registry:
         return route is not None and (route.part is not None or route.home == self.share.bucket)
 
     def admit(self, entry: Register, query: a.Query) -> Network:
-        """Puts a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+        """Put a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
         members = list(self.members)
         try:
             member = self._member_for(query, self._part_of(entry))
@@ -92,7 +92,7 @@ class Registry:
         return member.network
 
     def put(self, network: Network, entry: Register, rates: Rates, shape: Shape | None, known: FactIndex | None = None) -> None:
-        """Puts a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
+        """Put a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
         self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
 
     def _add(
@@ -104,18 +104,20 @@ class Registry:
         network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _part_of(self, entry: Register) -> Part | None:
-        """What a query's events are dealt out by."""
+        """Return the part that a query's events are dealt out by, if any."""
         route = self.sets.route(entry.offset)
         return None if route is None else route.part
 
     @property
     def rules(self) -> list[a.Construct]:
-        """Those that have failed included."""
+        """Return all rules, those that have failed included."""
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
     def _member_for(self, query: a.Query, part: Part | None) -> Member:
-        """The network that a query belongs to: the one of its cycle of rules, else one that reaches the same streams and is where it begins, else a new one.
+        """Return the network that a query belongs to.
+
+        That is the network of its cycle of rules, else one that reaches the same streams and is where the query begins, else a new one.
 
         All queries of a network are dealt out by the same part.
 
@@ -143,11 +145,11 @@ class Registry:
         return member
 
     def owns(self, part: Part | None) -> Callable[[Quad], bool] | None:
-        """Which background triples the networks of a part take for theirs; None for all."""
+        """Return a test for the background triples that the networks of a part take for theirs; None if they take all."""
         return None if part is None else lambda quad: self.share.has(part.of(quad))
 
     def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
-        """The time that a new network finds. One whose rule was dropped may be further on than its streams say."""
+        """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
     def learn(self, known: FactIndex, offset: int) -> None:

@@ -1,4 +1,4 @@
-"""Found rows to solutions: projected, in order of emission, as N-Triples text."""
+"""This module turns found rows into solutions: projected, in order of emission, as N-Triples text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (e.BEGIN, e.END, e.N
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlets:
-    """Where the solutions of a network come out: its queries of other forms by their nodes, and all its SELECTs."""
+    """Says where the solutions of a network come out: all its SELECTs, and its queries of other forms by their nodes."""
 
     selects: Selects
     others: Mapping[int, Planned]
@@ -56,7 +56,10 @@ def _selects_of(planned: Sequence[Planned]) -> Selects:
 
 
 def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
-    """Solutions in order of emission, in several parts if not all are of SELECTs. `known` is the background. If they are `tied`, they say `by` what."""
+    """Return solutions in order of emission, in several parts if not all are of SELECTs.
+
+    `known` is the background. If the solutions are `tied`, they have the texts that order them (`by`).
+    """
     schema = TIED if tied else SOLUTIONS
     if not outlets.others:
         return [terms.emitted(rows, outlets.selects, schema, tied=tied)]
@@ -69,13 +72,13 @@ def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *
 
 
 def _listed(texts: pa.StringArray, n: int) -> pa.ListArray:
-    """The texts as `n` lists of equal length."""
+    """Return the texts as `n` lists of equal length."""
     offsets = np.arange(n + 1, dtype=np.int32) * (len(texts) // max(n, 1))
     return pa.ListArray.from_arrays(pa.array(offsets), texts)
 
 
 def cells(columns: Sequence[int], rows: Ints) -> Ints:
-    """The terms in some row columns of each row of `out`; what has no column is unbound."""
+    """Return the terms in some row columns of each row of `out`; what has no column is unbound."""
     found = np.zeros((len(rows), len(columns)), np.int64)
     for k, column in enumerate(columns):
         if column != c.NONE:
@@ -84,7 +87,7 @@ def cells(columns: Sequence[int], rows: Ints) -> Ints:
 
 
 def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
-    """Solutions of a query of another form."""
+    """Return the solutions of a query that is no SELECT."""
     assert not isinstance(planned.query, a.Select)
     shown = in_name_order(shown_by(planned.query))
     numbers = cells([planned.columns.get(v, c.NONE) for v in shown], rows)
@@ -109,7 +112,7 @@ def _batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.L
 
 
 def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
-    """The variables that tell the solutions of a query which is no SELECT apart."""
+    """Return the variables that tell the solutions of a query which is no SELECT apart."""
     match query:
         case a.Construct(template=template):
             return in_name_order(t for triple in template for t in parts_of(triple) if isinstance(t, Variable))
@@ -130,13 +133,13 @@ def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, T
 
 
 def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
-    """Term numbers of a variable; one that the pattern never binds is unbound."""
+    """Return the term numbers of a variable; one that the pattern never binds is unbound."""
     column = planned.columns.get(variable)
     return np.zeros(len(rows), np.int64) if column is None else rows[:, c.OUT_VAR + column - c.VAR]
 
 
 def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
-    """The order of emission of one query's rows, which the kernel gives by entry and end.
+    """Return the order of emission of one query's rows, which the kernel gives by entry and end.
 
     There ranks decide where a query orders its solutions, which count from 1; else starts, then terms.
     """
@@ -145,7 +148,7 @@ def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
 
 
 def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
-    """A rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
+    """Return a rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
     triples = [[row_part(planned, rows, part, terms) for part in parts_of(triple)] for triple in rule.template]
     lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(len(rule.template), 3, len(rows)), 2, 0)))
     kept = np.flatnonzero(counts)
@@ -154,7 +157,7 @@ def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable
 
 
 def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:
-    """What the background says of a DESCRIBE's targets for each row, and the rows of which it says anything."""
+    """Return what the background says of a DESCRIBE's targets for each row, and the rows of which it says anything."""
     targets = [row_part(planned, rows, target, terms) for target in query.targets]
     found: list[list[str]] = []
     kept: list[int] = []
@@ -168,7 +171,7 @@ def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTab
 
 
 def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTable) -> Ints:
-    """Term numbers of one place of a template triple."""
+    """Return the term numbers of one place of a template triple."""
     if isinstance(part, BlankNode):
         return column_of(planned, rows, Variable(f"_:template {part.label}"))
     if isinstance(part, Variable):
@@ -177,7 +180,7 @@ def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTabl
 
 
 def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
-    """All that was found, each part of which is in order: by entry, end, start; at one place by query name."""
+    """Return all that was found by entry, end, start; at one place by query name. Each part of `found` is in order already."""
     parts = [part for part in found if part.num_rows] if found else found
     if len(parts) < 2:
         return parts[0] if parts else NOTHING_TIED if tied else NOTHING
@@ -190,13 +193,19 @@ def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) ->
 
 
 def order_of(whole: pa.RecordBatch, starts: Ints) -> Ints:
-    """The order of emission of several parts' solutions, each of which is in order; equal ones stay as they stand. `starts` are those in order."""
+    """Return the order of emission of several parts' solutions, each of which is in order; equal ones stay as they stand.
+
+    `starts` are as `starts_in_order` gives them.
+    """
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
     return np.lexsort((registered, name_ranks(whole.column("query")), starts, end, entry))
 
 
 def starts_in_order(whole: pa.RecordBatch, part: Ints) -> Ints:
-    """Starts, raised where a query has an order of its own for an instant, which its part tells, so that its solutions keep it among those of others."""
+    """Return starts, raised where a query has an order of its own for an instant, so that its solutions keep it among those of others.
+
+    A query's part tells that order.
+    """
     registered, entry, end, start = (int64s(whole.column(name)) for name in ("registered", "entry", "end", "start"))
     falls = (np.diff(start) < 0) & (np.diff(part) == 0) & (np.diff(entry) == 0) & (np.diff(end) == 0)
     if not falls.any():

@@ -1,4 +1,4 @@
-"""Streams' watermarks, the time of what rests on them (semantics.md section 8), and occurrences on their way to a kernel."""
+"""This module keeps streams' watermarks, the time of what rests on them (semantics.md section 8), and occurrences on their way to a kernel."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, Tick
 
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)
-"""The time of a query before any of its streams has a watermark."""
+"""A query has this time before any of its streams has a watermark."""
 NO_MARK = 1 << 62
-"""Beyond all watermarks."""
+"""This instant is beyond all watermarks."""
 
 
 @dataclass(slots=True)
 class Stream:
-    """What an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences."""
+    """Holds what an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences."""
 
     watermark: int = NO_TIME
     latest: int = NO_TIME
@@ -29,7 +29,7 @@ class Stream:
 
 
 def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
-    """Takes a stream over an entry and says which one; `ends` is what `latest_ends` gave for its block."""
+    """Take a stream over an entry and return its name; `ends` is what `latest_ends` gave for its block."""
     if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
         return None
     reach(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
@@ -37,7 +37,7 @@ def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -
 
 
 def reach(streams: dict[str, Stream], name: str, watermark: Micros | None, latest: int) -> None:
-    """Takes a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
+    """Take a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
     stream = streams.get(name)
     if stream is None:
         stream = streams[name] = Stream()
@@ -49,15 +49,15 @@ def reach(streams: dict[str, Stream], name: str, watermark: Micros | None, lates
 
 
 def latest_of(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
-    """The latest end on any stream of a gate."""
+    """Return the latest end on any stream of a gate."""
     return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
 
 
 def time_of(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], before: int) -> int:
-    """A query's time: the least watermark of the fed streams of its gate, and never less than before.
+    """Return a query's time: the least watermark of the fed streams of its gate, and never less than before.
 
-    A stream that was never fed holds its readers back, unless rules bring it what comes on others: `sources` has, for each stream that
-    rules write, the other streams that these rest on.
+    A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream that rules write, `sources` has
+    the other streams that these rest on.
     """
     least = NO_MARK
     for name in gate:
@@ -71,7 +71,10 @@ def time_of(gate: Collection[str], sources: Mapping[str, frozenset[str]], stream
 
 @dataclass(slots=True, eq=False)
 class Course:
-    """A network's time over a span of entries, `now` after those so far; and, by place of those that may end all, the latest end so far."""
+    """Follows a network's time over a span of entries, `now` after those so far.
+
+    `latest` has, by place of entries that may end all, the latest end so far.
+    """
 
     now: int
     times: Ints
@@ -82,18 +85,18 @@ class Course:
         return cls(before, np.full(n, before, np.int64))
 
     def reach(self, k: int, time: int) -> None:
-        """Entry `k` comes, and leaves it at `time`."""
+        """Note that entry `k` comes, and leaves the network at `time`."""
         self.now = self.times[k] = time
 
     @property
     def time(self) -> Ints:
-        """After each entry."""
+        """Return the time after each entry."""
         return np.maximum.accumulate(self.times)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrivals:
-    """Occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or derived (an offset).
+    """Holds occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or derived (an offset).
 
     IN_STREAM and IN_ENTRY are for each network that is fed to write.
     """
@@ -110,7 +113,7 @@ class Arrivals:
 
     @property
     def row(self) -> Ints:
-        """Which row of its block each was, until a network is fed."""
+        """Return which row of its block each occurrence was, until a network is fed."""
         found: Ints = self.table[c.IN_ENTRY]
         return found
 
@@ -120,7 +123,7 @@ class Arrivals:
         return found
 
     def where(self, chosen: NDArray[np.bool_] | Ints) -> "Arrivals":
-        """A copy of some of them, in the order of `chosen` if that numbers them."""
+        """Return a copy of some of the occurrences, in the order of `chosen` if that numbers them."""
         return Arrivals(self.table.take(chosen if chosen.dtype != np.bool_ else np.flatnonzero(chosen), axis=1))
 
 
@@ -131,25 +134,25 @@ assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRS
 
 
 def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
-    """The OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
+    """Return the OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
     return Arrivals(terms.take(rows, wanted, since))
 
 
 def latest_ends(arrived: Arrivals) -> dict[int, int]:
-    """By offset, the latest end of what each entry brought; what an entry brought stands together."""
+    """Return, by offset, the latest end of what each entry brought; what an entry brought stands together."""
     since, end = arrived.since, arrived.end
     first = np.flatnonzero(np.diff(since, prepend=-1))
     return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
 
 
 def latest_end(arrived: Arrivals) -> int:
-    """Of what one entry brought; NO_TIME if that is nothing."""
+    """Return the latest end of what one entry brought; NO_TIME if that is nothing."""
     end = arrived.table[c.IN_END]
     return int(end.max()) if len(end) > 1 else end.item() if len(end) else NO_TIME
 
 
 def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:
-    """Occurrences by their columns; `g` is 0 for no graph."""
+    """Return occurrences from their columns; `g` is 0 for no graph."""
     table = np.empty((c.FEED_HEIGHT, len(end)), np.int64)
     table[c.IN_KIND] = c.OCCURRENCE
     table[c.IN_S], table[c.IN_P], table[c.IN_O], table[c.IN_G] = s, p, o, g

@@ -1,4 +1,7 @@
-"""Doubts that only planning has: what is kept for ever, and parts that meet in every pair. By the rules of `planning`, over the query as written."""
+"""This module finds doubts that only planning has: what is kept for ever, and parts that meet in every pair.
+
+It applies the planner's rules to the query as written.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +19,7 @@ from epsparql.translate.source_map import beginning
 from epsparql.translate.translator import ParsedQuery
 
 MOST = 10
-"""Warnings of one code that are spelled out."""
+"""At most this many warnings of one code are spelled out."""
 
 _BOUND = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
 _IN_GROUP = f"{_BOUND} in its group bounds that"
@@ -36,12 +39,16 @@ _PAIRS = {
 }
 Joining = a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin
 Choosing = a.SeqJoin | a.RelationJoin | a.SeqWithout
-"""What a policy acts on."""
+"""A policy acts on these patterns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Under:
-    """Where a pattern stands: the longest duration (µs) that is wanted of it, a place, what an EXISTS around it puts in, whether one graph joins its parts."""
+    """Says where a pattern stands.
+
+    The fields are the longest duration (µs) that is wanted of it, a place, and the variables that an EXISTS around it puts in. `graphed` says whether
+    one graph joins its parts.
+    """
 
     span: int
     at: Span
@@ -50,7 +57,7 @@ class Under:
 
 
 def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) -> tuple[Warning_, ...]:
-    """In the order of the text. What named windows hold is bounded by these, so of a query over them there is none."""
+    """Return the doubts in the order of the text. A query over named windows has none, because the windows bound what they hold."""
     query = parsed.query
     if query.sources.windows:
         return ()
@@ -63,7 +70,7 @@ def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) ->
 
 
 def _first_of_each(found: list[tuple[Span, str, str]]) -> Iterable[Warning_]:
-    """At most `MOST` of a code, and how many more there are."""
+    """Yield at most `MOST` warnings of a code, and how many more there are."""
     total = Counter(code for _, code, _ in found)
     seen: Counter[str] = Counter()
     for span, code, message in found:
@@ -139,7 +146,10 @@ class _Reader:
                 assert_never(pattern)
 
     def _triples(self, bgp: a.Bgp, under: Under) -> None:
-        """A cross join is where a triple shares no variable with those that it is joined to before, in the plan's order."""
+        """Warn of cross joins, and of triple patterns that are kept for ever.
+
+        A cross join is where a triple shares no variable with those that it is joined to before, in the plan's order.
+        """
         ordered = join_order.in_order(bgp.triples, {})
         alone = [self.scope(a.Bgp((triple,))) for triple in ordered]
         before, kept = alone[0] if alone else self.scope(bgp), False
@@ -166,7 +176,7 @@ class _Reader:
         self.pattern(join.right, under)
 
     def _stands_beside(self, join: Joining, at: Span) -> bool:
-        """Whether no operator is written."""
+        """Return whether no operator is written."""
         return isinstance(join, a.Join) and self._written(at) != "AND"
 
     def _kept_by(self, join: Joining, at: Span, kept: tuple[bool, bool]) -> str:
@@ -176,7 +186,7 @@ class _Reader:
         return f"the solutions of {what} in the group are kept for ever: {_IN_GROUP}"
 
     def _chosen(self, pattern: Choosing, under: Under) -> None:
-        """Under a policy: `recent` replaces goals, `chronological` keeps them until they are consumed."""
+        """Warn of what an operator keeps under a policy: `recent` replaces goals, `chronological` keeps them until they are consumed."""
         x, y, at = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under)
         relation = c.SEQ if isinstance(pattern, a.SeqWithout) else joins.relation_of(pattern)
         span = under.span
@@ -252,7 +262,7 @@ class _Reader:
 
     # ------------------------------------------------ EXISTS
     def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:
-        """What EXISTS in them looks for, beside the solutions of which they are asked."""
+        """Warn of what EXISTS in the expressions looks for, beside the solutions of which they are asked."""
         for expression in expressions:
             for part in parts(expression):
                 if isinstance(part, a.Exists):

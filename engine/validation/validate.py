@@ -1,4 +1,4 @@
-"""What is said of a query before it is registered: faults that only planning finds, and doubts."""
+"""This module checks a query before it is registered: it finds faults that only planning finds, and doubts."""
 
 import difflib
 from bisect import bisect_left
@@ -29,7 +29,7 @@ from epsparql.terms import XSD
 from epsparql.translate.translator import ParsedQuery
 
 _INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
-"""What is accepted, by the word of a Refusal."""
+"""The remedy, by the word of a Refusal, says what is accepted instead."""
 
 
 def check(
@@ -39,9 +39,9 @@ def check(
     name: str = "this query",
     policies: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Warning_, ...]:
-    """The doubts about a query that may run beside `others` (by name) over `facts`. Raises Unsupported, CyclicNegation with the place in its text.
+    """Return the doubts about a query that may run beside `others` (by name) over `facts`.
 
-    `policies` are those of all of them, by name, where they are not unrestricted.
+    `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation with the place in its text.
     """
     refuse_functions(parsed)
     engine, policy = Engine(), policies.get(name, UNRESTRICTED)
@@ -62,19 +62,19 @@ def check(
 
 
 def background_of(nquads: str, entailment: str) -> FactIndex:
-    """A background by itself, for `check_background`."""
+    """Return a background by itself, for `check_background`."""
     return FactIndex.of(quads_of(nquads), TermTable(), entailment)
 
 
 def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -> FactIndex:
-    """The background after a change of a graph, which costs what it concerns; `known` stays what it is."""
+    """Return the background after a change of a graph, which costs what it concerns; `known` stays what it is."""
     if known.terms.due:
         known.terms.collect(())
     return known.changed(graph, numbers_of(ntriples, known.terms), change)
 
 
 def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) -> None:
-    """Whether these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
+    """Check that these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
     if known.overflow is not None:
         raise known.overflow
     engine = Engine(terms=known.terms)
@@ -84,13 +84,13 @@ def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) ->
 
 
 def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
-    """The first place of these nodes; the start of the text if none has one."""
+    """Return the first place of these nodes; the start of the text if none has one."""
     spans = [span for node in culprits if (span := parsed.places.of(node)) is not None]
     return min(spans, key=lambda span: span.start, default=Span(0, min(1, len(parsed.text))))
 
 
 def refuse_functions(parsed: ParsedQuery) -> None:
-    """Raises Unsupported at a function by an IRI that is not known, or that is given another number of arguments than it takes."""
+    """Raise Unsupported at a function by an IRI that is not known, or that is given another number of arguments than it takes."""
     for node in nodes(parsed.query):
         if not isinstance(node, a.Call) or not node.function.startswith("<"):
             continue
@@ -106,7 +106,7 @@ def refuse_functions(parsed: ParsedQuery) -> None:
 
 
 def _like(function: str) -> list[str]:
-    """All casts, nearest first, and then the extensions."""
+    """Return all casts, nearest first, and then the extensions."""
     casts = sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
     return [*casts, *sorted(extensions())]
 
@@ -117,7 +117,7 @@ def _likeness(cast: str, function: str) -> float:
 
 # ---------------------------------------------------------------- what a refusal is about
 def culprits(word: str, query: a.Query) -> Iterator[object]:
-    """The nodes that a Refusal means by `word`."""
+    """Yield the nodes that a Refusal means by `word`."""
     match word:
         case "INTO":
             yield query
@@ -132,7 +132,7 @@ def culprits(word: str, query: a.Query) -> Iterator[object]:
 
 
 def _without(query: a.Query, absent: Set[int]) -> a.Query:
-    """The query in which these EXISTS are true."""
+    """Return the query in which these EXISTS are true."""
 
     def changed(node: Any) -> Any:
         if id(node) in absent:

@@ -1,4 +1,4 @@
-"""Expressions and aggregates (semantics.md section 4)."""
+"""This module defines expressions and aggregates (semantics.md section 4)."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -69,7 +69,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """Unary minus."""
+    """Represents unary minus."""
 
     operand: "Expression"
 
@@ -88,7 +88,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """`operand IN (members)`; NOT IN is `Not` of it."""
+    """Represents `operand IN (members)`; NOT IN is `Not` of it."""
 
     operand: "Expression"
     members: tuple["Expression", ...]
@@ -101,7 +101,7 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A built-in function by its SPARQL name in capitals (`STR`), or a cast or extension by its IRI in `<>`."""
+    """Calls a built-in function by its SPARQL name in capitals (`STR`), or a cast or extension by its IRI in `<>`."""
 
     function: str
     arguments: tuple["Expression", ...]
@@ -115,14 +115,14 @@ class TimeFunction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """getDURATION(), getSTARTTIME() or getENDTIME() of the solution that the expression is applied to."""
+    """Represents getDURATION(), getSTARTTIME() or getENDTIME() of the solution that the expression is applied to."""
 
     function: TimeFunction
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """EXISTS { pattern }; NOT EXISTS is `Not` of it."""
+    """Represents EXISTS { pattern }; NOT EXISTS is `Not` of it."""
 
     pattern: "Pattern"
 
@@ -142,9 +142,9 @@ class AggregateFunction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A set function over a group's solutions (SPARQL 1.1, 18.5.1); without `argument` it is COUNT(*)."""
+    """Represents a set function over a group's solutions (SPARQL 1.1, 18.5.1); without `argument` it is COUNT(*)."""
 
     function: AggregateFunction
     argument: Expression | None
     distinct: bool = False
-    separator: str = " "  # of GROUP_CONCAT
+    separator: str = " "  # the separator of GROUP_CONCAT

@@ -1,4 +1,4 @@
-"""Hidden variables of aggregates and keys, numbered by the algebra alone: wherever a text puts a FILTER, its query is the same."""
+"""This module numbers hidden variables of aggregates and keys by the algebra alone: wherever a text puts a FILTER, its query is the same."""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import cast
@@ -8,7 +8,10 @@ from epsparql.terms import Variable
 
 
 def renumbered(query: a.Query) -> a.Query:
-    """`_:agg#0`, `_:key#0` and so on as they first stand in the tree, a group's own before those of the pattern that it groups."""
+    """Number hidden variables `_:agg#0`, `_:key#0` and so on as they first stand in the tree.
+
+    A group's own come before those of the pattern that it groups.
+    """
     names = _names(query)
     return query if all(old == new for old, new in names.items()) else cast(a.Query, _renamed(query, names))
 

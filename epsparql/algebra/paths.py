@@ -1,4 +1,4 @@
-"""Property paths (SPARQL 1.1, 18.1.7)."""
+"""This module defines property paths (SPARQL 1.1, 18.1.7)."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ class OneOrMore:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """`!(:p | ^:q)`: a triple whose predicate is none of `forward`, or one read backwards whose predicate is none of `backward`.
+    """Represents `!(:p | ^:q)`: a triple whose predicate is none of `forward`, or one read backwards whose predicate is none of `backward`.
 
     Without any `backward` (None) no triple is read backwards, and the other way round.
     """

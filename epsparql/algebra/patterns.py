@@ -1,4 +1,4 @@
-"""Patterns: one node per definition of semantics.md section 3, with groups and modifiers (section 7).
+"""This module defines patterns: one node per definition of semantics.md section 3, with groups and modifiers (section 7).
 
 Times and durations are integers of microseconds (`Micros`).
 """
@@ -22,7 +22,7 @@ class TriplePattern:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves it open.
+    """Says where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves it open.
 
     `graph` is bound to the name of the graph; `among` are the graphs to look at ("" is no graph), None every one; `window` names a window.
     """
@@ -37,7 +37,7 @@ ANYWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """One occurrence (or background triple) per pattern; no order is implied. With no pattern, the empty group."""
+    """Matches one occurrence (or background triple) per pattern; no order is implied. Without patterns it is the empty group."""
 
     triples: tuple[TriplePattern, ...]
     place: Place = ANYWHERE
@@ -45,7 +45,7 @@ class Bgp:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """`x >< y` for compatible x, y: juxtaposed groups, AND."""
+    """Joins compatible x and y as `x >< y`: juxtaposed groups, AND."""
 
     left: "Pattern"
     right: "Pattern"
@@ -65,7 +65,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """BIND: `variable` is added where `expression` is no error; the interval stays."""
+    """Represents BIND: `variable` is added where `expression` is no error; the interval stays."""
 
     pattern: "Pattern"
     variable: Variable
@@ -74,7 +74,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class SeqJoin:
-    """Joins of a `left` and a `right` solution where the left one ends before the right one starts."""
+    """Joins a `left` and a `right` solution where the left one ends before the right one starts."""
 
     left: "Pattern"
     right: "Pattern"
@@ -82,14 +82,14 @@ class SeqJoin:
 
 @dataclass(frozen=True, slots=True)
 class EqJoin:
-    """Joins where both intervals are the same."""
+    """Joins solutions where both intervals are the same."""
 
     left: "Pattern"
     right: "Pattern"
 
 
 class Relation(Enum):
-    """Interval relations after Allen and ETALIS; x is left, y is right."""
+    """Names the interval relations after Allen and ETALIS; x is left, y is right."""
 
     MEETS = "MEETS"
     DURING = "DURING"
@@ -101,7 +101,7 @@ class Relation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RelationJoin:
-    """Joins where `relation` holds between the intervals."""
+    """Joins solutions where `relation` holds between the intervals."""
 
     relation: Relation
     left: "Pattern"
@@ -110,7 +110,7 @@ class RelationJoin:
 
 @dataclass(frozen=True, slots=True)
 class LeftJoin:
-    """OPTIONAL: `x >< y` where y counts for x and `condition` holds of the join; and each x with no such y."""
+    """Represents OPTIONAL: `x >< y` where y counts for x and `condition` holds of the join; and each x with no such y."""
 
     left: "Pattern"
     right: "Pattern"
@@ -119,7 +119,7 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class SeqRightJoin:
-    """OPTIONALSEQ: `x >< y` where x counts for y, ends before y starts and `condition` holds; and each right y with no such x."""
+    """Represents OPTIONALSEQ: `x >< y` where x counts for y, ends before y starts and `condition` holds; and each right y with no such x."""
 
     left: "Pattern"
     right: "Pattern"
@@ -128,7 +128,7 @@ class SeqRightJoin:
 
 @dataclass(frozen=True, slots=True)
 class EqLeftJoin:
-    """EQUALSOPTIONAL: as LeftJoin, where the intervals are the same."""
+    """Represents EQUALSOPTIONAL, which is LeftJoin where the intervals are the same."""
 
     left: "Pattern"
     right: "Pattern"
@@ -143,7 +143,7 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class SeqWithout:
-    """`{left} SEQ {right} WITHOUT {absent}`; `within` (µs) is a WITHIN that stood between SEQ and WITHOUT."""
+    """Represents `{left} SEQ {right} WITHOUT {absent}`; `within` (µs) is a WITHIN that stood between SEQ and WITHOUT."""
 
     left: "Pattern"
     right: "Pattern"
@@ -153,7 +153,7 @@ class SeqWithout:
 
 @dataclass(frozen=True, slots=True)
 class WithoutFor:
-    """`{pattern} WITHOUT {absent} FOR duration`: the mapping on [x.start, x.end + duration]."""
+    """Represents `{pattern} WITHOUT {absent} FOR duration`: the mapping on [x.start, x.end + duration]."""
 
     pattern: "Pattern"
     absent: "Pattern"
@@ -162,7 +162,7 @@ class WithoutFor:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Solutions with `end - start <= limit`; timeless ones pass."""
+    """Lets solutions with `end - start <= limit` pass; timeless ones pass too."""
 
     pattern: "Pattern"
     limit: Micros
@@ -170,7 +170,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Pairs of nodes joined by `path`, as a set; its interval is the least start and the greatest end along the path.
+    """Matches pairs of nodes joined by `path`, as a set; the interval is the least start and the greatest end along the path.
 
     Links, inverses and sequences that stand alone are triple patterns already (SPARQL 1.1, 18.2.2.4), with hidden inner nodes.
     """
@@ -183,7 +183,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Timeless solutions, one a row, which is told apart from an equal row; None is UNDEF."""
+    """Gives timeless solutions, one a row, which is told apart from an equal row; None is UNDEF."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term | None, ...], ...]
@@ -191,7 +191,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """`pattern` over the triples of one graph, event graph or background graph, whose name is `name`.
+    """Matches `pattern` over the triples of one graph, event graph or background graph, whose name is `name`.
 
     `place` is that of the pattern's triples, once the engine has rewritten it.
     """
@@ -203,7 +203,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class InWindow:
-    """RSP-QL's WINDOW `name` { `pattern` }, over the content of a named window of the query."""
+    """Represents RSP-QL's WINDOW `name` { `pattern` }, over the content of a named window of the query."""
 
     name: str
     pattern: "Pattern"
@@ -211,7 +211,7 @@ class InWindow:
 
 @dataclass(frozen=True, slots=True)
 class RangeWindow:
-    """`WINDOW [RANGE length]`, or with a `step` (both µs)."""
+    """Represents `WINDOW [RANGE length]`, or with a `step` (both µs)."""
 
     length: Micros
     step: Micros | None = None
@@ -219,14 +219,14 @@ class RangeWindow:
 
 @dataclass(frozen=True, slots=True)
 class RowsWindow:
-    """`WINDOW [ROWS count]`."""
+    """Represents `WINDOW [ROWS count]`."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Solutions of `pattern` grouped by `keys`, a row per report with the keys and the aggregates (semantics.md section 7).
+    """Groups solutions of `pattern` by `keys`, a row per report with the keys and the aggregates (semantics.md section 7).
 
     Keys that are expressions are `Extend`s of `pattern`; without keys there is one group. The aggregates' variables are hidden ones.
     """
@@ -239,7 +239,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One comparator of ORDER BY."""
+    """Represents one comparator of ORDER BY."""
 
     expression: Expression
     descending: bool = False
@@ -247,7 +247,7 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True)
 class Modifiers:
-    """ORDER BY, OFFSET, LIMIT. They count solutions from the start, or per report where `pattern` has a window."""
+    """Holds ORDER BY, OFFSET, LIMIT. They count solutions from the start, or per report where `pattern` has a window."""
 
     order: tuple[OrderKey, ...] = ()
     offset: int = 0
@@ -259,7 +259,7 @@ PLAIN = Modifiers()
 
 @dataclass(frozen=True, slots=True)
 class SubSelect:
-    """A SELECT inside a pattern: variables that it does not project are hidden ones of its own."""
+    """Represents a SELECT inside a pattern: variables that it does not project are hidden ones of its own."""
 
     pattern: "Pattern"
     projection: tuple[Variable, ...]

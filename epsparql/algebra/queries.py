@@ -1,4 +1,4 @@
-"""Queries, and what they read."""
+"""This module defines queries, and what they read."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +11,7 @@ DEFAULT_STREAM = "default"
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """FROM and FROM NAMED: names of graphs, event graphs and background graphs alike."""
+    """Holds FROM and FROM NAMED: names of graphs, event graphs and background graphs alike."""
 
     default: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
@@ -19,7 +19,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class NamedWindow:
-    """`FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as written."""
+    """Represents `FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as written."""
 
     name: str
     stream: str
@@ -28,7 +28,7 @@ class NamedWindow:
 
 
 class Report(Enum):
-    """What of a window's solutions is reported: all, the new ones, those that are no longer there."""
+    """Says which of a window's solutions are reported: all, the new ones, or those that are no longer there."""
 
     RSTREAM = "RSTREAM"
     ISTREAM = "ISTREAM"
@@ -37,7 +37,7 @@ class Report(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """FROM and FROM NAMED (None without either), and the named windows, which take the place of streams."""
+    """Holds FROM and FROM NAMED (None without either), and the named windows, which take the place of streams."""
 
     dataset: Dataset | None = None
     windows: tuple[NamedWindow, ...] = ()
@@ -49,7 +49,7 @@ WHOLE = Sources()
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
+    """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
 
     `streams` are those of the windows where the query has any.
     """
@@ -64,7 +64,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Construct:
-    """A rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
+    """Represents a rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
 
     Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in `pattern`.
     """
@@ -78,7 +78,7 @@ class Construct:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Whether `pattern` has a solution: true at the first one, false where finished streams end without."""
+    """Asks whether `pattern` has a solution: true at the first one, false where finished streams end without."""
 
     pattern: Pattern
     streams: tuple[str, ...] = (DEFAULT_STREAM,)
@@ -87,7 +87,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """The concise bounded description, over the background, of the `targets` of each solution of `pattern`."""
+    """Gives the concise bounded description, over the background, of the `targets` of each solution of `pattern`."""
 
     targets: tuple[Iri | Variable, ...]
     pattern: Pattern

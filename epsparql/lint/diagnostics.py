@@ -1,4 +1,4 @@
-"""Why a condition is never true: the smallest part of it that is to blame, and what was probably meant."""
+"""This module explains why a condition is never true: the smallest part of it that is to blame, and what was probably meant."""
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -25,24 +25,24 @@ _ARITHMETIC = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`message` continues a sentence about the condition; `span` is that of the part to blame."""
+    """Explains a fault: `message` continues a sentence about the condition; `span` is that of the part to blame."""
 
     message: str
     span: Span
 
 
 def why_never_true(kinds: Kinds, condition: s.Expression) -> Reason | None:
-    """None where the condition may be true, as far as kinds tell."""
+    """Return why a condition is never true; None where it may be true, as far as kinds tell."""
     return None if Kind.TRUE in truth(kinds.of(condition)) else _why_not(kinds, condition, Kind.TRUE)
 
 
 def why_error(kinds: Kinds, expression: s.Expression) -> Reason | None:
-    """None where the expression may have a value, as far as kinds tell."""
+    """Return why an expression is always an error; None where it may have a value, as far as kinds tell."""
     return None if kinds.of(expression) else _why_error(kinds, expression)
 
 
 def _why_not(kinds: Kinds, node: s.Expression, wanted: Kind) -> Reason:
-    """Why `node` is never `wanted`, true or false."""
+    """Return why `node` is never `wanted`, true or false."""
     match node:
         case s.Unary(s.UnaryOperator.NOT, operand, _):
             return _why_not(kinds, operand, FLAG & ~wanted)
@@ -91,7 +91,7 @@ def _named(kind: Kind) -> str:
 
 
 def _remedy(kinds: Kinds, left: s.Expression, right: s.Expression) -> str:
-    """What to write instead of a constant of the wrong kind, beside a duration or an instant; or how to compare the text of a term."""
+    """Return what to write instead of a constant of the wrong kind, beside a duration or an instant; or how to compare the text of a term."""
     for constant, other in ((right, left), (left, right)):
         wanted = kinds.of(other)
         match constant:
@@ -108,7 +108,7 @@ def _remedy(kinds: Kinds, left: s.Expression, right: s.Expression) -> str:
 
 
 def _seconds(text: str) -> str:
-    """The duration of that many seconds, if it is one."""
+    """Return the duration of that many seconds, if it is one, else an example."""
     try:
         seconds = Decimal(text)
     except InvalidOperation:  # an exponent out of range

@@ -1,4 +1,4 @@
-"""Which variables what was written binds (SPARQL 1.1, 18.2.1), for doubts that name a place."""
+"""This module finds the variables that the written query binds (SPARQL 1.1, 18.2.1), for doubts that name a place."""
 
 from collections.abc import Iterable, Iterator
 from typing import assert_never
@@ -8,7 +8,7 @@ from epsparql.parser import ast_queries as f
 
 
 class Scopes:
-    """The names visible after each group, found once; blank nodes have none."""
+    """Keeps the names visible after each group, found once; blank nodes have none."""
 
     def __init__(self) -> None:
         self._groups: dict[int, frozenset[str]] = {}  # by the group's identity
@@ -40,22 +40,22 @@ class Scopes:
         assert_never(element)
 
     def select(self, select: f.Select) -> frozenset[str]:
-        """What a SELECT projects."""
+        """Return the names of the variables that a SELECT projects."""
         return frozenset(item.variable.name for item in select.items) if select.items else self.body(select.body)
 
     def body(self, body: f.Body) -> frozenset[str]:
-        """What a pattern binds with the VALUES and the named keys that follow it."""
+        """Return the names that a pattern binds with the VALUES and the named keys that follow it."""
         keys = {key.variable.name for key in body.modifier.keys if key.variable is not None}
         return self.group(body.where) | keys | (frozenset() if body.values is None else self.element(body.values))
 
 
 def labels(element: s.Element) -> frozenset[str]:
-    """The labels of the blank nodes that an element's own triples name, as `_:label`."""
+    """Return the labels of the blank nodes that an element's own triples name, as `_:label`."""
     return frozenset(_in_triples(element, blank=True)) if isinstance(element, s.Triples) else frozenset()
 
 
 def _in_triples(triples: s.Triples, *, blank: bool = False) -> Iterator[str]:
-    """The names of the variables, or of the blank nodes."""
+    """Yield the names of the variables, or of the blank nodes, in triples."""
     pending: list[object] = [triples]
     while pending:
         node = pending.pop()
@@ -77,7 +77,7 @@ def _in_triples(triples: s.Triples, *, blank: bool = False) -> Iterator[str]:
 
 
 def operands(node: s.Expression) -> tuple[s.Expression, ...]:
-    """The expressions directly in an expression; patterns of EXISTS are none."""
+    """Return the expressions directly in an expression; patterns of EXISTS are none."""
     match node:
         case s.Binary(_, left, right, _):
             return left, right
@@ -92,7 +92,7 @@ def operands(node: s.Expression) -> tuple[s.Expression, ...]:
 
 
 def parts(expressions: Iterable[s.Expression]) -> Iterator[s.Expression]:
-    """The expressions with all that is in them, in the order of the text."""
+    """Yield the expressions with all that is in them, in the order of the text."""
     pending = list(expressions)[::-1]
     while pending:
         node = pending.pop()
@@ -101,7 +101,10 @@ def parts(expressions: Iterable[s.Expression]) -> Iterator[s.Expression]:
 
 
 def needed(expression: s.Expression) -> Iterator[s.VariableName]:
-    """The first place of each variable whose value is asked for, in and out of aggregates: not those that BOUND or COALESCE look after."""
+    """Return the first place of each variable whose value is asked for, in and out of aggregates.
+
+    Variables that BOUND or COALESCE look after are left out.
+    """
     found: dict[str, s.VariableName] = {}
     looked_after: set[str] = set()
     for node in parts((expression,)):

@@ -1,4 +1,6 @@
-"""What kinds of values an expression may have, whatever its variables are bound to: a condition that cannot be true is found before it runs.
+"""This module infers the kinds of values that an expression may have, whatever its variables are bound to.
+
+So a condition that cannot be true is found before it runs.
 
 An answer may be too wide, never too narrow. Source of the operators: SPARQL 1.1, 17.2 to 17.4; semantics.md section 4.
 """
@@ -15,7 +17,7 @@ from epsparql.terms import XSD, XSD_STRING, Literal
 
 
 class Kind(Flag):
-    """A set of kinds. The empty set is an expression that is always an error."""
+    """Represents a set of kinds. The empty set is an expression that is always an error."""
 
     IRI = auto()
     BLANK = auto()
@@ -36,7 +38,7 @@ FLAG = Kind.TRUE | Kind.FALSE
 STRING = Kind.TEXT | Kind.TAGGED
 LITERAL = ANY & ~(Kind.IRI | Kind.BLANK)
 ORDERED = (Kind.NUMBER, Kind.TEXT, FLAG, Kind.INSTANT, Kind.DAY, Kind.DURATION)
-"""Only values of one of these compare with < and >."""
+"""Only values of one of these kinds compare with < and >."""
 
 _DATATYPES = {
     XSD_STRING: Kind.TEXT,
@@ -73,14 +75,14 @@ _CALLS: dict[str, tuple[Kind, Kind]] = {
     "GETSTARTTIME": (ANY, Kind.INSTANT),
     "GETENDTIME": (ANY, Kind.INSTANT),
 }
-"""What every argument must be, and the result."""
+"""The pairs hold the kinds that every argument must match, and the kinds of the result."""
 _AGGREGATES = {"COUNT": Kind.NUMBER, "SUM": Kind.NUMBER, "AVG": Kind.NUMBER, "GROUP_CONCAT": STRING}
 _TESTS = {"ISIRI": Kind.IRI, "ISURI": Kind.IRI, "ISBLANK": Kind.BLANK, "ISLITERAL": LITERAL, "ISNUMERIC": Kind.NUMBER | Kind.OTHER}
 _COMPARED = {operator for operator in s.BinaryOperator if operator.symbol in ("<", "<=", ">", ">=")}
 
 
 def truth(kind: Kind) -> Kind:
-    """The effective boolean values of a value of that kind; ERROR where it has none."""
+    """Return the effective boolean values of a value of that kind; ERROR where it has none."""
     found = kind & FLAG
     if kind & (Kind.NUMBER | STRING):
         found |= FLAG
@@ -93,7 +95,7 @@ def negated(flags: Kind) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """`known` are the kinds of variables that only one BIND can bind."""
+    """Infers the kinds of expressions; `known` are the kinds of variables that only one BIND can bind."""
 
     names: Names
     known: Mapping[str, Kind]
@@ -150,7 +152,7 @@ class Kinds:
         return negated(truth(operand)) if node.operator is s.UnaryOperator.NOT else operand & Kind.NUMBER
 
     def _binary(self, node: s.Binary) -> Kind:
-        """Chains of one operator lean left, so the left side is walked, not recursed into."""
+        """Return the kinds of a binary expression. Chains of one operator lean left, so the left side is walked, not recursed into."""
         pending = [node]
         while isinstance(pending[-1].left, s.Binary):
             pending.append(pending[-1].left)
@@ -205,7 +207,7 @@ class Kinds:
 
 
 def calculated(operator: s.BinaryOperator, left: Kind, right: Kind) -> Kind:
-    """Numbers with numbers; and an instant with an instant or a duration."""
+    """Return the kinds of an arithmetic result: numbers with numbers; and an instant with an instant or a duration."""
     found = left & right & Kind.NUMBER
     instants, durations = (left & Kind.INSTANT, right & Kind.INSTANT), (left & Kind.DURATION, right & Kind.DURATION)
     if operator is s.BinaryOperator.SUBTRACT and all(instants):
@@ -218,7 +220,7 @@ def calculated(operator: s.BinaryOperator, left: Kind, right: Kind) -> Kind:
 
 
 def _both(left: Kind, right: Kind) -> Kind:
-    """`&&` of truths: true where both may be true, false where either may be false; otherwise an error."""
+    """Return `&&` of truths: true where both may be true, false where either may be false; otherwise an error."""
     return (left & right & Kind.TRUE) | ((left | right) & Kind.FALSE)
 
 

@@ -1,4 +1,7 @@
-"""Doubts about a query that is accepted all the same, each with its place: what cannot be meant, and what costs more than it looks."""
+"""This module finds doubts about a query that is accepted all the same, each with its place.
+
+It doubts what cannot be meant, and what costs more than it looks.
+"""
 
 from collections import Counter
 from collections.abc import Set
@@ -15,7 +18,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def doubts(document: f.Document, names: Names) -> tuple[Warning_, ...]:
-    """What translation does not find on its way; `names` knows the document's prologue."""
+    """Return the doubts that translation does not find on its way; `names` knows the document's prologue."""
     reader = _Reader(names, windowed=any(isinstance(source, f.FromWindow) for source in document.query.sources))
     reader.query(document.query)
     return tuple(reader.found)
@@ -50,7 +53,7 @@ class _Reader:
         self._body(select.body, select.items, inherited, owner)
 
     def _body(self, body: f.Body, items: tuple[f.SelectItem, ...], inherited: Set[str], owner: str) -> None:
-        """`owner` is what ends where LIMIT ends it."""
+        """Read a pattern and what follows it; `owner` is what ends where LIMIT ends it."""
         self._group(body.where, inherited)
         kinds = Kinds(self._names, {})
         scope = set(self._scopes.group(body.where) | inherited)
@@ -106,7 +109,7 @@ class _Reader:
 
     # ------------------------------------------------ groups
     def _group(self, group: s.Group, inherited: Set[str], joined: Set[str] = _NONE) -> None:
-        """`inherited` are the variables that EXISTS gets from outside, `joined` those of the other side of an optional join."""
+        """Read a group. `inherited` are the variables that EXISTS gets from outside, `joined` those of the other side of an optional join."""
         kinds = self._kinds(group, inherited | joined)
         scope = self._scopes.group(group) | inherited | joined
         before: set[str] = set(inherited)
@@ -141,7 +144,7 @@ class _Reader:
                     self._group(group, inherited)
 
     def _kinds(self, group: s.Group, outside: Set[str]) -> Kinds:
-        """With the kinds of what one BIND of the group assigns and nothing else can bind."""
+        """Return the kinds in a group, with those of each variable that one BIND of the group assigns and nothing else can bind."""
         known: dict[str, Kind] = {}
         kinds = Kinds(self._names, known)
         if any(isinstance(element, s.BindElement) for element in group.elements):
@@ -171,7 +174,7 @@ class _Reader:
             self._warn("always-error", f"?{variable.name} is never bound: {reason.message}", reason.span)
 
     def _used(self, expression: s.Expression, scope: Set[str], later: Set[str] = _NONE) -> None:
-        """`later` are variables that only what follows in the same group binds."""
+        """Warn of variables used where nothing binds them; `later` are variables that only what follows in the same group binds."""
         for place in needed(expression):
             if place.name in later and place.name not in scope:
                 message = f"?{place.name} is bound only after this BIND, so its value here is always an error: move the BIND behind"
@@ -195,7 +198,7 @@ _UNORDERED = {
 
 
 def _limits_duration(condition: s.Expression) -> bool:
-    """Whether the condition bounds getDURATION() from above."""
+    """Return whether the condition bounds getDURATION() from above."""
     match condition:
         case s.Binary(s.BinaryOperator.AND, left, right, _):
             return _limits_duration(left) or _limits_duration(right)

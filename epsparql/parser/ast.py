@@ -1,4 +1,7 @@
-"""What was written inside of patterns: terms, paths, expressions, groups, every node with its `Span`. What stands around them is in ast_queries.py."""
+"""This module defines what was written inside of patterns: terms, paths, expressions, groups, every node with its `Span`.
+
+What stands around them is in ast_queries.py.
+"""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,13 +10,13 @@ from typing import TYPE_CHECKING
 from epsparql.errors import Span
 
 if TYPE_CHECKING:
-    from epsparql.parser.ast_queries import Select  # which has groups in its turn
+    from epsparql.parser.ast_queries import Select  # a SELECT has groups in its turn
 
 
 # ---------------------------------------------------------------- terms
 @dataclass(frozen=True, slots=True)
 class IriRef:
-    """`<text>`, neither resolved nor checked."""
+    """Represents `<text>`, neither resolved nor checked."""
 
     text: str
     span: Span
@@ -21,7 +24,7 @@ class IriRef:
 
 @dataclass(frozen=True, slots=True)
 class PrefixedName:
-    """`prefix:local`, the local part without its escapes."""
+    """Represents `prefix:local`, the local part without its escapes."""
 
     prefix: str
     local: str
@@ -30,14 +33,14 @@ class PrefixedName:
 
 @dataclass(frozen=True, slots=True)
 class TypeVerb:
-    """The predicate `a`."""
+    """Represents the predicate `a`."""
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class BlankLabel:
-    """`_:label`."""
+    """Represents `_:label`."""
 
     label: str
     span: Span
@@ -45,14 +48,14 @@ class BlankLabel:
 
 @dataclass(frozen=True, slots=True)
 class Anonymous:
-    """`[]`."""
+    """Represents `[]`."""
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """A quoted literal, its escapes decoded, with a language or a datatype or neither."""
+    """Represents a quoted literal, its escapes decoded, with a language or a datatype or neither."""
 
     lexical: str
     language: str | None
@@ -74,7 +77,7 @@ class BooleanLiteral:
 
 @dataclass(frozen=True, slots=True)
 class VariableName:
-    """`?name` or `$name`."""
+    """Represents `?name` or `$name`."""
 
     name: str
     span: Span
@@ -82,7 +85,7 @@ class VariableName:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """`( item ... )`; without items it is rdf:nil."""
+    """Represents `( item ... )`; without items it is rdf:nil."""
 
     items: tuple["Node", ...]
     span: Span
@@ -90,7 +93,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One verb with its objects."""
+    """Holds one verb with its objects."""
 
     verb: "Verb"
     objects: tuple["Node", ...]
@@ -98,7 +101,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class BlankProperties:
-    """`[ :p ?o ; ... ]`."""
+    """Represents `[ :p ?o ; ... ]`."""
 
     properties: tuple[Property, ...]
     span: Span
@@ -110,7 +113,7 @@ IriName = IriRef | PrefixedName
 # ---------------------------------------------------------------- property paths
 @dataclass(frozen=True, slots=True)
 class InversePath:
-    """`^path`."""
+    """Represents `^path`."""
 
     path: "Path"
     span: Span
@@ -118,7 +121,7 @@ class InversePath:
 
 @dataclass(frozen=True, slots=True)
 class SequencePath:
-    """`path/path/...`, two parts or more."""
+    """Represents `path/path/...`, two parts or more."""
 
     parts: tuple["Path", ...]
     span: Span
@@ -126,7 +129,7 @@ class SequencePath:
 
 @dataclass(frozen=True, slots=True)
 class AlternativePath:
-    """`path|path|...`, two parts or more."""
+    """Represents `path|path|...`, two parts or more."""
 
     parts: tuple["Path", ...]
     span: Span
@@ -134,7 +137,7 @@ class AlternativePath:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedPath:
-    """A path followed by `modifier`: `?`, `*` or `+`."""
+    """Represents a path followed by `modifier`: `?`, `*` or `+`."""
 
     path: "Path"
     modifier: str
@@ -143,7 +146,7 @@ class RepeatedPath:
 
 @dataclass(frozen=True, slots=True)
 class NegatedPath:
-    """`!(:p|^:q|...)`; an inverse one stands as `InversePath`."""
+    """Represents `!(:p|^:q|...)`; an inverse one stands as `InversePath`."""
 
     parts: tuple["IriRef | PrefixedName | TypeVerb | InversePath", ...]
     span: Span
@@ -158,7 +161,7 @@ Node = (
 
 # ---------------------------------------------------------------- expressions
 class BinaryOperator(Enum):
-    """Operators between two operands, with their binding strength."""
+    """Names the operators between two operands, with their binding strength."""
 
     OR = ("||", 1)
     AND = ("&&", 2)
@@ -203,7 +206,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionList:
-    """The members of IN and NOT IN, or the arguments of a call."""
+    """Holds the members of IN and NOT IN, or the arguments of a call."""
 
     members: tuple["Expression", ...]
     span: Span
@@ -211,7 +214,7 @@ class ExpressionList:
 
 @dataclass(frozen=True, slots=True)
 class BuiltInCall:
-    """A built-in function by its name in capitals."""
+    """Represents a call of a built-in function by its name in capitals."""
 
     name: str
     arguments: tuple["Expression", ...]
@@ -220,7 +223,7 @@ class BuiltInCall:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """A set function by its name in capitals; without an argument it is COUNT(*)."""
+    """Represents a call of a set function by its name in capitals; without an argument it is COUNT(*)."""
 
     name: str
     distinct: bool
@@ -231,7 +234,7 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A cast or an extension function."""
+    """Represents a call of a cast or an extension function."""
 
     function: IriName
     arguments: tuple["Expression", ...]
@@ -253,7 +256,7 @@ Expression = (
 
 # ---------------------------------------------------------------- patterns
 class ChainOperator(Enum):
-    """Operators between two groups."""
+    """Names the operators between two groups."""
 
     UNION = "UNION"
     AND = "AND"
@@ -271,7 +274,7 @@ class ChainOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """One subject with all that is said of it."""
+    """Holds one subject with all that is said of it."""
 
     subject: Node
     properties: tuple[Property, ...]
@@ -305,7 +308,7 @@ class MinusElement:
 
 @dataclass(frozen=True, slots=True)
 class DurationText:
-    """A duration as written: `lexical` of a string or bare duration, or a number of seconds."""
+    """Represents a duration as written: `lexical` of a string or bare duration, or a number of seconds."""
 
     lexical: str
     seconds: bool
@@ -315,7 +318,7 @@ class DurationText:
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """An operator and the group on its right; `span` is the operator's."""
+    """Holds an operator and the group on its right; `span` is the operator's."""
 
     operator: ChainOperator
     group: "Group"
@@ -330,7 +333,7 @@ class WithinStep:
 
 @dataclass(frozen=True, slots=True)
 class WithoutStep:
-    """WITHOUT, with its duration where FOR stands; `span` is that of the keyword."""
+    """Represents WITHOUT, with its duration where FOR stands; `span` is that of the keyword."""
 
     group: "Group"
     duration: DurationText | None
@@ -342,7 +345,7 @@ Step = Combine | WithinStep | WithoutStep
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A group and the steps after it, which apply from left to right."""
+    """Holds a group and the steps after it, which apply from left to right."""
 
     first: "Group"
     steps: tuple[Step, ...]
@@ -351,7 +354,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class GraphElement:
-    """`GRAPH name { group }`."""
+    """Represents `GRAPH name { group }`."""
 
     name: IriName | VariableName
     group: "Group"
@@ -360,7 +363,7 @@ class GraphElement:
 
 @dataclass(frozen=True, slots=True)
 class ServiceElement:
-    """`SERVICE name { group }`; `silent` where SILENT stands."""
+    """Represents `SERVICE name { group }`; `silent` where SILENT stands."""
 
     silent: bool
     name: IriName | VariableName
@@ -370,7 +373,7 @@ class ServiceElement:
 
 @dataclass(frozen=True, slots=True)
 class WindowElement:
-    """RSP-QL's `WINDOW name { group }`."""
+    """Represents RSP-QL's `WINDOW name { group }`."""
 
     name: IriName | VariableName
     group: "Group"
@@ -379,7 +382,7 @@ class WindowElement:
 
 @dataclass(frozen=True, slots=True)
 class ValuesRow:
-    """One row; None is UNDEF."""
+    """Holds one row of VALUES; None is UNDEF."""
 
     terms: tuple["DataTerm | None", ...]
     span: Span
@@ -387,7 +390,7 @@ class ValuesRow:
 
 @dataclass(frozen=True, slots=True)
 class ValuesElement:
-    """`VALUES`, in a group or after a query."""
+    """Represents `VALUES`, in a group or after a query."""
 
     variables: tuple[VariableName, ...]
     rows: tuple[ValuesRow, ...]
@@ -399,7 +402,7 @@ DataTerm = IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiter
 
 @dataclass(frozen=True, slots=True)
 class SubSelect:
-    """A SELECT as the only content of a group; `span` is that of the keyword."""
+    """Represents a SELECT as the only content of a group; `span` is that of the keyword."""
 
     select: "Select"
     span: Span
@@ -408,7 +411,7 @@ class SubSelect:
 Applied = (
     BindElement | OptionalElement | MinusElement | Chain | GraphElement | ServiceElement | WindowElement | ValuesElement | SubSelect
 )  # fmt: skip
-"""Elements that are applied to what stands before them in their group, and so part its triples."""
+"""These elements are applied to what stands before them in their group, and so part its triples."""
 Element = Triples | FilterElement | Applied
 
 

@@ -1,4 +1,7 @@
-"""What was written around patterns: SELECT clauses, solution modifiers, the forms of a query, what it reads. Every node with its `Span`."""
+"""This module defines what was written around patterns, every node with its `Span`.
+
+That is SELECT clauses, solution modifiers, the forms of a query, and what it reads.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +12,7 @@ from epsparql.parser.ast import DurationText, Expression, Group, IriName, IriRef
 # ---------------------------------------------------------------- SELECT and what follows a pattern
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """`?v`, or `(expression AS ?v)`."""
+    """Represents `?v`, or `(expression AS ?v)`."""
 
     expression: Expression | None
     variable: VariableName
@@ -18,7 +21,7 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """A key of GROUP BY, named by `variable` where AS stands."""
+    """Represents a key of GROUP BY, named by `variable` where AS stands."""
 
     expression: Expression
     variable: VariableName | None
@@ -27,7 +30,7 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """`WINDOW [RANGE length STEP step]` or `WINDOW [ROWS rows]`."""
+    """Represents `WINDOW [RANGE length STEP step]` or `WINDOW [ROWS rows]`."""
 
     length: DurationText | None
     step: DurationText | None
@@ -44,7 +47,7 @@ class OrderCondition:
 
 @dataclass(frozen=True, slots=True)
 class SolutionModifier:
-    """What may follow a pattern, each empty or None where it does not stand; `span` is None where nothing does."""
+    """Holds what may follow a pattern, each empty or None where it does not stand; `span` is None where nothing does."""
 
     keys: tuple[GroupKey, ...]
     having: tuple[Expression, ...]
@@ -57,7 +60,7 @@ class SolutionModifier:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What all forms of a query share: a pattern and what follows it. `where` is an empty group where DESCRIBE has none."""
+    """Holds what all forms of a query share: a pattern and what follows it. `where` is an empty group where DESCRIBE has none."""
 
     where: Group
     modifier: SolutionModifier
@@ -66,7 +69,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`. `span` is that of the keyword."""
+    """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`. `span` is that of the keyword."""
 
     distinct: bool
     items: tuple[SelectItem, ...]
@@ -93,7 +96,7 @@ Declaration = BaseDeclaration | PrefixDeclaration
 
 @dataclass(frozen=True, slots=True)
 class StreamName:
-    """The name of a stream; without an IRI it is `default`."""
+    """Represents the name of a stream; without an IRI it is `default`."""
 
     iri: IriName | None
     span: Span
@@ -101,7 +104,7 @@ class StreamName:
 
 @dataclass(frozen=True, slots=True)
 class FromStream:
-    """`FROM STREAM name`."""
+    """Represents `FROM STREAM name`."""
 
     name: StreamName
     span: Span
@@ -109,7 +112,7 @@ class FromStream:
 
 @dataclass(frozen=True, slots=True)
 class FromGraph:
-    """`FROM name` or `FROM NAMED name`."""
+    """Represents `FROM name` or `FROM NAMED name`."""
 
     name: IriName
     named: bool
@@ -118,7 +121,7 @@ class FromGraph:
 
 @dataclass(frozen=True, slots=True)
 class FromWindow:
-    """`FROM NAMED WINDOW name ON stream [RANGE length STEP step]`."""
+    """Represents `FROM NAMED WINDOW name ON stream [RANGE length STEP step]`."""
 
     name: IriName
     stream: StreamName
@@ -142,7 +145,10 @@ class SelectQuery:
 
 @dataclass(frozen=True, slots=True)
 class ConstructQuery:
-    """`template` is what the pattern holds where that is the template too (`CONSTRUCT WHERE`). `span` is that of the keyword."""
+    """Represents a CONSTRUCT.
+
+    `template` is what the pattern holds where that is the template too (`CONSTRUCT WHERE`). `span` is that of the keyword.
+    """
 
     template: tuple[Triples, ...]
     into: StreamName | None
@@ -159,7 +165,7 @@ class AskQuery:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuery:
-    """`targets` is empty for `DESCRIBE *`."""
+    """Represents a DESCRIBE; `targets` is empty for `DESCRIBE *`."""
 
     targets: tuple[IriName | VariableName, ...]
     sources: tuple[Source, ...]
@@ -171,7 +177,7 @@ QueryForm = SelectQuery | ConstructQuery | AskQuery | DescribeQuery
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """`REGISTER operator output AS`: RSTREAM, ISTREAM or DSTREAM, with the stream that it writes."""
+    """Represents `REGISTER operator output AS`: RSTREAM, ISTREAM or DSTREAM, with the stream that it writes."""
 
     operator: str
     output: StreamName

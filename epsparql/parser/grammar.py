@@ -1,8 +1,8 @@
-"""Text to syntax: the SPARQL 1.1 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are SPARQL's rule numbers.
+"""This module parses text to syntax: the SPARQL 1.1 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are SPARQL's rule numbers.
 
-The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Faults are placed where the text stopped making
-sense: each token that does not match notes what it expected, and the furthest place noted is the fault's (`Source.note`). What is refused
-whatever follows it is recognised at its keyword (`refused`).
+The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Faults are placed where the text stopped making sense.
+Each token that does not match notes what it expected, and the furthest place noted is the fault's (`Source.note`). What is refused whatever follows
+it is recognised at its keyword (`refused`).
 """
 
 import difflib
@@ -18,7 +18,7 @@ from epsparql.parser import ast, ast_queries
 from epsparql.parser.suggestions import Stop, likely_slip
 
 MAX_DEPTH = 100
-"""Brackets of any kind open at one place."""
+"""At most this many brackets of any kind are open at one place."""
 
 # ---------------------------------------------------------------- terminals [139]-[173]
 _BASE = (
@@ -44,7 +44,7 @@ _STRING = "|".join(
 )
 _NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)"  # [146]-[154]
 _WORD_END = r"(?![\w:]|[.\-][\w.\-]*+:)"  # what goes on to a ':' is a prefixed name, for the longest token counts
-_DIGITS_OR_END = r"(?![^\W\d]|:|[\d.\-][\w.\-]*+:)"  # of a keyword before a number, as in LIMIT10
+_DIGITS_OR_END = r"(?![^\W\d]|:|[\d.\-][\w.\-]*+:)"  # ends a keyword before a number, as in LIMIT10
 _SKIP = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*+)*+")
 _LEXEME = "|".join(  # only what a fault shows, so \\w is near enough
     (_STRING, _IRIREF, r"[?$]\w+", r"(?:\w[\w.\-]*)?:[\w:]*", r"_:[\w.\-]+", r"@[\w\-]+", _NUMBER, r"\w[\w\-]*", r"&&|\|\||[<>!]=|\^\^|.")
@@ -74,7 +74,7 @@ _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 
 # ---------------------------------------------------------------- the text and its furthest fault
 class Source(str):
-    """A query's text with its codepoint escapes (SPARQL 19.2) decoded, and the state of one parse of it.
+    """Holds a query's text with its codepoint escapes (SPARQL 19.2) decoded, and the state of one parse of it.
 
     `furthest` is the last place at which some token failed, `expected` what the tokens that failed there would have been.
     """
@@ -94,7 +94,7 @@ class Source(str):
         return source
 
     def span(self, start: int, end: int) -> Span:
-        """The stretch of the text as written."""
+        """Return the stretch of the text as written."""
         if self.offsets is None:
             return Span(start, end)
         return Span(self.offsets[start], self.offsets[end])
@@ -108,13 +108,13 @@ class Source(str):
             self.expected.append(expected)
 
     def skip(self, at: int) -> int:
-        """The place of the next token: blanks and comments are passed over."""
+        """Return the place of the next token: blanks and comments are passed over."""
         found = _SKIP.match(self, at)
         return found.end() if found else at
 
 
 def decoded(text: str) -> str:
-    """The text with its codepoint escapes (SPARQL 19.2) replaced. Raises SyntaxFault."""
+    """Return the text with its codepoint escapes (SPARQL 19.2) replaced. Raises SyntaxFault."""
     return _decode(text)[0]
 
 
@@ -148,7 +148,7 @@ class Halt(ParseFatalException):
 
 # ---------------------------------------------------------------- kinds of parser elements
 class Mark:
-    """A keyword (in capitals) or a sign, which only serves to build nodes."""
+    """Marks a keyword (in capitals) or a sign, which only serves to build nodes."""
 
     __slots__ = ("span", "value")
 
@@ -162,7 +162,7 @@ Result = tuple[int, Any]
 
 
 class Token(PyparsingToken):
-    """A terminal: blanks and comments before it are passed over, and a mismatch is noted in the source."""
+    """Matches a terminal: blanks and comments before it are passed over, and a mismatch is noted in the source."""
 
     def __init__(self, pattern: str, build: Build, expected: str | None) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class Token(PyparsingToken):
 
 
 class Rule(ParseElementEnhance):
-    """A production: `make` turns what `expr` found into one node."""
+    """Matches a production: `make` turns what `expr` found into one node."""
 
     def __init__(self, expr: ParserElement, make: Callable[[Source, list[Any]], object]) -> None:
         super().__init__(expr)
@@ -228,7 +228,7 @@ class Labelled(ParseElementEnhance):
 
 
 class Ahead(ParseElementEnhance):
-    """`expr` where the text goes on with `first`; elsewhere it fails at once and is not mentioned."""
+    """Matches `expr` where the text goes on with `first`; elsewhere it fails at once and is not mentioned."""
 
     def __init__(self, first: str, expr: ParserElement) -> None:
         super().__init__(expr)
@@ -242,7 +242,7 @@ class Ahead(ParseElementEnhance):
 
 
 class Nested(ParseElementEnhance):
-    """Something in brackets: counts the depth, which a query may not drive past `MAX_DEPTH`."""
+    """Matches something in brackets, and counts the depth, which a query may not drive past `MAX_DEPTH`."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
@@ -267,12 +267,12 @@ def _mark(source: Source, value: str, span: Span) -> Mark:
 
 
 def word(name: str, *, expected: str | None = "") -> Token:
-    """A keyword; it is mentioned in faults unless `expected` is None."""
+    """Match a keyword; it is mentioned in faults unless `expected` is None."""
     return Token(f"(?i:{name}){_WORD_END}", _mark, name if expected == "" else expected)
 
 
 def counting(name: str, *, expected: str | None = "") -> Token:
-    """A keyword before a number, which may follow at once."""
+    """Match a keyword before a number, which may follow at once."""
     return Token(f"(?i:{name}){_DIGITS_OR_END}", _mark, name if expected == "" else expected)
 
 
@@ -285,7 +285,7 @@ def sign(text: str, *, expected: str | None = "") -> Token:
 
 
 def refused(pattern: str, reason: Callable[[str], str]) -> Token:
-    """What this version does not support: found, it ends the parse; otherwise it is not mentioned."""
+    """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned."""
 
     def build(source: Source, value: str, span: Span) -> NoReturn:
         raise Halt(source, Unsupported(reason(value.upper()), span, source.text))
@@ -311,12 +311,12 @@ def separated(item: ParserElement, separator: ParserElement) -> ParserElement:
 
 
 def nodes(found: Iterable[Any]) -> list[Any]:
-    """What was found without the keywords and signs."""
+    """Return what was found without the keywords and signs."""
     return [part for part in found if type(part) is not Mark]
 
 
 def extent(found: Sequence[Any]) -> Span:
-    """From the first node or mark to the last one."""
+    """Return the stretch from the first node or mark to the last one."""
     return Span(found[0].span.start, found[-1].span.end)
 
 
@@ -343,7 +343,7 @@ def _string(source: Source, value: str, span: Span) -> ast.StringLiteral:
 
 
 def _literal(source: Source, found: list[Any]) -> ast.StringLiteral:
-    """[129] RDFLiteral"""
+    """Build a literal: [129] RDFLiteral."""
     string: ast.StringLiteral = found[0]
     if len(found) == 1:
         return string
@@ -383,7 +383,7 @@ def _operator(source: Source, value: str, span: Span) -> Mark:
 
 
 def _fold(source: Source, found: list[Any]) -> ast.Expression:
-    """Operands and operators in turn, folded by strength: [111]-[117], where all but comparisons associate to the left."""
+    """Fold operands and operators, which come in turn, by strength: [111]-[117], where all but comparisons associate to the left."""
     operands: list[ast.Expression] = [found[0]]
     operators: list[Mark] = []
     for mark, operand in zip(found[1::2], found[2::2], strict=True):
@@ -410,7 +410,7 @@ def _refuse_comparison_chain(source: Source, left: Mark, right: Mark) -> None:
 
 
 def _signed(source: Source, found: list[Any]) -> ast.Expression:
-    """[118] UnaryExpression: at most one sign"""
+    """Build an expression with at most one sign: [118] UnaryExpression."""
     if len(found) == 1:
         only: ast.Expression = found[0]
         return only
@@ -421,27 +421,27 @@ def _signed(source: Source, found: list[Any]) -> ast.Expression:
 
 
 def _exists(source: Source, found: list[Any]) -> ast.ExistsCall:
-    """[125] ExistsFunc, [126] NotExistsFunc"""
+    """Build an EXISTS or NOT EXISTS: [125] ExistsFunc, [126] NotExistsFunc."""
     return ast.ExistsCall(found[0].value == "NOT", found[-1], extent(found))
 
 
 def _built_in(source: Source, found: list[Any]) -> ast.BuiltInCall:
-    """[121] BuiltInCall"""
+    """Build a call of a built-in function: [121] BuiltInCall."""
     return ast.BuiltInCall(found[0].value, found[1].members, extent(found))
 
 
 def _bound(source: Source, found: list[Any]) -> ast.BuiltInCall:
-    """[121] BOUND takes a variable, not an expression"""
+    """Build a call of BOUND, which takes a variable, not an expression: [121]."""
     return ast.BuiltInCall("BOUND", (found[2],), extent(found))
 
 
 def _iri_or_function(source: Source, found: list[Any]) -> ast.Expression:
-    """[128] iriOrFunction, [70] FunctionCall"""
+    """Build an IRI or a call of the function with this IRI: [128] iriOrFunction, [70] FunctionCall."""
     return found[0] if len(found) == 1 else ast.FunctionCall(found[0], found[1].members, extent(found))
 
 
 def _aggregate(source: Source, found: list[Any]) -> ast.AggregateCall:
-    """[127] Aggregate"""
+    """Build a call of a set function: [127] Aggregate."""
     distinct = isinstance(found[2], Mark) and found[2].value == "DISTINCT"
     argument = found[3] if distinct else found[2]
     separator = found[-2].lexical if isinstance(found[-3], Mark) and found[-3].value == "=" else None
@@ -546,27 +546,27 @@ def _collection(source: Source, found: list[Any]) -> ast.Collection:
 
 
 def _alternative(source: Source, found: list[Any]) -> ast.Path:
-    """[89] PathAlternative"""
+    """Build an alternative of paths: [89] PathAlternative."""
     return found[0] if len(found) == 1 else ast.AlternativePath(tuple(nodes(found)), extent(found))
 
 
 def _sequence(source: Source, found: list[Any]) -> ast.Path:
-    """[90] PathSequence"""
+    """Build a sequence of paths: [90] PathSequence."""
     return found[0] if len(found) == 1 else ast.SequencePath(tuple(nodes(found)), extent(found))
 
 
 def _inverse(source: Source, found: list[Any]) -> ast.Path:
-    """[92] PathEltOrInverse, [96] PathOneInPropertySet"""
+    """Build an inverse path: [92] PathEltOrInverse, [96] PathOneInPropertySet."""
     return found[0] if len(found) == 1 else ast.InversePath(found[1], extent(found))
 
 
 def _repeated(source: Source, found: list[Any]) -> ast.Path:
-    """[91] PathElt"""
+    """Build a path with its modifier: [91] PathElt."""
     return found[0] if len(found) == 1 else ast.RepeatedPath(found[0], found[1].value, extent(found))
 
 
 def _negated(source: Source, found: list[Any]) -> ast.NegatedPath:
-    """[95] PathNegatedPropertySet"""
+    """Build a negated property set: [95] PathNegatedPropertySet."""
     return ast.NegatedPath(tuple(nodes(found)), extent(found))
 
 
@@ -660,7 +660,10 @@ def _group(source: Source, found: list[Any]) -> ast.Group:
 
 
 def _where(source: Source, found: list[Any]) -> ast.Group:
-    """The paper leaves out the braces around a chain after WHERE, with what follows it; its query (5) in a sub-SELECT too."""
+    """Build the group after WHERE.
+
+    The paper leaves out the braces around a chain there, with what follows it; its query (5) does so in a sub-SELECT too.
+    """
     elements = nodes(found)
     if len(elements) == 1 and not elements[0].steps:
         only: ast.Group = elements[0].first
@@ -689,13 +692,13 @@ def _data(found: list[Any]) -> tuple[ast.DataTerm | None, ...]:
 
 
 def _values_of_one(source: Source, found: list[Any]) -> ast.ValuesElement:
-    """[63] InlineDataOneVar"""
+    """Build a VALUES of one variable: [63] InlineDataOneVar."""
     rows = (ast.ValuesRow((None if type(part) is Mark else part,), part.span) for part in found[2:-1])
     return ast.ValuesElement((found[0],), tuple(rows), extent(found))
 
 
 def _values_of_many(source: Source, found: list[Any]) -> ast.ValuesElement:
-    """[64] InlineDataFull"""
+    """Build a VALUES of several variables: [64] InlineDataFull."""
     variables = tuple(part for part in found if isinstance(part, ast.VariableName))
     return ast.ValuesElement(variables, tuple(part for part in found if isinstance(part, ast.ValuesRow)), extent(found))
 
@@ -705,7 +708,7 @@ def _values(source: Source, found: list[Any]) -> ast.ValuesElement:
 
 
 def _sub_select(source: Source, found: list[Any]) -> ast.SubSelect:
-    """[8] SubSelect"""
+    """Build a sub-SELECT: [8] SubSelect."""
     return ast.SubSelect(_selected(found), found[0].span)
 
 
@@ -768,7 +771,7 @@ def _stream(source: Source, found: list[Any]) -> ast_queries.StreamName:
 
 
 class Clause:
-    """A clause by its keyword, with what it holds; it only serves to build nodes."""
+    """Holds a clause by its keyword, with its parts; it only serves to build nodes."""
 
     __slots__ = ("name", "parts", "span")
 
@@ -806,7 +809,7 @@ def _item(source: Source, found: list[Any]) -> ast_queries.SelectItem:
 
 
 def _group_key(source: Source, found: list[Any]) -> ast_queries.GroupKey:
-    """[20] GroupCondition"""
+    """Build a key of GROUP BY: [20] GroupCondition."""
     expression, *variable = nodes(found)
     return ast_queries.GroupKey(expression, variable[0] if variable else None, extent(found))
 
@@ -819,12 +822,12 @@ def _window_clause(source: Source, found: list[Any]) -> ast_queries.WindowClause
 
 
 def _order_condition(source: Source, found: list[Any]) -> ast_queries.OrderCondition:
-    """[24] OrderCondition"""
+    """Build a comparator of ORDER BY: [24] OrderCondition."""
     return ast_queries.OrderCondition(found[-1], isinstance(found[0], Mark) and found[0].value == "DESC", extent(found))
 
 
 def _modifier(source: Source, found: list[Any]) -> ast_queries.SolutionModifier:
-    """[18] SolutionModifier"""
+    """Build the solution modifiers: [18] SolutionModifier."""
     parts = {clause.name: clause.parts for clause in found}
     one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
     span = extent(found) if found else None
@@ -986,7 +989,7 @@ document.streamline()
 
 # ---------------------------------------------------------------- faults
 def parse_document(text: str) -> ast_queries.Document:
-    """Raises `QueryError`."""
+    """Parse a query's text. Raises `QueryError`."""
     source = Source.of(text)
     try:
         parsed: ast_queries.Document = document.parse_string(source)[0]
@@ -998,18 +1001,18 @@ def parse_document(text: str) -> ast_queries.Document:
 
 
 _AFTER_GROUPS = dict.fromkeys(_OPERATOR_NAMES, "{ ... }") | {"WITHIN": "10", "WITHOUT": '{ ... } FOR "PT1H"^^xsd:duration'}
-"""What stands after a group in braces, and what follows it in turn."""
+"""These keywords stand after a group in braces; the value is what follows the keyword in turn."""
 _APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")
 _MISPLACED = {
     "SELECT": ("a triple pattern", "a SELECT inside a group stands alone in braces of its own: { SELECT ... }"),
     "FROM": ("the end of the query", "FROM comes too late: what a query reads is said before WHERE"),
     "INTO": ("the end of the query", "INTO STREAM stands in a CONSTRUCT alone, after its template"),
 }
-"""Keywords that are known by what was expected in their place."""
+"""These keywords are known by what was expected in their place."""
 
 
 def _fault(source: Source) -> SyntaxFault:
-    """The fault at the furthest place: the lexeme found there, and what was expected instead."""
+    """Return the fault at the furthest place: the lexeme found there, and what was expected instead."""
     at = source.furthest
     found = re.compile(_LEXEME, re.S).match(source, at)
     lexeme = found[0] if found else ""
@@ -1043,7 +1046,7 @@ def _message(source: Source, at: int, lexeme: str) -> str:
 
 
 def _misplaced(source: Source, word: str) -> str | None:
-    """What is said of a keyword that has its place elsewhere."""
+    """Return what is said of a keyword that has its place elsewhere."""
     if word in _MODIFIERS and "VALUES" in source.expected:
         return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT and OFFSET"
     expected, message = _MISPLACED.get(word, ("", None))
@@ -1058,7 +1061,7 @@ def _near_keyword(lexeme: str) -> str | None:
 
 
 def _expectation(source: Source, at: int, lexeme: str) -> str:
-    """Human words; after a keyword it is named, since that is what the writer sees."""
+    """Return what was expected, in human words. After a keyword the keyword is named, since that is what the writer sees."""
     expected = list(source.expected)
     if len(expected) > 1 and lexeme.upper() in _AFTER_GROUPS:
         return f"{{ ... }} {lexeme.upper()} {_AFTER_GROUPS[lexeme.upper()]}"

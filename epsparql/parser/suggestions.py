@@ -1,4 +1,4 @@
-"""Slips of the pen that other languages teach: what was written, and what EP-SPARQL has for it."""
+"""This module recognises slips of the pen that other languages teach: what was written, and what EP-SPARQL has for it."""
 
 import re
 from collections.abc import Callable, Collection
@@ -9,7 +9,7 @@ from epsparql.literals import DURATION_FORM, likely_duration, shown
 _OPERATORS = {"<>": "!=", "==": "=", "===": "=", "!==": "!=", "=>": ">=", "=<": "<=", "AND": "&&", "OR": "||"}
 _SIGNS = re.compile("[=<>!]+")
 _SEEN_BEFORE = 60
-"""Characters before a fault that are looked at."""
+"""At most this many characters before a fault are looked at."""
 _SCHEME = re.compile(r"(?<![\w.:?$-])[A-Za-z][A-Za-z0-9+.\-]*://\Z")
 _BARE_IRI = re.compile(r"""[^\s<>"{}|^`\\]*[^\s<>"{}|^`\\.,;()\[\]]""")
 _SECONDS = re.compile(r"(?<![\w:?$])(?:WITHIN|FOR)\s*([0-9]+(?:\.[0-9]+)?)\s*\Z", re.I)
@@ -18,7 +18,7 @@ _WITH_UNITS = re.compile(r"[0-9]+(?:\.[0-9]+)?\s*[A-Za-z]+(?:\s*[0-9]+(?:\.[0-9]
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """What is wrong with the stretch `start` to `end` of the text, and what to write instead."""
+    """Says what is wrong with the stretch `start` to `end` of the text, and what to write instead."""
 
     message: str
     expected: str
@@ -28,16 +28,16 @@ class Slip:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a text stopped making sense: at `at` with `lexeme`, where `expected` was."""
+    """Says that a text stopped making sense at `at` with `lexeme`, where `expected` was."""
 
     text: str
     at: int
     lexeme: str
     expected: Collection[str]
     functions: Collection[str]
-    """Names of functions and aggregates, in capitals."""
+    """These are names of functions and aggregates, in capitals."""
     elements: Collection[str]
-    """Keywords that go on with a pattern, in capitals."""
+    """These keywords go on with a pattern; they are in capitals."""
 
     @property
     def end(self) -> int:
@@ -49,12 +49,12 @@ class Stop:
 
 
 def likely_slip(stop: Stop) -> Slip | None:
-    """The slip that explains the fault, if one does."""
+    """Return the slip that explains the fault, if one does."""
     return next((slip for find in _SLIPS if (slip := find(stop)) is not None), None)
 
 
 def _operator(stop: Stop) -> Slip | None:
-    """An operator of another language; of two signs, the first may be an operator alone."""
+    """Recognise an operator of another language; of two signs, the first may be an operator alone."""
     if "an operator" in stop.expected and stop.word in _OPERATORS:
         return Slip(f"{stop.lexeme} is no operator of an expression", _OPERATORS[stop.word], stop.at, stop.end)
     if "an expression" not in stop.expected or not stop.lexeme:
@@ -82,7 +82,7 @@ def _lone_exists(stop: Stop) -> Slip | None:
 
 
 def _unit(stop: Stop) -> Slip | None:
-    """A duration in words, such as 10 MINUTES."""
+    """Recognise a duration in words, such as 10 MINUTES."""
     number = _SECONDS.search(stop.text, max(0, stop.at - _SEEN_BEFORE), stop.at)
     written = None if number is None else _WITH_UNITS.match(stop.text, number.start(1), stop.at + _SEEN_BEFORE)
     if written is None or "an operator such as SEQ" not in stop.expected:
@@ -92,7 +92,7 @@ def _unit(stop: Stop) -> Slip | None:
 
 
 def _unnamed(stop: Stop) -> Slip | None:
-    """An expression in SELECT without brackets and AS."""
+    """Recognise an expression in SELECT without brackets and AS."""
     if not {"another variable", "variables, '*' or (expression AS ?variable)"} & set(stop.expected):
         return None
     if stop.word == "AS":
@@ -103,7 +103,7 @@ def _unnamed(stop: Stop) -> Slip | None:
 
 
 def _bare_iri(stop: Stop) -> Slip | None:
-    """`http:` is a prefixed name and `/` goes on with a path, so the fault is at one of the two slashes."""
+    """Recognise an IRI without brackets. `http:` is a prefixed name and `/` goes on with a path, so the fault is at one of the two slashes."""
     ends = (at for at in (stop.at + 1, stop.at + 2) if stop.lexeme == "/")
     scheme = next((found for end in ends if (found := _SCHEME.search(stop.text, max(0, stop.at - _SEEN_BEFORE), end))), None)
     iri = None if scheme is None else _BARE_IRI.match(stop.text, scheme.start())
@@ -111,7 +111,7 @@ def _bare_iri(stop: Stop) -> Slip | None:
 
 
 def _after_pattern(stop: Stop) -> Slip | None:
-    """What the paper allows after WHERE alone."""
+    """Recognise what the paper allows after WHERE alone."""
     ended = "a solution modifier such as GROUP BY or LIMIT" in stop.expected and not {"an operator such as SEQ", "FILTER"} & set(stop.expected)
     if not ended or stop.word not in stop.elements:
         return None

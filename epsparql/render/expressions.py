@@ -1,4 +1,4 @@
-"""Expressions and property paths as text, with only the brackets that count."""
+"""This module writes expressions and property paths as text, with only the brackets that count."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ _ALTERNATIVE, _SEQUENCE, _INVERSE, _MODIFIED, _PRIMARY = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """`hidden` has the text of the aggregates and keys that hidden variables stand for; `group` writes a pattern in braces."""
+    """Writes expressions. `hidden` has the text of the aggregates and keys that hidden variables stand for; `group` writes a pattern in braces."""
 
     terms: Terms
     hidden: Mapping[Variable, str]
     group: Callable[[a.Pattern], str]
 
     def constraint(self, condition: a.Expression) -> str:
-        """The condition of a FILTER: calls need no brackets, which would count as a level."""
+        """Return the text of a FILTER's condition: calls need no brackets, which would count as a level."""
         text = self.text(condition)
         match condition:
             case a.Exists() | a.Not(a.Exists()) | a.Call() | a.If() | a.Coalesce() | a.Bound() | a.Time():
@@ -32,12 +32,12 @@ class Expressions:
         return f"({text})"
 
     def text(self, node: a.Expression, strength: int = _OR) -> str:
-        """In brackets where it binds less than `strength`."""
+        """Return the text of an expression, in brackets where it binds less than `strength`."""
         text, own = self._rendered(node)
         return text if own >= strength else f"({text})"
 
     def _rendered(self, node: a.Expression) -> tuple[str, int]:
-        """The text and how strongly it binds."""
+        """Return the text and how strongly it binds."""
         match node:
             case a.Or(left, right):
                 return f"{self.text(left, _OR)} || {self.text(right, _AND)}", _OR
@@ -97,7 +97,7 @@ class Expressions:
 
     # ------------------------------------------------ property paths
     def path(self, node: a.PropertyPath, strength: int = _ALTERNATIVE) -> str:
-        """In brackets where it binds less than `strength`."""
+        """Return the text of a property path, in brackets where it binds less than `strength`."""
         text, own = self._path(node)
         return text if own >= strength else f"({text})"
 

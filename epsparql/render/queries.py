@@ -1,4 +1,4 @@
-"""Algebra to canonical text: `parse(render(query)).query == query` for every query that parse gives.
+"""This module writes algebra as canonical text: `parse(render(query)).query == query` for every query that parse gives.
 
 Each operand gets the braces that it needs and no more, so that a text nested as deep as the limit allows comes back within it.
 """
@@ -15,14 +15,14 @@ from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 
 def render(query: a.Query) -> str:
-    """The text of a query, in full; abbreviated only where it would be too long to be read again."""
+    """Return the text of a query, in full; abbreviate it only where it would be too long to be read again."""
     text = _Writer(Terms.of(query)).query(query)
     return text if len(text) <= MAX_LENGTH else _Writer(Terms.of(query, short=True)).query(query)
 
 
 @dataclass(frozen=True, slots=True)
 class _Clauses:
-    """A SELECT's pattern in the parts that stand around WHERE, from the inside out: SPARQL 18.2.4 read backwards."""
+    """Splits a SELECT's pattern into the parts that stand around WHERE, from the inside out: SPARQL 18.2.4 read backwards."""
 
     where: a.Pattern
     keys: tuple[tuple[Variable, a.Expression | None], ...] = ()
@@ -50,7 +50,7 @@ class _Clauses:
 
 
 def _computed(pattern: a.Pattern, names: tuple[Variable, ...]) -> tuple[a.Pattern, dict[Variable, a.Expression]]:
-    """The pattern without its outermost assignments to `names`, and these, as long as they stand in the order of `names`."""
+    """Return the pattern without its outermost assignments to `names`, and these, as long as they stand in the order of `names`."""
     found: dict[Variable, a.Expression] = {}
     before = len(names)
     while isinstance(pattern, a.Extend) and pattern.variable in names[:before]:
@@ -98,7 +98,7 @@ class _Writer:
         return "".join(f" {part}" for part in parts)
 
     def _solutions(self, pattern: a.Pattern, *, ordered: bool = True) -> str:
-        """WHERE with its modifiers, of a query that has no SELECT clause. Where not `ordered`, ORDER BY would not be read."""
+        """Return WHERE with its modifiers, of a query that has no SELECT clause. Where not `ordered`, ORDER BY would not be read."""
         if isinstance(pattern, a.SubSelect) and not pattern.distinct and (ordered or not pattern.modifiers.order):
             visible = _shown(pattern.pattern)
             selected = _Clauses.of(pattern.pattern, visible)
@@ -116,7 +116,7 @@ class _Writer:
         return f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(items) or '*'}{sources}{where}"
 
     def _where(self, clauses: _Clauses, modifiers: a.Modifiers) -> tuple[Expressions, str]:
-        """All that stands after SELECT and its sources, and what writes the expressions of this SELECT."""
+        """Return all that stands after SELECT and its sources, and what writes the expressions of this SELECT."""
         keys = {key: self._expressions.constraint(condition) for key, condition in clauses.keys if condition is not None}
         hidden = {key: text for key, text in keys.items() if key.hidden}
         for variable, aggregate in clauses.group.aggregates if clauses.group else ():
@@ -149,20 +149,20 @@ class _Writer:
 
     # ------------------------------------------------ patterns
     def _group(self, pattern: a.Pattern) -> str:
-        """The pattern as a group in braces. Its own FILTER stands directly in it."""
+        """Return the pattern as a group in braces. Its own FILTER stands directly in it."""
         if isinstance(pattern, a.Filter):
             return self._operand(pattern.pattern, pattern.condition)
         return self._operand(pattern, None)
 
     def _operand(self, pattern: a.Pattern, condition: a.Expression | None) -> str:
-        """A group in which no FILTER but `condition` stands directly: an optional join takes it for its own."""
+        """Return a group in which no FILTER but `condition` stands directly: an optional join takes it for its own."""
         if isinstance(pattern, a.SubSelect) and condition is None:
             return self._subselect(pattern)
         parts = [part for part in (self._elements(pattern), "" if condition is None else f"FILTER {self._expressions.constraint(condition)}") if part]
         return f"{{ {' '.join(parts)} }}" if parts else "{}"
 
     def _elements(self, pattern: a.Pattern) -> str:
-        """The pattern as elements of a group, none of which is a FILTER."""
+        """Return the pattern as elements of a group, none of which is a FILTER."""
         match pattern:
             case a.Bgp(triples):
                 return self._terms.triples(triples)
@@ -188,7 +188,7 @@ class _Writer:
                 return self._chain(pattern)
 
     def _joined(self, left: a.Pattern, right: a.Pattern) -> str:
-        """`right` as an element after `left`: triples that would run into those before them are in braces."""
+        """Return `right` as an element after `left`: triples that would run into those before them are in braces."""
         if isinstance(right, a.Path) and _is_block(left):
             return self._elements(right)
         if _is_block(right) and not _ends_in_triples(left):
@@ -196,7 +196,7 @@ class _Writer:
         return self._elements(right) if isinstance(right, a.Values | a.Graph | a.InWindow) else self._group(right)
 
     def _chain(self, pattern: a.Pattern) -> str:
-        """The pattern as a chain. Operators associate to the left, so a left operand needs no braces of its own."""
+        """Return the pattern as a chain. Operators associate to the left, so a left operand needs no braces of its own."""
         match pattern:
             case a.Union(left, right):
                 return f"{self._chain(left)} UNION {self._group(right)}"
@@ -245,26 +245,26 @@ class _Writer:
 
 
 def _shown(pattern: a.Pattern) -> tuple[Variable, ...]:
-    """What `*` stands for."""
+    """Return the variables that `*` stands for."""
     return tuple(variable for variable in visible_variables(pattern) if not variable.hidden)
 
 
 def _is_block(pattern: a.Pattern) -> bool:
-    """Whether the pattern is what triples that no other element parts become: one Bgp, then the paths among them."""
+    """Return whether the pattern is what triples that no other element parts become: one Bgp, then the paths among them."""
     while isinstance(pattern, a.Join) and isinstance(pattern.right, a.Path):
         pattern = pattern.left
     return isinstance(pattern, a.Bgp | a.Path)
 
 
 def _ends_in_triples(pattern: a.Pattern) -> bool:
-    """Whether the pattern's text ends with triples out of braces."""
+    """Return whether the pattern's text ends with triples out of braces."""
     if _is_block(pattern):
         return True
     return isinstance(pattern, a.Join) and _is_block(pattern.right) and not _ends_in_triples(pattern.left)
 
 
 def _share_blank_nodes(left: a.Pattern, right: a.Pattern) -> bool:
-    """Then they are triples of one block, and only beside each other are the blank nodes the same."""
+    """Return whether two patterns share blank nodes. Then they are triples of one block, and only beside each other are the blank nodes the same."""
     hidden = {variable for variable in visible_variables(right) if variable.hidden}
     return not hidden.isdisjoint(visible_variables(left))
 

@@ -1,4 +1,4 @@
-"""Terms as text, and the prologue that they need."""
+"""This module writes terms as text, and the prologue that they need."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _NAMESPACE = re.compile(r"(.*[/#])([A-Za-z_][A-Za-z0-9_]*)", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How IRIs are written: those in `names` by a prefixed name, all others in full. A `short` text abbreviates all it can."""
+    """Writes terms: IRIs in `names` by a prefixed name, all other IRIs in full. A `short` text abbreviates all it can."""
 
     prologue: str
     names: dict[str, str]
@@ -29,7 +29,7 @@ class Terms:
 
     @classmethod
     def of(cls, query: a.Query, *, short: bool = False) -> "Terms":
-        """With a BASE where IRI(x) needs one, and with prefixes for IRIs that BASE would change, or for all in a `short` text."""
+        """Build the prologue of a query: a BASE where IRI(x) needs one, and prefixes for IRIs that BASE would change, or for all in a `short` text."""
         base = _base(query)
         used = dict.fromkeys(_iris(query))
         changed = [value for value in used if base is not None and resolve(value, base) != value]
@@ -79,7 +79,7 @@ class Terms:
 
 
 def stream(name: str) -> str:
-    """A stream's name is never abbreviated: it is compared as written."""
+    """Return a stream's name, which is never abbreviated: it is compared as written."""
     return _iri(name)
 
 
@@ -92,7 +92,7 @@ def _escaped(text: str) -> str:
 
 
 def _base(query: a.Query) -> str | None:
-    """The BASE that translation put into the calls of IRI; a query has one at most."""
+    """Return the BASE that translation put into the calls of IRI; a query has one at most."""
     for node in nodes(query):
         match node:
             case a.Call("IRI", (_, a.Constant(Iri(base)))):
@@ -101,7 +101,7 @@ def _base(query: a.Query) -> str | None:
 
 
 def _iris(query: a.Query) -> Iterator[str]:
-    """Every IRI that is written as one, as often as it is; datatypes too."""
+    """Yield every IRI that is written as one, as often as it is; datatypes too."""
     for node in nodes(query):
         match node:
             case Iri(value):

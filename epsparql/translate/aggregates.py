@@ -1,4 +1,4 @@
-"""The aggregates of one SELECT, and the rule of what may stand beside them (SPARQL 1.1, 18.2.4.1 and 19.8, note 12)."""
+"""This module translates the aggregates of one SELECT, and rules what may stand beside them (SPARQL 1.1, 18.2.4.1 and 19.8, note 12)."""
 
 from collections.abc import Container, Iterator
 
@@ -15,7 +15,7 @@ _FUNCTIONS = {function.value: function for function in a.AggregateFunction}
 
 
 class Aggregates:
-    """The `Scope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden variable, equal ones the same."""
+    """This is the `Scope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden variable, equal ones the same."""
 
     def __init__(self, outside: Scope) -> None:
         self._outside = outside
@@ -51,7 +51,9 @@ class Aggregates:
 
 
 class Sampling:
-    """The `Scope` of HAVING and ORDER BY over groups: a variable outside of aggregates that is none of `known` is the SAMPLE of it (18.2.4.1).
+    """This is the `Scope` of HAVING and ORDER BY over groups.
+
+    A variable outside of aggregates that is none of `known` is the SAMPLE of it (18.2.4.1).
 
     `inside` are the variables of what is grouped, `later` those that get their value in SELECT, after HAVING.
     """
@@ -73,7 +75,7 @@ class Sampling:
         return self._aggregates.of(a.Aggregate(a.AggregateFunction.SAMPLE, a.Var(Variable(name.name))))
 
     def bound(self, name: s.VariableName) -> a.Expression:
-        """SAMPLE has a value exactly where COUNT counts one."""
+        """Translate BOUND: SAMPLE has a value exactly where COUNT counts one."""
         if Variable(name.name) in self._known:
             return self._aggregates.bound(name)
         self._warn(name)
@@ -93,7 +95,7 @@ class Sampling:
 
 
 def check_grouped(context: Context, node: s.Expression, known: Container[Variable]) -> None:
-    """Raises ScopeFault at a variable outside of aggregates that is none of `known`."""
+    """Raise ScopeFault at a variable outside of aggregates that is none of `known`."""
     for name in _outside_of_aggregates(node):
         variable = Variable(name.name)
         if variable not in known:
@@ -102,7 +104,7 @@ def check_grouped(context: Context, node: s.Expression, known: Container[Variabl
 
 
 def _outside_of_aggregates(root: s.Expression) -> Iterator[s.VariableName]:
-    """The variables of an expression but for those in aggregates and in patterns, in the order of the text."""
+    """Yield the variables of an expression but for those in aggregates and in patterns, in the order of the text."""
     pending: list[s.Expression] = [root]
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""What all parts of a translation share: the query's text and names, its warnings, its constants."""
+"""This module holds what all parts of a translation share: the query's text and names, its warnings, its constants."""
 
 from typing import NoReturn
 
@@ -12,7 +12,7 @@ from epsparql.translate.source_map import Places
 
 
 class Context:
-    """One query on its way to the algebra."""
+    """Accompanies one query on its way to the algebra."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,13 +33,13 @@ class Context:
         self.warnings.append(Warning_(code, message, span))
 
     def numbered(self, kind: str) -> Variable:
-        """The next hidden variable of its kind; no label of a blank node has a '#'."""
+        """Return the next hidden variable of its kind; no label of a blank node has a '#'."""
         number = self._numbers.get(kind, 0)
         self._numbers[kind] = number + 1
         return Variable(f"_:{kind}#{number}")
 
     def term(self, node: s.DataTerm) -> Iri | Literal:
-        """A constant. Raises InvalidLiteral where its lexical form is not its datatype's."""
+        """Return a constant. Raises InvalidLiteral where its lexical form is not its datatype's."""
         match node:
             case s.IriRef() | s.PrefixedName():
                 return Iri(self.names.iri(node))

@@ -1,4 +1,4 @@
-"""What a query reads and where it writes: FROM, FROM NAMED, FROM STREAM, FROM NAMED WINDOW, REGISTER."""
+"""This module translates what a query reads and where it writes: FROM, FROM NAMED, FROM STREAM, FROM NAMED WINDOW, REGISTER."""
 
 from epsparql import algebra as a
 from epsparql.errors import ScopeFault, SyntaxFault
@@ -8,7 +8,7 @@ from epsparql.translate.durations import micros_of
 
 
 def streams_of(context: Context, sources: tuple[f.Source, ...]) -> tuple[str, ...]:
-    """The streams, each once; those of the windows where the query has any."""
+    """Return the streams, each once; those of the windows where the query has any."""
     streams = [source for source in sources if isinstance(source, f.FromStream)]
     if streams and context.windows:
         message = "FROM STREAM and FROM NAMED WINDOW do not go together: outside of its windows such a query sees the background alone"
@@ -25,7 +25,7 @@ def stream_name(context: Context, stream: f.StreamName) -> str:
 
 
 def sources_of(context: Context, sources: tuple[f.Source, ...], registration: f.Registration | None) -> a.Sources:
-    """Graphs and windows; what is reported of windows is all of their solutions where REGISTER does not say otherwise."""
+    """Return graphs and windows. All solutions of windows are reported where REGISTER does not say otherwise."""
     graphs = [source for source in sources if isinstance(source, f.FromGraph)]
     default, named = (tuple(dict.fromkeys(context.names.iri(graph.name) for graph in graphs if graph.named is named)) for named in (False, True))
     windows: dict[str, a.NamedWindow] = {}

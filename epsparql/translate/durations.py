@@ -1,4 +1,4 @@
-"""Durations and counts of a query's clauses, as microseconds and integers."""
+"""This module translates durations and counts of a query's clauses to microseconds and integers."""
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -12,11 +12,11 @@ from epsparql.terms import XSD, XSD_STRING, Literal
 from epsparql.translate.context import Context
 
 MAX_COUNT = 2**62
-"""The greatest number in LIMIT, OFFSET and ROWS."""
+"""This is the greatest number in LIMIT, OFFSET and ROWS."""
 
 
 def micros_of(context: Context, duration: s.DurationText, *, zero: bool = False) -> a.Micros:
-    """The microseconds of a duration, which may be `zero` after WITHIN only. Raises InvalidLiteral."""
+    """Return the microseconds of a duration, which may be `zero` after WITHIN only. Raises InvalidLiteral."""
     if duration.datatype is not None and context.names.iri(duration.datatype) not in (XSD + "duration", XSD + "dayTimeDuration", XSD_STRING):
         context.fail(InvalidLiteral, "this is no xsd:duration", duration.span, '"..."^^xsd:duration')
     micros = _seconds(context, duration) if duration.seconds else _parsed(context, duration)
@@ -28,7 +28,7 @@ def micros_of(context: Context, duration: s.DurationText, *, zero: bool = False)
 
 
 def _seconds(context: Context, duration: s.DurationText) -> a.Micros:
-    """Exact: no rounding, and no arithmetic with exponents that only look like a number of seconds."""
+    """Return the microseconds of a number of seconds, exactly: no rounding, and no arithmetic with exponents that only look like a number of seconds."""
     try:
         seconds = Decimal(duration.lexical)
     except InvalidOperation:
@@ -57,7 +57,7 @@ def _parsed(context: Context, duration: s.DurationText) -> a.Micros:
 
 
 def count_of(context: Context, number: s.NumericLiteral) -> int:
-    """The integer of LIMIT, OFFSET or ROWS. Raises InvalidLiteral."""
+    """Return the integer of LIMIT, OFFSET or ROWS. Raises InvalidLiteral."""
     digits = number.text.lstrip("0")
     if len(digits) > 19 or int(digits or "0") > MAX_COUNT:
         context.fail(InvalidLiteral, "the number is too large", number.span, f"at most {MAX_COUNT:,}")

@@ -1,4 +1,4 @@
-"""Expressions of syntax to expressions of the algebra (SPARQL 1.1 section 17)."""
+"""This module translates expressions of syntax to expressions of the algebra (SPARQL 1.1 section 17)."""
 
 from typing import Protocol, assert_never
 
@@ -29,7 +29,7 @@ _ONE = (1, 1)
 
 
 class Scope(Protocol):
-    """What an expression needs of the query around it; a variable and an aggregate are given by where they stand."""
+    """Answers what an expression needs of the query around it; a variable and an aggregate are given by where they stand."""
 
     @property
     def context(self) -> Context: ...
@@ -44,7 +44,7 @@ class Scope(Protocol):
 
 
 def expression(scope: Scope, node: s.Expression) -> a.Expression:
-    """Raises QueryError."""
+    """Translate an expression. Raises QueryError."""
     match node:
         case s.VariableName():
             return scope.value(node)
@@ -87,7 +87,7 @@ def _unary(operator: s.UnaryOperator, operand: a.Expression) -> a.Expression:
 
 
 def _binary(scope: Scope, node: s.Binary) -> a.Expression:
-    """Chains of one operator lean left, so the left side is walked, not recursed into."""
+    """Translate a binary expression. Chains of one operator lean left, so the left side is walked, not recursed into."""
     pending = [node]
     while isinstance(pending[-1].left, s.Binary):
         pending.append(pending[-1].left)

@@ -1,4 +1,4 @@
-"""Groups and chains to patterns (SPARQL 1.1, 18.2.2, with the operators of semantics.md section 3)."""
+"""This module translates groups and chains to patterns (SPARQL 1.1, 18.2.2, with the operators of semantics.md section 3)."""
 
 from typing import NoReturn, TypeVar, assert_never
 
@@ -19,7 +19,7 @@ _RELATIONS = {relation.value: relation for relation in a.Relation}
 
 
 class _Growing:
-    """A group's pattern as its elements are added, with the variables in scope after them."""
+    """Builds a group's pattern as its elements are added, with the variables in scope after them."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -28,7 +28,7 @@ class _Growing:
         self.visible: dict[Variable, None] = {}
 
     def apply(self, pattern: a.Pattern, added: a.Pattern, span: Span) -> None:
-        """Takes `pattern`, which holds what there was before and `added`, which stands at `span`."""
+        """Take `pattern`, which holds what there was before and `added`, which stands at `span`."""
         if pattern is not self.pattern:
             self._depth += 1
         if self._depth > MAX_TREE_DEPTH:
@@ -37,12 +37,12 @@ class _Growing:
         self.visible.update(dict.fromkeys(visible_variables(added)))
 
     def join(self, right: a.Pattern, span: Span) -> None:
-        """`span` is where `right` stands."""
+        """Join `right`, which stands at `span`, to the pattern."""
         self.apply(joined(self._context, self.pattern, right, span), right, span)
 
 
 class Groups:
-    """The groups of one query; as the `Scope` of their expressions they have no aggregates."""
+    """Translates the groups of one query; as the `Scope` of their expressions they have no aggregates."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -50,7 +50,7 @@ class Groups:
         self.selects = Selects(self)
 
     def pattern(self, group: s.Group) -> a.Pattern:
-        """A group whose FILTERs filter itself."""
+        """Translate a group whose FILTERs filter itself."""
         inner, condition = self._group(group)
         return inner if condition is None else a.Filter(condition, inner)
 
@@ -65,7 +65,7 @@ class Groups:
         self.context.fail(SyntaxFault, message, call.span, "an aggregate in SELECT, HAVING or ORDER BY alone; a pattern can have one in a sub-SELECT")
 
     def _group(self, group: s.Group) -> tuple[a.Pattern, a.Expression | None]:
-        """A group without its own FILTERs, and their conjunction."""
+        """Translate a group without its own FILTERs; return its pattern and their conjunction."""
         outer = self.triples.enter()
         growing = _Growing(self.context)
         links: list[Link] = []
@@ -97,7 +97,7 @@ class Groups:
             growing.join(self.triples.block(links), first)
 
     def _apply(self, element: s.Applied, growing: _Growing) -> None:
-        """Applies `element` to what stands before it in its group."""
+        """Apply `element` to what stands before it in its group."""
         match element:
             case s.OptionalElement(group, span):
                 right, condition = self._group(group)
@@ -183,7 +183,7 @@ class Groups:
         return pattern if condition is None else a.Filter(condition, pattern)
 
     def _combined(self, step: s.Combine, left: a.Pattern, condition: a.Expression | None) -> a.Pattern:
-        """`condition` is that of the left group where OPTIONALSEQ follows it, else None."""
+        """Combine two groups; `condition` is that of the left group where OPTIONALSEQ follows it, else None."""
         match step.operator:
             case s.ChainOperator.EQUALSOPTIONAL:
                 return a.EqLeftJoin(left, *self._group(step.group))

@@ -1,4 +1,4 @@
-"""SELECT and solution modifiers to patterns (SPARQL 1.1, 18.2.4 and 18.2.5)."""
+"""This module translates SELECT and solution modifiers to patterns (SPARQL 1.1, 18.2.4 and 18.2.5)."""
 
 from functools import reduce
 from typing import NoReturn
@@ -19,7 +19,7 @@ Items = tuple[tuple[f.SelectItem, a.Expression | None], ...]
 
 
 class Selects:
-    """The SELECTs of one query, and what follows the patterns of its other forms; `scope` is that of the groups."""
+    """Translates the SELECTs of one query, and what follows the patterns of its other forms; `scope` is that of the groups."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -30,7 +30,7 @@ class Selects:
         return a.SubSelect(pattern, projection, select.distinct, modifiers)
 
     def select(self, select: f.Select) -> tuple[a.Pattern, tuple[Variable, ...], a.Modifiers]:
-        """The pattern with the expressions of SELECT, the projection, and the modifiers that apply to them."""
+        """Return the pattern with the expressions of SELECT, the projection, and the modifiers that apply to them."""
         aggregates = Aggregates(self._scope)
         items = tuple((item, None if item.expression is None else expression(aggregates, item.expression)) for item in select.items)
         pattern, order = self._solutions(select.body, items, aggregates)
@@ -44,13 +44,13 @@ class Selects:
         return pattern, projection, self._modifiers(select.body.modifier, order)
 
     def rows(self, body: f.Body, *, ordered: bool = True) -> a.Pattern:
-        """The pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless `ordered`, ORDER BY is left out."""
+        """Return the pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless `ordered`, ORDER BY is left out."""
         pattern, order = self._solutions(body, (), Aggregates(self._scope))
         modifiers = self._modifiers(body.modifier, order if ordered else ())
         return pattern if modifiers == a.PLAIN else a.SubSelect(pattern, shown(pattern), False, modifiers)
 
     def _solutions(self, body: f.Body, items: Items, aggregates: Aggregates) -> tuple[a.Pattern, tuple[a.OrderKey, ...]]:
-        """WHERE, GROUP BY, HAVING and VALUES, in their order; and ORDER BY."""
+        """Translate WHERE, GROUP BY, HAVING and VALUES, in their order; and ORDER BY."""
         modifier = body.modifier
         pattern, keys = self._keyed(self._scope.pattern(body.where), modifier.keys)
         inside = visible_variables(pattern)
@@ -72,7 +72,7 @@ class Selects:
 
     # ------------------------------------------------ groups
     def _keyed(self, pattern: a.Pattern, keys: tuple[f.GroupKey, ...]) -> tuple[a.Pattern, tuple[Variable, ...]]:
-        """The pattern with the keys that are expressions, and all keys."""
+        """Return the pattern with the keys that are expressions, and all keys."""
         scope = set(visible_variables(pattern)) if keys else set()
         found: dict[Variable, None] = {}
         for key in keys:
@@ -91,7 +91,7 @@ class Selects:
         return pattern, tuple(found)
 
     def _check_projected(self, items: Items, keys: tuple[Variable, ...]) -> None:
-        """Outside of aggregates SELECT has only the keys, and what it has assigned before."""
+        """Check that outside of aggregates SELECT has only the keys, and what it has assigned before."""
         known = set(keys)
         for item, _ in items:
             check_grouped(self._context, item.variable if item.expression is None else item.expression, known)
@@ -158,7 +158,7 @@ class Selects:
 
 
 def shown(pattern: a.Pattern) -> tuple[Variable, ...]:
-    """What `*` stands for."""
+    """Return the variables that `*` stands for."""
     return tuple(variable for variable in visible_variables(pattern) if not variable.hidden)
 
 

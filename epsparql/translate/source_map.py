@@ -1,4 +1,4 @@
-"""Where the nodes of a query's algebra stand in its text: what planning doubts or refuses is named by its place."""
+"""This module maps the nodes of a query's algebra to their places in its text: what planning doubts or refuses is named by its place."""
 
 from collections.abc import Iterable
 
@@ -7,12 +7,12 @@ from epsparql.literals import nodes
 
 
 def beginning(span: Span, keyword: str) -> Span:
-    """The keyword that a stretch begins with."""
+    """Return the keyword that a stretch begins with."""
     return Span(span.start, span.start + len(keyword))
 
 
 class Places:
-    """Places by the identity of nodes, since equal ones may stand in several places."""
+    """Keeps places by the identity of nodes, since equal ones may stand in several places."""
 
     __slots__ = ("_noted",)
 
@@ -30,6 +30,6 @@ class Places:
         return None if found is None else found[1]
 
     def moved(self, before: object, after: object) -> "Places":
-        """The places of `before` for a tree of the same shape."""
+        """Return the places of `before` for a tree of the same shape."""
         pairs = zip(nodes(before), nodes(after), strict=True)
         return Places((new, span) for old, new in pairs if (span := self.of(old)) is not None)

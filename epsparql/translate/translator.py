@@ -1,4 +1,7 @@
-"""Text to algebra: SPARQL 1.1 section 18.2 with EP-SPARQL's operators (semantics.md section 3). Raises every error of a query."""
+"""This module translates text to algebra: SPARQL 1.1 section 18.2 with EP-SPARQL's operators (semantics.md section 3).
+
+It raises every error of a query.
+"""
 
 import re
 from dataclasses import dataclass, field, is_dataclass
@@ -23,7 +26,7 @@ from epsparql.translate.source_map import Places
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query with the text it came from and the doubts about it."""
+    """Holds a query with the text it came from and the doubts about it."""
 
     query: a.Query
     text: str
@@ -32,7 +35,7 @@ class ParsedQuery:
 
 
 def parse(text: str) -> ParsedQuery:
-    """The meaning of a query's text. Raises `QueryError`."""
+    """Return the meaning of a query's text. Raises `QueryError`."""
     _check_text(text)
     with deep_stack():
         document = parse_document(text)
@@ -53,7 +56,7 @@ def _check_text(text: str) -> None:
 
 
 class _Translation:
-    """One query on its way to the algebra, form by form."""
+    """Translates one query to the algebra, form by form."""
 
     def __init__(self, text: str) -> None:
         self._context = Context(text)
@@ -97,7 +100,7 @@ class _Translation:
         assert_never(query)
 
     def _into(self, into: f.StreamName | None, output: f.StreamName | None) -> str:
-        """The stream that a CONSTRUCT writes: INTO STREAM and REGISTER name it in two languages."""
+        """Return the stream that a CONSTRUCT writes: INTO STREAM and REGISTER name it in two languages."""
         if into is not None and output is not None:
             self._context.fail(SyntaxFault, "REGISTER already names the stream that is written", into.span, "one of REGISTER ... AS and INTO STREAM")
         name = into if output is None else output
@@ -123,7 +126,7 @@ class _Translation:
 
 
 def _too_deep(query: f.QueryForm) -> Span | None:
-    """The first expression that is too deep by itself, found without recursion."""
+    """Return the first expression that is too deep by itself, found without recursion."""
     pending: list[tuple[object, Span | None, int]] = [(query, None, 0)]
     while pending:
         node, outermost, depth = pending.pop()

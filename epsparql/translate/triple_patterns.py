@@ -1,4 +1,4 @@
-"""Triples and property paths to patterns (SPARQL 1.1, 18.2.2.3 to 18.2.2.5), with the scope of blank node labels."""
+"""This module translates triples and property paths to patterns (SPARQL 1.1, 18.2.2.3 to 18.2.2.5), with the scope of blank node labels."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,13 +15,16 @@ from epsparql.translate.context import Context
 EMPTY = a.Bgp(())
 _TAKEN = re.compile("b[0-9]+")
 MAX_PATTERNS = 2_000
-"""Triple patterns of a query, those of collections and sequence paths among them: plans grow with them times the variables they bind."""
+"""A query has at most this many triple patterns, those of collections and sequence paths among them.
+
+Plans grow with them times the variables they bind.
+"""
 _REPEATED: dict[str, type[a.ZeroOrOne | a.ZeroOrMore | a.OneOrMore]] = {"?": a.ZeroOrOne, "*": a.ZeroOrMore, "+": a.OneOrMore}
 Link = a.TriplePattern | a.Path
 
 
 class Triples:
-    """The triples of one query: each blank node label belongs to one basic graph pattern."""
+    """Translates the triples of one query: each blank node label belongs to one basic graph pattern."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -35,7 +38,7 @@ class Triples:
 
     # ------------------------------------------------ basic graph patterns
     def enter(self) -> int:
-        """Begins the basic graph patterns of a group; gives the number to leave it with."""
+        """Begin the basic graph patterns of a group; return the number to leave it with."""
         outer = self._bgp
         self.begin()
         return outer
@@ -44,18 +47,18 @@ class Triples:
         self._bgp = outer
 
     def begin(self) -> None:
-        """Begins another basic graph pattern: what stands between parts them (19.6)."""
+        """Begin another basic graph pattern: what stands between parts them (19.6)."""
         self._bgps += 1
         self._bgp = self._bgps
 
     def links(self, triples: s.Triples) -> list[Link]:
-        """The triple patterns and paths of one subject, in the order of the text."""
+        """Return the triple patterns and paths of one subject, in the order of the text."""
         found: list[Link] = []
         self._describe(self._node(triples.subject, found), triples.properties, found, triples.subject.span.start)
         return found
 
     def _describe(self, subject: TermOrVariable, properties: tuple[s.Property, ...], found: list[Link], start: int | None = None) -> None:
-        """`start` is where the subject stands, if the text names it just before."""
+        """Add the triples of a subject to `found`; `start` is where the subject stands, if the text names it just before."""
         for prop in properties:
             for node in prop.objects:
                 inner: list[Link] = []
@@ -74,7 +77,7 @@ class Triples:
             found.append(link)
 
     def _linked(self, subject: TermOrVariable, verb: s.Verb, object_: TermOrVariable) -> Iterator[Link]:
-        """A path that is a link, an inverse or a sequence is triple patterns with hidden nodes between."""
+        """Yield what a predicate or path links: a path that is a link, an inverse or a sequence is triple patterns with hidden nodes between."""
         match verb:
             case s.VariableName(name, _):
                 yield a.TriplePattern(subject, Variable(name), object_)
@@ -123,7 +126,7 @@ class Triples:
         return a.Negated(forward if forward or not backward else None, backward or None)
 
     def block(self, links: list[Link]) -> a.Pattern:
-        """Triples that no other element parts: one basic graph pattern, to which the paths are joined."""
+        """Return triples that no other element parts: one basic graph pattern, to which the paths are joined."""
         if not links:
             return EMPTY
         places = self._context.places
@@ -137,7 +140,7 @@ class Triples:
 
     # ------------------------------------------------ nodes
     def _node(self, node: s.Node, found: list[Link]) -> TermOrVariable:
-        """The node's term; what it stands for is added to `found`."""
+        """Return the node's term; what it stands for is added to `found`."""
         match node:
             case s.VariableName(name, _):
                 return Variable(name)
@@ -178,7 +181,7 @@ class Triples:
 
     # ------------------------------------------------ templates
     def template(self, triples: tuple[s.Triples, ...], visible: tuple[Variable, ...]) -> tuple[a.TriplePattern, ...]:
-        """The triples that a CONSTRUCT writes; labels in it are its own."""
+        """Return the triples that a CONSTRUCT writes; labels in it are its own."""
         self._home, self._writing = {}, True
         self.begin()
         written: list[a.TriplePattern] = []
@@ -199,7 +202,7 @@ class Triples:
 
 
 def joined(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:
-    """SPARQL 18.2.2.8: the empty group is the neutral element. `span` is where the join stands, that is, what makes it."""
+    """Join two patterns; the empty group is the neutral element (SPARQL 18.2.2.8). `span` is where the join stands, that is, what makes it."""
     if left == EMPTY:
         return right
     if right == EMPTY:

@@ -1,7 +1,7 @@
-"""The sides of nodes that decide on absence which are not decided: solutions that decided ones are held against.
+"""This module plans the undecided sides of nodes that decide on absence: the solutions that decided ones are held against.
 
-What a group of triple patterns matches of the background alone is looked up for each solution that is decided, if the background has much
-there (docs/decisions/0017-knowledge-looked-up.md). So only what takes a triple of a stream is kept, and that looks up the rest of the group.
+If the background has much for a group of triple patterns, what the group matches of it alone is looked up for each solution that is decided
+(docs/decisions/0017-knowledge-looked-up.md). So only what takes a triple of a stream is kept, and that looks up the rest of the group.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finds:
-    """What a node is to look up for solutions that bind these variables."""
+    """Says which triple patterns a node is to look up for solutions that bind these variables."""
 
     node: int
     patterns: Sequence[a.TriplePattern]
@@ -31,14 +31,17 @@ class Finds:
 
 
 def plan_beside(planner: "Planner") -> None:
-    """The FINDs stand behind all other nodes: they keep nothing, and what others keep stays in its place (docs/decisions/0015-snapshots-in-names.md)."""
+    """Plan the FINDs behind all other nodes.
+
+    They keep nothing, and what others keep stays in its place (docs/decisions/0015-snapshots-in-names.md).
+    """
     for finds in planner.beside:
         first, _ = _looked_up(planner, c.FIND, finds.patterns, finds.bound, finds.place, (finds.node, c.EMIT), finds.deep)
         planner.assign(finds.node, LOOK_VIA=first)
 
 
 def side(planner: "Planner", pattern: a.Pattern, target: "Target", decided: Scope, span: int = c.FOREVER) -> None:
-    """Plans `pattern` so that its solutions count at the side `target` of a node that decides on solutions with the scope `decided`."""
+    """Plan `pattern` so that its solutions count at the side `target` of a node that decides on solutions with the scope `decided`."""
     match pattern:
         case a.Bgp(patterns, place) if 0 < len(patterns) <= c.MOST_FINDS:
             deep = any(len(planner.names.facts(triple, place)) > triple_patterns.FEW for triple in patterns)
@@ -50,9 +53,9 @@ def side(planner: "Planner", pattern: a.Pattern, target: "Target", decided: Scop
 
 
 def _with_a_stream(planner: "Planner", ordered: Sequence[a.TriplePattern], place: a.Place, target: "Target", span: int, deep: bool) -> None:
-    """Solutions of a group that take a triple of a stream, and all others too where the background has little.
+    """Plan the solutions of a group that take a triple of a stream, and all others too where the background has little.
 
-    The last of its patterns that a stream's triple matches joins what streams have brought for those before it, or looks them up; those behind
+    The last of its patterns that a stream's triple matches joins what streams have brought for those before it, or looks them up. The patterns behind
     it are looked up. So each choice of patterns for the stream's triples is made once.
     """
     alone = [planner.scope(a.Bgp((triple,), place)) for triple in ordered]
@@ -80,8 +83,10 @@ def _with_a_stream(planner: "Planner", ordered: Sequence[a.TriplePattern], place
 def _looked_up(
     planner: "Planner", kind: int, patterns: Sequence[a.TriplePattern], bound: Variables, place: a.Place, target: "Target", deep: bool
 ) -> "Target":
-    """Where solutions that bind these variables enter, to look up one pattern after the other: each shares a variable with what is known where
-    that can be, and the one of which least is unknown comes first."""
+    """Return where solutions that bind these variables enter, to look up one pattern after the other.
+
+    Each pattern shares a variable with what is known where that can be, and the pattern of which least is unknown comes first.
+    """
     rest, chosen = list(patterns), list[tuple[a.TriplePattern, Variables]]()
     while rest:
         unknown = [len(join_order.variables_of(triple) - bound) for triple in rest]

@@ -1,4 +1,4 @@
-"""Groups that nothing inside an instant waits for: they may decide on many instants at once."""
+"""This module marks groups that nothing inside an instant waits for: they may decide on many instants at once."""
 
 from engine.aggregation import GroupCollector
 from engine.kernel.state import layout as c
@@ -9,7 +9,7 @@ _STATELESS = frozenset({c.PASS, c.EXTEND, c.MOVE})
 
 
 def defer(fragment: Fragment) -> None:
-    """Marks each group whose reports go on to the query's output alone, and only through nodes that keep nothing."""
+    """Mark each group whose reports go on to the query's output alone, and only through nodes that keep nothing."""
     readers = [fragment.edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]] for row in fragment.nodes]
     fed = (
         [target for edges in readers for target, _ in edges]
@@ -26,7 +26,7 @@ def defer(fragment: Fragment) -> None:
 
 
 def _goes_out(fragment: Fragment, readers: list[list[tuple[int, int]]], fed: list[int], node: int) -> bool:
-    """Whether all that a node gives reaches a plain output, which nothing else does."""
+    """Return whether all that a node gives reaches a plain output, which nothing else does."""
     while node != fragment.out:
         if len(readers[node]) != 1:
             return False

@@ -1,4 +1,4 @@
-"""Plans of FILTER and BIND, and of EXISTS wherever an expression has it."""
+"""This module plans FILTER and BIND, and EXISTS wherever an expression has it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -52,14 +52,14 @@ def filtered(planner: "Planner", condition: a.Expression, inner: a.Pattern, targ
 
 
 def _judged_whole(planner: "Planner", condition: a.Expression, inner: a.Pattern, target: "Target") -> "Target":
-    """A condition that depends on the solution as a whole: its value is bound first."""
+    """Plan a condition that depends on the solution as a whole: its value is bound first."""
     verdict = planner.fresh("verdict")
     judge = planner.node(c.PASS, target, FILTER=planner.filter([a.Var(verdict)]))
     return planner.extend_node(verdict, inquiry(planner, condition, inner), (judge, c.LEFT)), c.LEFT
 
 
 def _marking(planner: "Planner", wanted: Sequence[a.Expression], kept: Scope, target: "Target") -> "Target":
-    """A node that finds out what the EXISTS of the conditions say, before one that judges."""
+    """Plan a node that finds out what the EXISTS of the conditions say, before one that judges."""
     marks, conditions = marks_of(planner, wanted, kept)
     judge = planner.node(c.PASS, target, FILTER=planner.filter(conditions))
     return mark_node(planner, marks, (judge, c.LEFT)), c.LEFT
@@ -77,7 +77,7 @@ def assign_marks(planner: "Planner", node: int, marks: Sequence[int]) -> None:
 
 
 def marks_of(planner: "Planner", wanted: Sequence[a.Expression], kept: Scope) -> tuple[list[int], list[a.Expression]]:
-    """Nodes that keep the solutions of the EXISTS in the conditions, and the conditions with a variable for each of them."""
+    """Return nodes that keep the solutions of the EXISTS in the conditions, and the conditions with variables in the place of each EXISTS."""
     patterns = dict.fromkeys(part for condition in wanted for part in parts(condition) if isinstance(part, a.Exists))
     marks: list[int] = []
     variables: dict[a.Exists, list[Variable]] = {}
@@ -92,7 +92,7 @@ def marks_of(planner: "Planner", wanted: Sequence[a.Expression], kept: Scope) ->
 
 
 def alternatives(pattern: a.Pattern) -> list[a.Pattern]:
-    """A UNION has a solution where one of its operands has."""
+    """Return the operands of a UNION, which has a solution where one of its operands has."""
     match pattern:
         case a.Union(left, right):
             return alternatives(left) + alternatives(right)
@@ -115,14 +115,14 @@ def _with_marks(node: Any, variables: dict[a.Exists, list[Variable]]) -> Any:
 
 # ---------------------------------------------------------------- EXISTS
 def absence(planner: "Planner", kind: int, kept: Scope, other: a.Pattern, target: "Target") -> "Target":
-    """EXISTS or NOTEXISTS of `other`: where the solutions kept are to go."""
+    """Plan EXISTS or NOTEXISTS of `other`; return where the solutions kept are to go."""
     node = planner.node(kind, target, LIFE_LEFT=c.NEVER)
     _keep(planner, node, kept, other)
     return node, c.LEFT
 
 
 def _keep(planner: "Planner", node: int, kept: Scope, pattern: a.Pattern) -> None:
-    """Plans the pattern of an EXISTS as the right side of a node, and what of it looks at the outer solution as the node's condition."""
+    """Plan the pattern of an EXISTS as the right side of a node. What of it looks at the outer solution becomes the node's condition."""
     other, lifted, _ = lifted_from(planner, essential(pattern, kept), kept)
     y = planner.scope(other)
     if lifted:
@@ -140,7 +140,7 @@ def _keep(planner: "Planner", node: int, kept: Scope, pattern: a.Pattern) -> Non
 
 
 def essential(pattern: a.Pattern, kept: Scope) -> a.Pattern:
-    """What decides whether `pattern` has a solution: an optional part never does."""
+    """Return the part of `pattern` that decides whether it has a solution: an optional part never does."""
     match pattern:
         case a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqRightJoin(_, left, _):
             return essential(left, kept)
@@ -151,7 +151,7 @@ def essential(pattern: a.Pattern, kept: Scope) -> a.Pattern:
 
 
 def correlated(planner: "Planner", pattern: a.Pattern, kept: Scope) -> bool:
-    """Whether what an EXISTS finds depends on the outer solution otherwise than by compatibility."""
+    """Return whether what an EXISTS finds depends on the outer solution otherwise than by compatibility."""
     pattern = essential(pattern, kept)
     if isinstance(pattern, a.Union):
         return any(correlated(planner, part, kept) for part in alternatives(pattern))
@@ -159,11 +159,14 @@ def correlated(planner: "Planner", pattern: a.Pattern, kept: Scope) -> bool:
 
 
 Lifted = tuple[a.Pattern, list[a.Expression], dict[Variable, a.Expression]]
-"""What is left of a pattern, the conditions taken out of it, and what the BINDs that went with them stood for."""
+"""The parts are the rest of a pattern, the conditions taken out of it, and what the BINDs that went with them stood for."""
 
 
 def lifted_from(planner: "Planner", pattern: a.Pattern, kept: Scope, around: Variables = frozenset()) -> Lifted:
-    """A pattern of EXISTS without the conditions that look at variables of the outer solution; `around` are what its siblings may bind."""
+    """Return a pattern of EXISTS without the conditions that look at variables of the outer solution.
+
+    `around` are the variables that its siblings may bind.
+    """
     match pattern:
         case a.Filter():
             return _lifted_from_filter(planner, pattern, kept, around)
@@ -205,7 +208,7 @@ def _lifted_from_filter(planner: "Planner", pattern: a.Filter, kept: Scope, arou
 
 
 def with_values(node: Any, values: Mapping[Variable, a.Expression]) -> Any:
-    """An expression with variables replaced by what they stand for; EXISTS is left as it is."""
+    """Return an expression with variables replaced by what they stand for; EXISTS is left as it is."""
     match node:
         case a.Var(variable):
             return values.get(variable, node)
@@ -222,24 +225,27 @@ def with_values(node: Any, values: Mapping[Variable, a.Expression]) -> Any:
 
 
 def shared_inside(planner: "Planner", minus: a.Minus, kept: Scope) -> bool:
-    """Whether both sides share a variable that is one still when the outer solution has been put in."""
+    """Return whether both sides share a variable that is one still when the outer solution has been put in."""
     shared = planner.scope(minus.left).possible & planner.scope(minus.right).possible
     return any(not v.hidden for v in shared - kept.certain)
 
 
 def _agrees(variable: Variable, expression: a.Expression) -> a.Expression:
-    """What is left of a BIND: where both have a value, it is the same term."""
+    """Return the condition that replaces a BIND: where both have a value, it is the same term."""
     same = a.Call("SAMETERM", (a.Var(variable), expression))
     return a.Coalesce((same, a.Constant(TRUE)))
 
 
 def may_leave(condition: a.Expression, here: Scope, kept: Scope, around: Variables) -> bool:
-    """Whether a condition means the same outside of its group: its time is the inner solution's, and what only a sibling binds is unbound in it."""
+    """Return whether a condition means the same outside of its group.
+
+    Its time is the inner solution's, and what only a sibling binds is unbound in it.
+    """
     return not looks_at_time(condition) and not (variables_of(condition) - here.certain - kept.certain) & around
 
 
 def looks_outside(condition: a.Expression, here: Scope, kept: Scope) -> bool:
-    """Whether a condition needs a variable that the outer solution may bind and its own group does not."""
+    """Return whether a condition needs a variable that the outer solution may bind and its own group does not."""
     used = variables_of(condition) | {v for part in parts(condition) if isinstance(part, a.Exists) for v in variables_below(part)}
     return bool((used - here.certain) & kept.possible)
 
@@ -255,7 +261,7 @@ def refusal_of_correlation() -> Refusal:
 
 
 def free_variables(planner: "Planner", pattern: a.Pattern) -> frozenset[Variable]:
-    """Variables that conditions inside `pattern` use and their own group does not bind."""
+    """Return the variables that conditions inside `pattern` use and their own group does not bind."""
     if isinstance(pattern, a.SubSelect | a.Group):
         return free_variables(planner, pattern.pattern)
     below = [getattr(pattern, field.name) for field in fields(pattern)]
@@ -284,7 +290,7 @@ def extended(planner: "Planner", pattern: a.Extend, target: "Target", span: int,
 
 
 def inquiry(planner: "Planner", expression: a.Expression, below: a.Pattern) -> Inquiry:
-    """The question that the host answers; a function of the whole solution is asked with all of it, what BIND added apart."""
+    """Return the question that the host answers. A function of the whole solution is asked with all of it, but without what BIND added."""
     variables, timed = filter_compiler.arguments(planner.fragment, expression)
     if not identifies(expression):
         return Inquiry(variables, timed, expression=expression)

@@ -1,4 +1,4 @@
-"""In which order joins are made, where the definition leaves that open, by how often their triples occur (docs/decisions/0013-shapes.md)."""
+"""This module orders joins where the definition leaves the order open, by how often their triples occur (docs/decisions/0013-shapes.md)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -16,33 +16,38 @@ if TYPE_CHECKING:
     from engine.planner.planner import Planner
 
 Rates = Mapping[str, int]
-"""Occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; what is not there is not known. Beside them OVER and KNOWN."""
+"""Rates count the occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; a missing predicate is not known.
+
+OVER and KNOWN stand beside them.
+"""
 EVERYTHING = ""
 NO_RATES: Rates = {}
 KNOWN = "background "
-"""Before a predicate's text: how many triples of it the background has, where they are many."""
+"""A predicate's text with this prefix counts its triples in the background, where they are many."""
 SELECTED = 10
 """One occurrence in so many is taken to have a given subject, or a given object."""
 OVER = "over"
-"""How long the occurrences have been counted, in µs; where that is not known, the counts are those of a query's window."""
+"""This key says how long the occurrences have been counted, in µs; where it is missing, the counts are those of a query's window."""
 KEYS = (10, 1_000, 100_000)
-"""How many terms a variable may have, which nobody counts: few keys make many partial solutions, many keys hardly any. A shape is chosen for what it
-saves over all three, as factors."""
+"""A variable is taken to have each of these numbers of terms in turn, because nobody counts them.
+
+Few keys make many partial solutions, many keys hardly any. A shape is chosen for what it saves over all three, as factors.
+"""
 WORTHWHILE = 2
-"""How many times less work another shape must promise."""
+"""Another shape must promise so many times less work."""
 LONGEST = 50
-"""Operands of chains that rates may shape."""
+"""Rates may shape chains of at most this many operands."""
 TINY, MOST = 1e-9, 600.0
-"""Bounds of a count, and of the logarithm of a number of solutions."""
+"""These bound a count from below, and the logarithm of a number of solutions from above."""
 
 
 def rates_given(counts: Mapping[str, int]) -> Rates:
-    """Rates by the IRIs of predicates."""
+    """Return rates from counts by the IRIs of predicates."""
     return {f"<{iri}>": n for iri, n in counts.items()} | ({EVERYTHING: sum(counts.values())} if counts else {})
 
 
 def predicates_of(query: object) -> set[str]:
-    """The predicates of a query's triple patterns, as N-Triples text."""
+    """Return the predicates of a query's triple patterns, as N-Triples text."""
     found, pending = set[str](), [query]
     while pending:
         part = pending.pop()
@@ -56,7 +61,7 @@ def predicates_of(query: object) -> set[str]:
 
 
 def rate(triple: a.TriplePattern, rates: Rates) -> float:
-    """How many occurrences match a triple pattern; of a predicate that is not known, as many as of the others on average."""
+    """Return how many occurrences match a triple pattern. A predicate that is not known counts as much as the others on average."""
     known = [n for predicate, n in rates.items() if predicate.startswith("<")]
     average = sum(known) / len(known) if known else 1
     predicate = EVERYTHING if isinstance(triple.predicate, Variable) else str(triple.predicate)
@@ -71,8 +76,11 @@ def variables_of(triple: a.TriplePattern) -> set[TermOrVariable]:
 
 
 def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TriplePattern]:
-    """Triple patterns of a group, whose order means nothing: each shares a variable with those before it where that can be, and rare
-    ones come first; as written where nothing is known. What the background has much of is looked up as late as may be."""
+    """Return the triple patterns of a group, whose order means nothing, in the order in which they are joined.
+
+    Each pattern shares a variable with those before it where that can be, and rare ones come first; where nothing is known, they stay as written.
+    What the background has much of is looked up as late as may be.
+    """
     rest, chosen = list(triples), list[a.TriplePattern]()
     bound: set[TermOrVariable] = set()
     while rest:
@@ -85,11 +93,11 @@ def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TripleP
 
 
 def shaped(planner: "Planner", pattern: a.SeqJoin, span: int) -> a.SeqJoin:
-    """`A SEQ B SEQ C SEQ D` in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
+    """Return `A SEQ B SEQ C SEQ D` in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
 
-    SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals
-    spanned. What a timeless operand joins depends on when it came (semantics.md section 10), so none may be: `Network` plans the query
-    as written again when the background brings one.
+    SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals spanned.
+    What a timeless operand joins depends on when it came (semantics.md section 10), so no operand may be timeless. `Network` plans the query as
+    written again when the background brings one.
     """
     operands = chain(pattern) if _is_whole(planner, pattern) else ()
     if len(operands) < 3 or not all(map(_is_plain, operands)):
@@ -105,7 +113,7 @@ def shaped(planner: "Planner", pattern: a.SeqJoin, span: int) -> a.SeqJoin:
 
 
 def joined(tree: Tree, operands: Sequence[a.Pattern], segments: dict[int, Segment]) -> tuple[a.Pattern, Segment]:
-    """The operands of a chain joined as the tree says; `segments` are told which pattern stands for which."""
+    """Return the operands of a chain joined as the tree says, and note in `segments` which pattern stands for which operands."""
     if isinstance(tree, int):
         pattern, segment = operands[tree], (tree, tree)
     else:
@@ -116,7 +124,7 @@ def joined(tree: Tree, operands: Sequence[a.Pattern], segments: dict[int, Segmen
 
 
 def chosen(operands: Sequence[a.Pattern], rates: Rates, span: int) -> Shape:
-    """The shape for these rates of a chain whose solutions last at most `span` µs."""
+    """Return the shape for these rates of a chain whose solutions last at most `span` µs."""
     if not rates.get(EVERYTHING) or len(operands) > LONGEST:
         return Linear.WRITTEN
     triples = [_triple_of(operand) for operand in operands]
@@ -126,7 +134,10 @@ def chosen(operands: Sequence[a.Pattern], rates: Rates, span: int) -> Shape:
 
 
 def _sizes(counts: Sequence[float], variables: Sequence[set[TermOrVariable]], keys: int) -> Sizes:
-    """Sizes of a chain's segments, if each variable has so many terms: as many as there are ways to choose, that agree, in one order of all."""
+    """Return the sizes of a chain's segments if each variable has so many terms.
+
+    A size counts the ways to choose operands that agree, in one order of all.
+    """
 
     @cache
     def size(segment: Segment) -> float:
@@ -139,7 +150,7 @@ def _sizes(counts: Sequence[float], variables: Sequence[set[TermOrVariable]], ke
 
 
 def chain(pattern: a.Pattern) -> tuple[a.Pattern, ...]:
-    """The operands of SEQs as they were written, one after the other."""
+    """Return the operands of SEQs as they were written, one after the other."""
     match pattern:
         case a.SeqJoin(left, right):
             return (*chain(left), right)
@@ -148,7 +159,7 @@ def chain(pattern: a.Pattern) -> tuple[a.Pattern, ...]:
 
 
 def _is_whole(planner: "Planner", pattern: a.Pattern) -> bool:
-    """Whether a pattern is all of a query, conditions apart: no other part of it keeps goals."""
+    """Return whether a pattern is all of a query, conditions apart: no other part of it keeps goals."""
     query = planner.query
     if not isinstance(query, a.Select) or query.modifiers != a.PLAIN or query.sources.windows or planner.names.policy != UNRESTRICTED:
         return False
@@ -161,7 +172,7 @@ def _is_whole(planner: "Planner", pattern: a.Pattern) -> bool:
 
 
 def _is_plain(operand: a.Pattern) -> bool:
-    """Whether an operand is one triple pattern with conditions: it keeps no goals of its own."""
+    """Return whether an operand is one triple pattern with conditions: it keeps no goals of its own."""
     match operand:
         case a.Filter(condition, inner):
             return not asks(condition) and _is_plain(inner)

@@ -1,4 +1,4 @@
-"""Plans of the positive two-sided operators."""
+"""This module plans the positive two-sided operators."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ LIVES: dict[int, tuple[int | None, int | None]] = {
     c.PAR: (WINDOW, WINDOW),
 }
 LOOKS_BACK = frozenset({c.SEQ, c.DURING, c.STARTS, c.OVERLAPS})
-"""Relations whose left operand ends strictly before the right one."""
+"""The left operand of these relations ends strictly before the right one."""
 
 
 def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
@@ -75,7 +75,7 @@ def joined(planner: "Planner", left: a.Pattern, right: a.Pattern, relation: int,
 def _following(
     planner: "Planner", operand: tuple[a.Pattern, Scope], path: a.Pattern, target: "Target", span: int, wanted: tuple["Conditions", "Conditions"]
 ) -> None:  # fmt: skip
-    """A join with a path, whose walks over the background are found from the solutions of the other operand, which go to `target`."""
+    """Plan a join with a path. The path's walks over the background are found from the solutions of the other operand, which go to `target`."""
     assert isinstance(path, a.Path)
     (pattern, scope), (node, side), deep = operand, target, path_reachability.is_deep(planner, path)
     split = planner.node(c.PASS, None, SPAN=span)
@@ -91,7 +91,7 @@ def _following(
 def join_node(
     planner: "Planner", x: Scope, y: Scope, relation: int, target: "Target", span: int, wanted: Sequence[a.Expression]
 ) -> tuple[int, "Conditions", "Conditions"]:
-    """A join of what has these scopes, and the conditions that its sides are to satisfy."""
+    """Plan a join of what has these scopes; return its node, and the conditions that its left and right side are to satisfy."""
     to_left, to_right, own = distributed(wanted, x.certain, y.certain)
     timeless = x.timeless or y.timeless
     lives = lives_of(relation, x, y, span)
@@ -105,20 +105,23 @@ def join_node(
 
 
 def lives_of(relation: int, x: Scope, y: Scope, span: int) -> list[int]:
-    """How long goals of the left and right side live (µs). What has no time is there from the first instant on, so nothing need wait for it."""
+    """Return how long goals of the left and right side live (µs).
+
+    What has no time is there from the first instant on, so nothing need wait for it.
+    """
     timeless = x.timeless or y.timeless
     lives = [span if life is WINDOW else max(life, 0) if timeless else life for life in LIVES[relation]]
     return [min(life, c.FOREVER if other.timed else 0) for life, other in zip(lives, (y, x), strict=True)]
 
 
 def passing(planner: "Planner", inner: a.Pattern, target: "Target", span: int) -> "Target":
-    """As `Planner.after`; a join enforces its span itself."""
+    """Return a target before which the span is enforced, as `Planner.after` does; a join enforces its span itself."""
     enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout)
     return target if enforces or (isinstance(inner, a.Bgp) and len(inner.triples) > 1) else planner.after(target, span, [])
 
 
 def filter_of(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> int:
-    """The conditions that a join of this span does not enforce by itself."""
+    """Compile the conditions that a join of this span does not enforce by itself."""
     implied = [e for e in wanted if not is_equality(e) and (limit := duration_limit(e)) is not None and span <= limit and limit >= 0]
     rest = [e for e in wanted if e not in implied]
     if implied and not rest:
@@ -127,7 +130,7 @@ def filter_of(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> 
 
 
 def duration_limit(condition: a.Expression) -> int | None:
-    """The longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
+    """Return the longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
     match condition:
         case a.Compare(
             a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL | a.Comparison.EQUAL as op, a.Time(a.TimeFunction.DURATION), a.Constant() as constant
@@ -145,13 +148,13 @@ def is_equality(condition: a.Expression) -> bool:
 
 
 def span_of(conditions: Sequence[a.Expression]) -> int:
-    """The longest duration that all of these admit."""
+    """Return the longest duration (µs) that all of these conditions admit."""
     limits = (limit for e in conditions if (limit := duration_limit(e)) is not None)
     return max(min(limits, default=c.FOREVER), 0)
 
 
 def distributed(wanted: Sequence[a.Expression], left: Variables, right: Variables) -> tuple["Conditions", "Conditions", "Conditions"]:
-    """Conditions that one side decides, where their variables are certain: for the left, for the right, for neither."""
+    """Divide conditions by the side that decides them, where their variables are certain: for the left, for the right, for neither."""
     sides: tuple[Conditions, Conditions, Conditions] = ([], [], [])
     for condition in wanted:
         looks = variables_of(condition)

@@ -1,4 +1,4 @@
-"""Plans of what decides on absence: the optional joins, MINUS, WITHOUT in both forms."""
+"""This module plans what decides on absence: the optional joins, MINUS, WITHOUT in both forms."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LIFTED = c.FOREVER - 1
-"""A span without bound in the place of a window."""
+"""This span without bound stands in the place of a window."""
 
 
 def visible(variables: Variables) -> Variables:
@@ -22,7 +22,7 @@ def visible(variables: Variables) -> Variables:
 
 
 def minus(planner: "Planner", pattern: a.Minus, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
-    """Solutions are taken away only by those that share a variable with them, which hidden ones do not count for.
+    """Plan MINUS. Solutions are taken away only by those that share a variable with them; hidden variables do not count.
 
     Inside EXISTS nor do those that the outer solution has put a term in place of.
     """
@@ -41,7 +41,7 @@ def minus(planner: "Planner", pattern: a.Minus, target: "Target", span: int, wan
 
 
 class Reach(NamedTuple):
-    """How far an optional join looks: its own span, how long goals of its left and right side live, and the spans of these (µs)."""
+    """Says how far an optional join looks: its own span, how long goals of its left and right side live, and the spans of these (µs)."""
 
     span: int
     lives: tuple[int, int]
@@ -49,7 +49,7 @@ class Reach(NamedTuple):
 
 
 def reach(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int) -> Reach:
-    """`span` is that of the solutions that are wanted of it."""
+    """Return how far an optional join looks; `span` is that of the solutions that are wanted of it."""
     own = joins.span_of([] if pattern.condition is None else conjuncts(pattern.condition))
     match pattern:
         case a.LeftJoin():
@@ -91,7 +91,7 @@ def optional(
 
 
 def blocking_life(x: Scope, span: int) -> int:
-    """How long a goal of what is absent lives: it lies inside the joined interval only where x has an end."""
+    """Return how long a goal of what is absent lives: it lies inside the joined interval only where x has an end."""
     return c.FOREVER if x.timeless else span
 
 

@@ -1,7 +1,9 @@
-"""What a path over the background reaches from the solutions that it is joined with: step by step through tables, so that no walk is kept.
+"""This module plans what a path over the background reaches from the solutions that it is joined with, step by step through tables.
 
-Walks with a triple of the stream in them need those of the background before it too: the path's own loop of nodes takes the background in as soon
-as the stream has brought a first triple for it, and sleeps until then.
+So no walk is kept.
+
+Walks with a triple of the stream in them need those of the background before it too. The path's own loop of nodes takes the background in as soon as
+the stream has brought a first triple for it, and sleeps until then.
 """
 
 from collections.abc import Iterator
@@ -21,16 +23,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Sleep:
-    """A path whose nodes take in the background when they are woken; not `deep` where they have it from the beginning, because it is little."""
+    """Represents a path whose nodes take in the background when they are woken.
+
+    It is not `deep` where they have the background from the beginning, because it is little.
+    """
 
     deep: bool
-    waker: int  # where triples of the stream wake it
+    waker: int  # the node at which triples of the stream wake it
     first: int  # the node that passes on the first of them
-    tables: "list[Target]" = field(default_factory=list)  # which give all triples of a link to the path's nodes
+    tables: "list[Target]" = field(default_factory=list)  # sides of joins that give all triples of a link to the path's nodes
 
 
 def leads_on(pattern: a.Pattern, other: Scope) -> bool:
-    """Whether what a pattern matches of the background can be found from the solutions of the other operand."""
+    """Return whether what a pattern matches of the background can be found from the solutions of the other operand."""
     if not isinstance(pattern, a.Path) or pattern.place.graph is not None or pattern.subject == pattern.object:
         return False
     known = [not isinstance(end, Variable) or end in other.certain for end in (pattern.subject, pattern.object)]
@@ -66,12 +71,12 @@ def _links(pattern: a.Path) -> Iterator[a.TriplePattern]:
 
 
 def is_deep(planner: "Planner", pattern: a.Path) -> bool:
-    """Whether the background has too much for the path to be copied."""
+    """Return whether the background has too much for the path to be copied."""
     return any(len(planner.names.facts(link, pattern.place)) > triple_patterns.FEW for link in _links(pattern))
 
 
 def followed(planner: "Planner", pattern: a.Path, other: Scope, target: "Target") -> "Target":
-    """Where solutions of the other operand enter, to go on to `target` with each end that the path has for them."""
+    """Return where solutions of the other operand enter, to go on to `target` with each end that the path has for them."""
     forward = not isinstance(pattern.subject, Variable) or pattern.subject in other.certain
     if not isinstance(pattern.subject, Variable) and pattern.object in other.certain:
         forward = False  # there may be many solutions that this constant leads to
@@ -85,7 +90,7 @@ def followed(planner: "Planner", pattern: a.Path, other: Scope, target: "Target"
 
 
 def with_a_step(path: a.PropertyPath) -> a.PropertyPath:
-    """The walks of a path that have one step or more: where it has none, its ends say where the pair stands."""
+    """Return a path for the walks that have one step or more; for a walk without steps, its ends say where the pair stands."""
     match path:
         case a.Link() | a.Negated():
             return path
@@ -125,7 +130,7 @@ def _must_be(planner: "Planner", end: TermOrVariable) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Solutions with what they have reached (`at`) and, between two nodes, with what they reach next (`then`)."""
+    """Plans steps over solutions with what they have reached (`at`) and, between two nodes, with what they reach next (`then`)."""
 
     planner: "Planner"
     place: a.Place
@@ -140,7 +145,7 @@ class _Reach:
         return [(column, column) for column in self.carried]
 
     def way(self, path: a.PropertyPath, target: "Target", *, back: bool) -> "Target":
-        """Where solutions enter that go on to `target` with each end of the path from where they are; `back`: from its end to its start."""
+        """Return where solutions enter that go on to `target` with each end of the path from where they are; `back`: from its end to its start."""
         match path:
             case a.Link(predicate):
                 return self._step(predicate, target, back=back)
@@ -193,12 +198,12 @@ def asleep(planner: "Planner", deep: bool) -> Sleep:
 
 
 def woken(planner: "Planner", sleep: Sleep) -> None:
-    """Gives the waker, when all links are planned, what it wakes."""
+    """Give the waker, when all links are planned, what it wakes."""
     planner.targets(sleep.first, sleep.tables)
 
 
 def link(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target", sleep: Sleep) -> None:
-    """The triples of a link: those of the stream wake the path, and those of the background come when it is woken."""
+    """Plan the triples of a link: those of the stream wake the path, and those of the background come when it is woken."""
     table = planner.node(c.JOIN, target, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=c.FOREVER, LIFE_RIGHT=c.NEVER)
     sleep.tables.append((table, c.LEFT))
     triple_patterns.look_up(planner, table, c.NONE, triple, place, sleep.deep, WAITING)

@@ -1,4 +1,4 @@
-"""Plans of SEQ, SEQ ... WITHOUT and the interval relations under a consumption policy (semantics.md section 9).
+"""This module plans SEQ, SEQ ... WITHOUT and the interval relations under a consumption policy (semantics.md section 9).
 
 A policy chooses among all goals of an operator, so what is asked of the joined solution is asked after the choice. Only under `recent`
 what is asked of the right goal alone may come before it, because no right goal takes anything from another.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def chosen(
     planner: "Planner", pattern: a.SeqJoin | a.RelationJoin | a.SeqWithout, target: "Target", span: int, wanted: Sequence[a.Expression]
 ) -> None:
-    """One of the operators that a policy acts on."""
+    """Plan one of the operators that a policy acts on."""
     absent = pattern.absent if isinstance(pattern, a.SeqWithout) else None
     relation = c.SEQ if isinstance(pattern, a.SeqWithout) else joins.relation_of(pattern)
     if isinstance(pattern, a.SeqWithout) and pattern.within is not None:
@@ -46,7 +46,9 @@ def chosen(
 
 
 def lives_of(policy: str, relation: int, span: int, *, timeless: bool) -> tuple[int, int]:
-    """How long goals are kept: of `chronological`, until they are consumed, for one that were gone could take no right goal from a later one.
+    """Return how long goals are kept.
+
+    Goals of `chronological` are kept until they are consumed, because a goal that is gone takes no right goal from a later one.
 
     A timeless left goal may come later in its instant than right ones, which so must be there where one can come.
     """

@@ -1,4 +1,4 @@
-"""Plans of property paths (SPARQL 1.1, 18.4): walks of at least one step, and the pairs that a path of no length gives.
+"""This module plans property paths (SPARQL 1.1, 18.4): walks of at least one step, and the pairs that a path of no length gives.
 
 Inside a path a step of no length costs no time; only where the whole path has none do its ends say where the pair stands.
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 Pairs = list[tuple[int, int]]
 Leaves = list[tuple[tuple[int, int], tuple[int, int]]]
-"""Stores of what came of the stream alone, each with where that goes in again (`Unit`)."""
+"""Each leaf is a store of what came of the stream alone, with the place where its solutions go in again (`Unit`)."""
 
 
 def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
-    """The pairs of a path, as a set, to `target`."""
+    """Plan the pairs of a path, as a set, to `target`."""
     target = planner.after(target, c.FOREVER, wanted)
     subject, other = pattern.subject, pattern.object
     ends = [planner.column(v) for v in dict.fromkeys((subject, other, pattern.place.graph)) if isinstance(v, Variable)]
@@ -53,7 +53,7 @@ def path(planner: "Planner", pattern: a.Path, target: "Target", span: int, wante
 
 
 def keeps_steps(path: a.PropertyPath) -> bool:
-    """Whether walks of it wait for further steps."""
+    """Return whether walks of a path wait for further steps."""
     match path:
         case a.Link() | a.Negated():
             return False
@@ -72,7 +72,7 @@ def _graph(planner: "Planner", place: a.Place) -> Pairs:
 
 
 def _goal(planner: "Planner", end: TermOrVariable) -> int:
-    """Where a MOVE takes an end of a path: its column, or the constant that it must be."""
+    """Return where a MOVE takes an end of a path: its column, or the constant that it must be."""
     return planner.column(end) if isinstance(end, Variable) else -planner.names.term(str(end))
 
 
@@ -93,7 +93,7 @@ def _walks(
     *,
     loose: bool,
 ) -> None:
-    """Walks of one step or more from `start` to `end`, two different nodes of the plan.
+    """Plan walks of one step or more from `start` to `end`, two different nodes of the plan.
 
     `loose`: they go where longer walks are kept too, so that its triples need a store of their own among the `leaves`.
     """
@@ -124,7 +124,7 @@ def _walks(
 
 
 def _remembered(planner: "Planner", target: "Target", span: int, leaves: Leaves) -> "Target":
-    """Before `target`, a join of nothing that keeps what comes of the stream."""
+    """Plan, before `target`, a join of nothing that keeps what comes of the stream."""
     store = planner.node(c.JOIN, None, RELATION=c.ANY, SPAN=span, LIFE_LEFT=span, LIFE_RIGHT=c.NEVER)
     timed = planner.node(c.PASS, (store, c.LEFT), FILTER=c.TIMED_ONLY)
     leaves.append(((store, c.LEFT), target))
@@ -132,7 +132,7 @@ def _remembered(planner: "Planner", target: "Target", span: int, leaves: Leaves)
 
 
 def _kept_apart(path: a.PropertyPath, store: tuple[int, int], entry: "Target", leaves: Leaves) -> bool:
-    """Notes a store that only triples reach; whether it is one."""
+    """Note a store if only triples reach it; return whether it is one."""
     if not keeps_steps(path):
         leaves.append((store, entry))
     return not keeps_steps(path)
@@ -148,7 +148,7 @@ def _sequence(
     span: int,
     leaves: Leaves,
 ) -> None:
-    """Walks of both parts that meet; and those of one part, where the other may be empty."""
+    """Plan walks of both parts that meet, and those of one part where the other may be empty."""
     middle = planner.fresh("step")
     graph = _graph(planner, place)
     join = planner.node(
@@ -183,7 +183,7 @@ def _on(planner: "Planner", variables: Sequence[Variable], graph: Pairs) -> dict
 
 
 def _negated(planner: "Planner", path: a.Negated, start: TermOrVariable, end: TermOrVariable, place: a.Place, target: "Target") -> None:
-    """`!(...)`: a triple, read forwards or backwards, whose predicate is none of those named."""
+    """Plan `!(...)`: a triple, read forwards or backwards, whose predicate is none of those named."""
     for excluded, (s, o) in ((path.forward, (start, end)), (path.backward, (end, start))):
         if excluded is None:
             continue
@@ -202,7 +202,10 @@ def _closure(
     span: int,
     leaves: Leaves,
 ) -> None:
-    """Steps joined to what has been reached, as a set. It starts from a constant end where there is one, so that only what that reaches is kept."""
+    """Plan steps joined to what has been reached, as a set.
+
+    They start from a constant end where there is one, so that only what that reaches is kept.
+    """
     if isinstance(start, Variable) and not isinstance(end, Variable):
         start, end, inner = end, start, a.Inverse(inner)
     origin, reached, following = (planner.fresh(what) for what in ("origin", "reached", "next"))
@@ -223,7 +226,7 @@ def _closure(
 
 # ---------------------------------------------------------------- the path of no length
 def _empty(planner: "Planner", subject: TermOrVariable, other: TermOrVariable, place: a.Place, target: "Target") -> None:
-    """Each node with itself: a constant end timelessly, else on the interval of each occurrence that it stands in."""
+    """Plan each node with itself: a constant end timelessly, else on the interval of each occurrence that it stands in."""
     if isinstance(subject, Variable) and isinstance(other, Variable):
         _empty_everywhere(planner, subject, other, place, target)
     elif not isinstance(subject, Variable) and not isinstance(other, Variable):

@@ -1,4 +1,4 @@
-"""Plans of triple patterns, VALUES and GRAPH: what starts rows."""
+"""This module plans what starts rows: triple patterns, VALUES and GRAPH."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 NOTHING = np.zeros((0, 4), np.int64)
 FEW = 1000
-"""Background triples of a pattern that are copied to each of its queries; more are looked up."""
+"""So many background triples of a pattern are copied to each of its queries; more are looked up."""
 
 
 def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
@@ -51,7 +51,7 @@ def bgp(planner: "Planner", pattern: a.Bgp, target: "Target", span: int, wanted:
 
 
 def looked_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, target: "Target") -> None:
-    """A scan at one side of a node, whose solutions of the other side look up what the background has for them if that is much; else it is copied.
+    """Plan a scan at one side of a node. If the background has much for the scan, solutions of the other side look that up; else it is copied.
 
     A plan's tables are the same either way.
     """
@@ -61,7 +61,7 @@ def looked_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, 
 
 
 def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, place: a.Place, deep: bool, use: str = LOOKED_UP) -> None:
-    """Has the solutions that come to a node look up a triple pattern in a table by the node's key, if the background is `deep` there."""
+    """Let the solutions that come to a node look up a triple pattern in a table by the node's key, if the background is `deep` there."""
     bound = columns_of(planner, triple, place)
     at, n = planner.fragment.nodes[node][c.KEY_AT], planner.fragment.nodes[node][c.KEY_N]
     keys = planner.fragment.slots[at : at + n]
@@ -75,7 +75,7 @@ def look_up(planner: "Planner", node: int, via: int, triple: a.TriplePattern, pl
 
 
 def reads(planner: "Planner", triple: a.TriplePattern, rows: Ints, use: str) -> None:
-    """Notes what is read of the background, for people."""
+    """Note what is read of the background, for people."""
     if len(rows):
         parts = ("[]" if isinstance(part, Variable) and part.hidden else str(part) for part in parts_of(triple))
         planner.fragment.reads[" ".join(parts), use] = len(rows)
@@ -88,7 +88,7 @@ def streams_of(planner: "Planner", place: a.Place) -> tuple[str, ...]:
 
 
 def graphs_of(planner: "Planner", place: a.Place) -> list[int]:
-    """What A_GRAPH of the scans is: one scan for each graph that is named."""
+    """Return the values of A_GRAPH of the scans: there is one scan for each graph that is named."""
     if place.among is None:
         return [c.NONE if place.graph is None else c.NAMED]
     return [planner.names.term(str(Iri(name))) if name else c.UNBOUND for name in dict.fromkeys(place.among)]
@@ -97,7 +97,7 @@ def graphs_of(planner: "Planner", place: a.Place) -> list[int]:
 def read(
     planner: "Planner", place: a.Place, sought: Sequence[TermOrVariable], columns: Sequence[int], target: "Target", *, sent: bool = False
 ) -> None:
-    """Scans of all streams and graphs of a place for the triple pattern `sought`, or only for what was `sent` there and not what that entails.
+    """Plan scans of all streams and graphs of a place for the triple pattern `sought`, or only for what was `sent` there and not what that entails.
 
     `columns` are where subject, predicate and object go, or NONE.
     """
@@ -114,7 +114,7 @@ def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, T
 
 
 def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target", *, copied: bool = True) -> None:
-    """Rows for what a stream brings, and for what there is of the background unless it is looked up."""
+    """Plan rows for what a stream brings, and for what there is of the background unless it is looked up."""
     parts = parts_of(triple)
     read(planner, place, parts, [planner.column(t) if isinstance(t, Variable) else c.NONE for t in parts], target)
     bound = columns_of(planner, triple, place)
@@ -125,13 +125,13 @@ def scan(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "T
 
 
 def columns_of(planner: "Planner", triple: a.TriplePattern, place: a.Place) -> dict[int, int]:
-    """The columns that a triple pattern binds, each with the part of a triple and its graph that it takes."""
+    """Return the columns that a triple pattern binds, each with the part of a triple and its graph that it takes."""
     parts = (*parts_of(triple), place.graph)
     return {planner.column(part): k for k, part in enumerate(parts) if isinstance(part, Variable)}
 
 
 def empty(planner: "Planner", place: a.Place, target: "Target") -> None:
-    """The solution of a group without triple patterns; under GRAPH one for each graph, from its first instant."""
+    """Plan the solution of a group without triple patterns; under GRAPH there is one for each graph, from its first instant."""
     if place.graph is None:
         planner.fragment.facts.append(fact(*target, False, {}))
         return
@@ -144,12 +144,12 @@ def empty(planner: "Planner", place: a.Place, target: "Target") -> None:
 
 
 def _graphs(planner: "Planner", place: a.Place, target: "Target", column: int) -> Fact:
-    """A row for each graph of the background."""
+    """Return a fact with a row for each graph of the background."""
     return Fact(*target, True, (column,), np.array(planner.names.graphs(place), np.int64).reshape(-1, 1))
 
 
 def values(planner: "Planner", pattern: a.Values, target: "Target") -> None:
-    """Timeless rows; a hidden number tells them apart."""
+    """Plan timeless rows; a hidden number tells them apart."""
     number = planner.column(planner.fresh("row"))
     for k, row in enumerate(pattern.rows):
         cells = {planner.column(v): planner.names.term(str(t)) for v, t in zip(pattern.variables, row, strict=True) if t is not None}
@@ -158,7 +158,7 @@ def values(planner: "Planner", pattern: a.Values, target: "Target") -> None:
 
 
 def graph(planner: "Planner", pattern: a.Graph, target: "Target", span: int) -> None:
-    """GRAPH: the hidden graph meets its name, and timeless solutions take the intervals of an event graph's occurrences.
+    """Plan GRAPH: the hidden graph meets its name, and timeless solutions take the intervals of an event graph's occurrences.
 
     The nodes are the same whatever the background holds, which may change under them; they are only reached while there may be timeless solutions.
     """
@@ -182,7 +182,7 @@ def graph(planner: "Planner", pattern: a.Graph, target: "Target", span: int) -> 
 
 
 def _lasting(planner: "Planner", place: a.Place, target: "Target") -> int:
-    """Where timeless solutions go: those that lie in a graph of the background stay what they are."""
+    """Plan where timeless solutions go: those that lie in a graph of the background stay what they are."""
     assert place.graph is not None
     at, n = planner.slots([place.graph])
     join = planner.node(c.JOIN, target, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=c.FOREVER, LIFE_RIGHT=c.FOREVER, KEY_AT=at, KEY_N=n)
