@@ -113,6 +113,6 @@ def _seconds(text: str) -> str:
         seconds = Decimal(text)
     except InvalidOperation:  # an exponent out of range
         return "PT10S"
-    if not 0 <= seconds.adjusted() < 10 or seconds < 0 or seconds * 1_000_000 % 1:
+    if seconds < 0 or seconds.adjusted() >= 10 or seconds * 1_000_000 % 1:
         return "PT10S"
     return duration_text(int(seconds * 1_000_000))

@@ -254,6 +254,7 @@ WARNINGS = [
     pytest.param('SELECT * { ?s :p |"1f"^^xsd:double }', "ill-typed", "no xsd:double", id="double"),
     pytest.param('SELECT * { ?s :p |"TRUE"^^xsd:boolean }', "ill-typed", "no xsd:boolean", id="boolean"),
     pytest.param("SELECT * { ?s :p ?x FILTER(?x > 1 && |getDURATION() < 5) }", "never-true", '"PT5S"^^xsd:duration', id="never true"),
+    pytest.param("SELECT * { ?s :p ?x FILTER(|getDURATION() < 0.5) }", "never-true", '"PT0.5S"^^xsd:duration', id="never true, with half a second"),
     pytest.param("SELECT (|getENDTIME() + 1 AS ?n) { ?s :p ?x }", "always-error", "?n is never bound", id="always an error"),
     pytest.param("SELECT * { ?s :p ?x |OPTIONAL { ?s :q ?y } }", "unbounded-optional", "getDURATION()", id="unbounded OPTIONAL"),
     pytest.param("SELECT (|SUM(?x) AS ?n) { ?s :p ?x }", "unbounded-aggregate", "WINDOW", id="unbounded aggregate"),
