@@ -47,7 +47,7 @@ def sweep_store(net, store):
 
 @inlined
 def of_policy(net, store):
-    """Whether a policy chooses among the goals of a store."""
+    """Return whether a policy chooses among the goals of a store."""
     kind = net.nodes[store // SIDES, KIND]
     return (kind == RECENT or kind == CHRONOLOGICAL) and store % SIDES != BLOCKER
 

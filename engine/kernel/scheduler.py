@@ -46,7 +46,7 @@ def replenish(net):
 
 @inlined
 def holds_goal(side):
-    """Whether a frame's row is a stored goal, which its store frees."""
+    """Return whether a frame's row is a stored goal, which its store frees."""
     return (side >= DECIDE + ORDER and side != DECIDE + RIGHT_CHOICE and side < LOOK_ON) or side == LOOK_ON_STORED
 
 

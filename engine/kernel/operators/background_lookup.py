@@ -1,4 +1,4 @@
-"""What the background has for a solution: the triples of its key in a node's table, and what several tables have, one after the other."""
+"""This module looks up solutions in the background: the triples of their key in a node's table, or in several tables, one after the other."""
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.emit import copied
@@ -9,7 +9,7 @@ from engine.kernel.state.layout import *
 
 @jit
 def first_place(net, node, x):
-    """Where the newest triple for x stands, or NONE."""
+    """Return the place of the newest triple for x, or NONE."""
     table = net.nodes[node, LOOK]
     heads = table_at(net.lookups[table, L_HEADS], net.lookups[table, L_BUCKETS], 1)
     hash_ = hash_of(net, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
@@ -18,7 +18,7 @@ def first_place(net, node, x):
 
 @jit
 def next_place(net, node, x, place):
-    """Where the next older one stands, or NONE."""
+    """Return the place of the next older triple for x, or NONE."""
     return fitting(net, node, x, cells_of(net, node)[place, L_OLDER])
 
 
@@ -64,7 +64,7 @@ def with_triple(net, node, x, place):
 # A row found stands on those of the FINDs before, down to x: HASH has its place in the table, OLDER the row that it stands on, NEWER its FIND.
 @inlined
 def has_finds(net, node):
-    """Whether a node that decides on absence is to look up what it decides."""
+    """Return whether a node that decides on absence is to look up what it decides."""
     first = net.nodes[node, LOOK_VIA]
     return first != NONE and net.nodes[first, LOOK] != NONE
 
@@ -86,7 +86,7 @@ def next_found(net, x, z):
 
 @jit
 def found_from(net, x, below, find, place):
-    """From a place in a FIND's table on, which is for the row `below`."""
+    """Return the next row that all FINDs have for x, or NONE. The search goes on from a place in the table of `find`, for the row `below`."""
     nodes, edges, rows = net.nodes, net.edges, net.rows
     while True:
         if place != NONE:

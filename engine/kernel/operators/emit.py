@@ -48,7 +48,7 @@ def count_made(net, node, n):
 
 @jit
 def count_looks(net, node, looks):
-    """As `count_made`, in parts of what is made; and what else the step has spent."""
+    """Count `looks`, and what else the step has spent, as `count_made` does: LOOKS of them count as one row made."""
     looks += net.at[SPENT]
     net.at[SPENT] = 0
     if looks >= LOOKS:
@@ -71,7 +71,7 @@ def hand_on(net, node, z):
 
 @jit
 def passes(net, node, z):
-    """Whether z is to go on now; if not, it has been parked or freed."""
+    """Return whether z is to go on now; if not, it has been parked or freed."""
     filter_ = net.nodes[node, FILTER]
     verdict = judge(net, filter_, z) if filter_ >= 0 else TRUE if is_timeless(net, z) == (filter_ == TIMELESS_ONLY) else FALSE
     if net.at[SPENT] > 0:
@@ -152,7 +152,10 @@ def move(net, node, x):
 
 @inlined
 def first_here(net, node, x):
-    """Whether a node meets x for the first time: at this instant, or at all if it is timeless, for it exists from the instant that brought it."""
+    """Return whether a node meets x for the first time: at this instant, or ever if x is timeless.
+
+    A timeless x exists from the instant that brought it.
+    """
     return not stands_already(net, node, x) if is_timeless(net, x) else first_time(net, node, x)
 
 
@@ -238,7 +241,10 @@ def write_union(net, node, x, y):
 
 @inlined
 def first_in_out(net, node, k):
-    """Whether row k of `out` is the first of its kind at this instant. The first few of an instant are looked through; more have a table of hashes."""
+    """Return whether row k of `out` is the first of its kind at this instant.
+
+    The first few of an instant are looked through; more have a table of hashes.
+    """
     out, first = net.out, net.at[FEW_FROM]
     if first == NONE:
         return first_in_seen(net, node, k)
@@ -290,14 +296,17 @@ def resolved(net, x, row):
 
 @jit
 def is_triple(net, t, x):
-    """Whether a template triple is one under x: with all its terms, and each where RDF allows it. Else it is left out alone, as in SPARQL."""
+    """Return whether a template triple is a triple under x: all its terms are bound, and each stands where RDF allows it.
+
+    Else it is left out alone, as in SPARQL.
+    """
     s, p, o = resolved(net, net.templates[t, T_S], x), resolved(net, net.templates[t, T_P], x), resolved(net, net.templates[t, T_O], x)
     return s != UNBOUND and p != UNBOUND and o != UNBOUND and net.kinds[s] <= BLANK_KIND and net.kinds[p] == IRI_KIND
 
 
 @jit
 def hide_left_out(net, node, x):
-    """What only triples that are left out would show distinguishes no solutions of a rule."""
+    """Unbind the variables of x that only left-out triples would show, since they distinguish no solutions of a rule."""
     templates, first, after = net.templates, net.nodes[node, TEMPLATE_AT], net.nodes[node, TEMPLATE_AT] + net.nodes[node, TEMPLATE_N]
     left_out = False
     for t in range(first, after):

@@ -36,7 +36,10 @@ def compare(op, a, b, slack):
 
 @jit
 def same(a, b, kind_a, kind_b):
-    """Whether two terms of these kinds are equal (SPARQL 1.1, 17.4.1.7); UNSURE where that is for their values to say."""
+    """Return whether two terms of these kinds are equal (SPARQL 1.1, 17.4.1.7), or UNSURE where their values have to decide.
+
+    An unbound term gives ERROR.
+    """
     if a == UNBOUND or b == UNBOUND:
         return ERROR
     if kind_a >= LITERAL_KIND and kind_b >= LITERAL_KIND and (kind_a == LITERAL_KIND or kind_b == LITERAL_KIND):

@@ -53,7 +53,7 @@ def key_of(net, node, x):
 
 @inlined
 def fits(net, terms, x, y):
-    """Whether left x and right y join."""
+    """Return whether left x and right y join."""
     rows = net.rows
     return (
         rows[x, START] >= terms.oldest

@@ -1,4 +1,4 @@
-"""What decides on absence: OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, WITHOUT in both forms.
+"""These operators decide on absence: OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, WITHOUT in both forms.
 
 The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored.
 """
@@ -134,7 +134,7 @@ def decide_optional(net, node, side, x):
 
 @jit
 def any_join(net, node, side, x):
-    """Whether a goal joins x: TRUE, FALSE or PENDING, which outdoes TRUE."""
+    """Return whether a goal joins x: TRUE, FALSE or PENDING, which outdoes TRUE."""
     verdict = any_join_in(net, node, side, x, opposite(net, node, side, x, False))
     if verdict == PENDING or net.nodes[node, TIMELESS] == 0:
         return verdict
@@ -166,7 +166,7 @@ def any_join_in(net, node, side, x, goal):
 
 @inlined
 def in_span(net, node, x):
-    """Whether x alone is short enough to be joined."""
+    """Return whether x alone is short enough to be joined."""
     return net.rows[x, START] >= net.at[NOW] - net.nodes[node, SPAN]
 
 
@@ -186,7 +186,7 @@ def any_looked_up(net, node, x):
 
 @jit
 def verdict_of(net, node, z):
-    """Whether a join satisfies the condition of the optional part: TRUE, FALSE or PENDING."""
+    """Return whether a join satisfies the condition of the optional part: TRUE, FALSE or PENDING."""
     condition = net.nodes[node, CONDITION]
     if condition == NONE:
         return TRUE
@@ -252,7 +252,7 @@ def decide_minus(net, node, x):
 
 @jit
 def exists(net, node, x, until):
-    """Whether a goal of the right side that ends by `until` is compatible with x and, joined with it, satisfies the node's condition.
+    """Return whether a goal of the right side that ends by `until` is compatible with x and, joined with it, satisfies the node's condition.
 
     TRUE, FALSE or PENDING. What an EXISTS in the condition looks at ends by the goal's end, since it is the goal that it decides on. Levels of
     EXISTS in EXISTS are rows of `nests`, because numba cannot be relied on to load a recursive function from its cache.
@@ -369,7 +369,7 @@ def next_match(net, level):
 
 @inlined
 def meets(net, node, x, goal):
-    """Whether x and a right goal are compatible; for MINUS they must also share a variable."""
+    """Return whether x and a right goal are compatible; for MINUS they must also share a variable."""
     nodes = net.nodes
     return (
         same_key(net, x, goal, nodes[node, KEY_AT], nodes[node, KEY_N])
@@ -474,7 +474,7 @@ def emit_unblocked(net, node, x, y):
 
 @jit
 def blocked(net, node, z, after, until):
-    """Whether a compatible blocker starts after `after` and ends at `until` at the latest; a timeless one does."""
+    """Return whether a compatible blocker starts after `after` and ends at `until` at the latest. A compatible timeless blocker counts too."""
     hash_ = key_hash(net, store_of(node, BLOCKER), z, net.nodes[node, KEY2_AT], net.nodes[node, KEY2_N])
     if blocked_by(net, node, z, after, until, newest(net, hash_), hash_):
         return True

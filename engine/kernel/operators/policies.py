@@ -112,7 +112,7 @@ def hash_of(net, node, side, x):
 
 @inlined
 def of_key(net, node, hash_, goal, x):
-    """Whether `goal` is of the chain's key that hashes to `hash_`; x has that key."""
+    """Return whether `goal` is of the chain's key that hashes to `hash_`; x has that key."""
     return net.rows[goal, HASH] == hash_ and same_key(net, goal, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
 
 
@@ -253,7 +253,7 @@ def leave_oldest(net, node, x):
 # ---------------------------------------------------------------- pairs
 @inlined
 def joins(net, node, x, y):
-    """Whether left x and right y join, however long that lasts."""
+    """Return whether left x and right y join, however long the joined solution lasts."""
     rows, nodes = net.rows, net.nodes
     return (
         holds(nodes[node, RELATION], rows[x, START], rows[x, END], rows[y, START], rows[y, END])
@@ -393,7 +393,7 @@ def take_oldest(net, node, y):
 
 @jit
 def oldest_before(net, node, y):
-    """Of SEQ: upwards from the oldest goal of the key."""
+    """Return the oldest goal that joins y by SEQ, or NONE. The search goes upwards from the oldest goal of the key."""
     rows = net.rows
     hash_ = hash_of(net, node, LEFT, y)
     young = youngest(net, node, hash_, y)
@@ -409,7 +409,7 @@ def oldest_before(net, node, y):
 
 @jit
 def oldest_joined(net, node, y):
-    """Of the other relations: none that ended before y starts can fit."""
+    """Return the oldest goal that joins y by a relation other than SEQ, or NONE. A goal that ended before y starts cannot fit."""
     rows = net.rows
     hash_ = hash_of(net, node, LEFT, y)
     found = NONE

@@ -73,7 +73,7 @@ def put_timer(net, k, place):
 
 @inlined
 def earlier(net, k, other):
-    """Of timers due together, the first one made."""
+    """Return whether timer k comes before the other one; of timers due together, the first one made does."""
     due, others = net.timers[k, T_DUE], net.timers[other, T_DUE]
     return due < others or (due == others and k < other)
 

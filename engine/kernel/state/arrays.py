@@ -185,9 +185,11 @@ def to_width(a: Ints, width: int) -> Ints:
 
 
 def margin(net: Net, occurrence: int) -> int:
-    """What one step adds to a pool at most: a chunk of results, a copy for each reader, or what the scans and the templates make of an occurrence.
+    """Return the most that one step adds to a pool.
 
-    `occurrence`: how many scans one may concern.
+    It may add a chunk of results, a copy for each reader, or the rows that scans and templates make of an occurrence.
+
+    `occurrence` is the number of scans that one occurrence may concern.
     """
     awaited = int(net.queries[:, c.Q_FACTS_N].sum())
     derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))

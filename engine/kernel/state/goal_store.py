@@ -98,7 +98,7 @@ def newest_timeless(net, hash_):
 
 @jit
 def link_in_order(net, goal):
-    """As `link`, for a timed goal that comes late: its place is behind those that end after it."""
+    """Link a timed goal that comes late, as `link` does; its place is behind the goals that end after it."""
     rows = net.rows
     head, after, before = head_of(net.heads, rows[goal, HASH]), newest(net, rows[goal, HASH]), NONE
     while after != NONE and rows[after, END] > rows[goal, END]:
@@ -263,7 +263,7 @@ def spread_chains(net, before, heads):
 
 @inlined
 def first_time(net, tag, row):
-    """Whether this instant meets this solution (or, under tags below zero, triple) for the first time at `tag`."""
+    """Return whether this instant meets this solution (or, under tags below zero, triple) for the first time at `tag`."""
     return first_time_of(net, tag, net.rows, row, START, VAR)
 
 
@@ -307,7 +307,7 @@ def same_solution(net, known, table, row, start, first):
 
 @jit
 def stands_already(net, node, x):
-    """Whether a timeless row like x has come to a node before, at whatever instant; if not, its left store keeps a copy."""
+    """Return whether a timeless row like x has come to a node before, at whatever instant; if not, its left store keeps a copy."""
     rows, store = net.rows, store_of(node, LEFT)
     hash_ = in_store(store, hash_of_terms(net, x))
     goal = newest_timeless(net, hash_)

@@ -30,7 +30,10 @@ _AT, _START, _END, _ID = (np.frombuffer(name, np.uint8) for name in (b'at"', b's
 
 @native.inlined
 def _member(text, i):
-    """Which member's name stands after the quote before `i`, and the place after its own quote; NONE for any other."""
+    """Return the member whose name stands after the quote before `i`, and the place after the name's quote.
+
+    Any other name gives NONE, and `i` itself.
+    """
     if i + 1 < len(text) and text[i + 1] == QUOTE:
         for k in range(4):
             if text[i] == _MEMBERS[k]:

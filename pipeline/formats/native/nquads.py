@@ -51,7 +51,7 @@ def _after_rest(text, i):
 
 @native.inlined
 def _may_stand(first, place):
-    """Whether a term that begins so may be subject (0), predicate, object, graph."""
+    """Return whether a term that begins so may stand in a place: subject (0), predicate, object, graph."""
     return first == LESS or (first == UNDERSCORE and place != 1) or (first == QUOTE and place == 2)
 
 
@@ -132,7 +132,7 @@ def renamed(text, seed, numbers, places, table, spans, count, cells, rows):
 # ---------------------------------------------------------------- times
 @native.inlined
 def _property(text, start, size):
-    """Which timing property a term is, or NONE."""
+    """Return the timing property that a term is, or NONE."""
     if size == len(_NAMES[_GENERATED]) and starts(text, start, _NAMES[_GENERATED]):
         return _GENERATED
     if size == len(_NAMES[_STARTS]) and starts(text, start, _NAMES[_STARTS]):
@@ -144,7 +144,7 @@ def _property(text, start, size):
 
 @native.inlined
 def _time_of(text, start, size):
-    """Of an xsd:dateTime, or xsd:dateTimeStamp, of the usual shape; else NO_TIME."""
+    """Return the instant of an xsd:dateTime or xsd:dateTimeStamp of the usual shape, else NO_TIME."""
     if size < 22 or text[start] != QUOTE:
         return NO_TIME
     close = start + 1

@@ -99,7 +99,7 @@ def marks(word, byte):
 
 @native.inlined
 def marks_of_controls(word):
-    """As `marks`, of the bytes below 0x20."""
+    """Return a word that marks the bytes below 0x20, as `marks` does for one byte."""
     return (word - _SPACES) & ~word & _TOPS
 
 
@@ -110,7 +110,7 @@ def beyond_ascii(word):
 
 @native.inlined
 def first_of(found):
-    """Which byte of the word the lowest mark stands for."""
+    """Return the number of the byte in the word that the lowest mark stands for."""
     return np.int64(_zeros_below(found)) >> 3
 
 
@@ -129,7 +129,7 @@ def mixed(key, word):
 
 @native.inlined
 def same(text, i, j, size):
-    """Whether two pieces of the text are equal."""
+    """Return whether two pieces of the text are equal."""
     k = 0
     while k + 8 <= size:
         if word_at(text, i + k) != word_at(text, j + k):
@@ -140,7 +140,7 @@ def same(text, i, j, size):
 
 @native.inlined
 def starts(text, i, other):
-    """Whether `other` stands at `i`."""
+    """Return whether `other` stands at `i`."""
     size = len(other)
     if i + size > len(text):
         return False

@@ -14,7 +14,7 @@ _SCHEME, _HOST, _PATH, _OPAQUE, _FIRST, _LETTER, _DIGIT, _SMALL, _LABEL = (1 << 
 
 
 def _roles():
-    """What each byte may be part of."""
+    """Return a table of the roles that each byte may have in a term."""
     letters, digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", "0123456789"
     members = {
         _SCHEME: letters + digits + "+.-",
@@ -66,7 +66,10 @@ def iri_end(text, i, key):
 
 @native.inlined
 def string_end(text, i, key):
-    """Of a string whose opening quote is before `i`: the place after its closing quote, NONE without one; the hash; how many backslashes lead an escape."""
+    """Return three numbers of a string whose opening quote is before `i`.
+
+    They are the place after its closing quote (NONE without one), the hash, and the number of backslashes that lead an escape.
+    """
     escapes = 0
     while i < len(text):
         word = word_at(text, i)
@@ -123,7 +126,7 @@ def _run(text, i, end, role):
 
 @native.jit
 def plain_iri(text, i, end):
-    """Whether text[i:end], with its brackets, is an IRI of the plainest kind."""
+    """Return whether text[i:end], with its brackets, is an IRI of the plainest kind."""
     end -= 1
     if end <= i + 1 or text[i] != LESS or text[end] != GREATER or not _ROLES[text[i + 1]] & _LETTER:
         return False
@@ -165,7 +168,7 @@ def _after_authority(text, i, end):
 
 @native.jit
 def plain_text(text, i, end):
-    """Whether text[i:end] is UTF-8 of characters that N-Triples writes as they are, quotes and backslashes not looked for."""
+    """Return whether text[i:end] is UTF-8 of characters that N-Triples writes as they are. Quotes and backslashes are not looked for."""
     while i < end:
         word = word_at(text, i)
         if not (marks_of_controls(word) | marks(word, DELETE) | beyond_ascii(word)):
@@ -208,7 +211,10 @@ def _character(text, i, end):
 
 @native.jit
 def plain_suffix(text, i, end):
-    """Whether text[i:end], after the closing quote of a literal, is nothing, a datatype of XML Schema or a short language tag."""
+    """Return whether text[i:end], after the closing quote of a literal, is nothing, a datatype of XML Schema or a short language tag.
+
+    The datatype xsd:string does not count.
+    """
     if i == end:
         return True
     if text[i] == AT:
@@ -224,14 +230,14 @@ def plain_suffix(text, i, end):
 
 @native.jit
 def plain_label(text, i, end):
-    """Whether text[i:end] is a blank node with a label of ASCII and without dots."""
+    """Return whether text[i:end] is a blank node with a label of ASCII and without dots."""
     first = i + 2
     return first < end and text[i + 1] == COLON and text[first] != np.uint8(45) and _run(text, first, end, _LABEL) == end
 
 
 @native.jit
 def plain(text, i, end):
-    """Whether the term text[i:end], as `term_end` found it, is canonical as it stands. False says nothing."""
+    """Return whether the term text[i:end], as `term_end` found it, is canonical as it stands. False says nothing."""
     if text[i] == LESS:
         return plain_iri(text, i, end)
     if text[i] == UNDERSCORE:
@@ -242,7 +248,7 @@ def plain(text, i, end):
 
 @native.jit
 def whole(text, i, end):
-    """Whether text[i:end] is one term as far as its quotes and brackets go, so that `plain` may look at it."""
+    """Return whether text[i:end] is one term as far as its quotes and brackets go, so that `plain` may look at it."""
     if text[i] == LESS or text[i] == UNDERSCORE:
         return True
     if text[i] != QUOTE:
