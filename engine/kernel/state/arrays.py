@@ -83,7 +83,7 @@ LARGE = 1 << 20
 
 
 def empty_program() -> dict[str, NDArray[Any]]:
-    """The program of a network without queries; tables keep one unused row where numba needs an address."""
+    """Return the program of a network without queries; tables keep one unused row where numba needs an address."""
     return {
         "nodes": np.zeros((0, c.NODE_WIDTH), np.int64),
         "edges": np.zeros((0, 2), np.int64),
@@ -106,7 +106,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
 
 
 def new_net(width: int) -> Net:
-    """A network without queries; `width`: variables of the widest solution."""
+    """Return a network without queries; `width` is the number of variables of the widest solution."""
     assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
@@ -166,21 +166,21 @@ POOLS = {
 
 
 def taller(a: NDArray[Any], height: int) -> NDArray[Any]:
-    """`a` with `height` rows, the new ones zero."""
+    """Return `a` with `height` rows, the new ones zero."""
     b = np.zeros((height, *a.shape[1:]), a.dtype)
     b[: len(a)] = a
     return b
 
 
 def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
-    """`a` with `width` columns, the new ones zero."""
+    """Return `a` with `width` columns, the new ones zero."""
     b = np.zeros((len(a), width), a.dtype)
     b[:, : a.shape[1]] = a
     return b
 
 
 def to_width(a: Ints, width: int) -> Ints:
-    """Rows with as many columns as those of another network have; what is left out beyond them, they do not bind."""
+    """Return rows with as many columns as those of another network have; they do not bind the columns left out beyond them."""
     return a[:, :width] if a.shape[1] >= width else wider(a, width)
 
 
@@ -199,7 +199,7 @@ def margin(net: Net, occurrence: int) -> int:
 
 
 def with_room(net: Net, need: int, frames: int = 0) -> Net:
-    """Room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
+    """Make room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
     need += c.MOST_FEW
     new: dict[str, NDArray[Any]] = {}
     for name, filled in POOLS.items():
@@ -218,7 +218,10 @@ def with_room(net: Net, need: int, frames: int = 0) -> Net:
 
 
 def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
-    """`a` itself with more rows, whose pages are moved and not copied, so no view of it may outlive a feed; a copy where it does not own its memory."""
+    """Return `a` itself with more rows, or a copy where it does not own its memory.
+
+    Its pages are moved and not copied, so no view of it may outlive a feed.
+    """
     if not a.flags.owndata:
         return taller(a, height)
     a.resize((height, *a.shape[1:]), refcheck=False)
@@ -226,12 +229,12 @@ def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
 
 
 def with_links(net: Net) -> Net:
-    """Room for what a policy needs of each goal."""
+    """Make room for what a policy needs of each goal."""
     return net if len(net.links) else net._replace(links=np.zeros((len(net.rows), c.LINK_WIDTH), np.int64))
 
 
 def with_width(net: Net, width: int) -> Net:
-    """Room for solutions of `width` variables."""
+    """Make room for solutions of `width` variables."""
     if net.rows.shape[1] >= c.VAR + width:
         return net
     return net._replace(

@@ -52,7 +52,7 @@ def _member(text, i):
 
 @native.jit
 def _flag(text, spans, number, i, end):
-    """PLAIN or ODD, of a term that stands at text[i:end] in JSON; sets CLOSE of a plain literal."""
+    """Return PLAIN or ODD for a term that stands at text[i:end] in JSON; set CLOSE of a plain literal."""
     if text[i] == LESS:
         return PLAIN if plain_iri(text, i, end) else ODD
     k = i + 2
@@ -66,7 +66,10 @@ def _flag(text, spans, number, i, end):
 
 @native.jit
 def _term(text, i, end, key, place, table, spans, flags, count):
-    """The number of the term at text[i:end], `count` if it is new, NONE if it is none of a kind that may stand there without being looked at."""
+    """Return the number of the term at text[i:end], or `count` if the term is new.
+
+    NONE stands for a term of no kind that may stand there without being looked at.
+    """
     iri = i < end and text[i] == LESS
     literal = place == O and i + 1 < end and text[i] == BACKSLASH and text[i + 1] == QUOTE
     if not (iri or literal) or end - i > MAX_TERM:
@@ -84,7 +87,7 @@ def _term(text, i, end, key, place, table, spans, flags, count):
 
 @native.jit
 def _interval(text, found, values, default_start, default_end):
-    """Start and end of a line whose members stand at `values`; NO_TIME where they are for the exact path."""
+    """Return start and end of a line whose members stand at `values`; NO_TIME where they are for the exact path."""
     if found & (1 << AT_TIME):
         if found & (1 << FROM | 1 << TO):
             return NO_TIME, NO_TIME
@@ -102,7 +105,10 @@ def _interval(text, found, values, default_start, default_end):
 
 @native.inlined
 def _text_value(text, i, seed, member, columns, row, values, table, spans, flags, count):
-    """Reads a member's string, whose quote stands at `i`: the place after it, NONE where it is for the exact path; the table; the terms."""
+    """Read a member's string, whose quote stands at `i`.
+
+    Return the place after it (NONE where it is for the exact path), the table, and the number of terms.
+    """
     begin = i + 1
     i, key, escapes = string_end(text, begin, seed)
     if i == NONE:
@@ -123,7 +129,10 @@ def _text_value(text, i, seed, member, columns, row, values, table, spans, flags
 
 @native.jit
 def _object(text, i, seed, columns, row, values, table, spans, flags, count):
-    """Reads the object whose brace is before `i`: the place after it, NONE where it is for the exact path; its members as bits; the table; the terms."""
+    """Read the object whose brace is before `i`.
+
+    Return the place after it (NONE where it is for the exact path), its members as bits, the table, and the number of terms.
+    """
     found, columns[G, row] = 0, NONE
     while True:
         i = after_blanks(text, i)
@@ -153,7 +162,7 @@ def _object(text, i, seed, columns, row, values, table, spans, flags, count):
 
 @native.inlined
 def _after_line(text, i):
-    """The place after the line's end, NONE where more stands on the line."""
+    """Return the place after the line's end, NONE where more stands on the line."""
     i = after_blanks(text, i)
     if i < len(text) and text[i] == RETURN:
         i += 1
@@ -164,9 +173,9 @@ def _after_line(text, i):
 
 @native.entry_point
 def events_of(text, seed, frame, default_start, default_end, columns, starts_, ends, spans, flags, name):
-    """Events, a line each, as columns of term numbers (a row a place) and times. Fills all arrays; `frame`: lines may have an id.
+    """Read events, a line each, as columns of term numbers (a row a place) and times. All arrays are filled; `frame` says that lines may have an id.
 
-    The number of events, or OTHERWISE; of terms; the first line's id stands at text[name[0]:name[1]], both NONE if there is none.
+    Return the number of events, or OTHERWISE, and the number of terms. The first line's id stands at text[name[0]:name[1]], both NONE if there is none.
     """
     text, columns, spans, flags = borrowed(text), borrowed(columns), borrowed(spans), borrowed(flags)
     table, count, row, line, i = new_table(), 0, 0, 0, 0

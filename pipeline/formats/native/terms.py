@@ -52,7 +52,7 @@ def after_blanks(text, i):
 # ---------------------------------------------------------------- where a term ends
 @native.inlined
 def iri_end(text, i, key):
-    """The place after the `>` of the IRI at `i`, NONE without one; and the hash."""
+    """Return the place after the `>` of the IRI at `i`, NONE without one; and the hash."""
     while i < len(text):
         word = word_at(text, i)
         found = marks(word, GREATER)
@@ -93,7 +93,7 @@ def string_end(text, i, key):
 
 @native.jit
 def term_end(text, i, key):
-    """The place after the term at `i`, NONE where there is none; and its hash. What it holds is not looked at."""
+    """Return the place after the term at `i`, NONE where there is none; and its hash. The term's content is not looked at."""
     first = text[i]
     if first == LESS:
         return iri_end(text, i, key)
@@ -149,7 +149,7 @@ def plain_iri(text, i, end):
 
 @native.jit
 def _after_authority(text, i, end):
-    """The place after `//host:port/path`, the last two of which may be left out."""
+    """Return the place after `//host:port/path`, the last two of which may be left out."""
     if i + 2 >= end or text[i + 1] != SLASH:
         return NONE
     host = i + 2
@@ -188,7 +188,10 @@ def plain_text(text, i, end):
 
 @native.jit
 def _character(text, i, end):
-    """Bytes of the character beyond ASCII at `i`; NONE for what is none, and for U+FFFE and U+FFFF. Source: Unicode, table 3-7."""
+    """Return the number of bytes of the character beyond ASCII at `i`.
+
+    It is NONE for no such character, and for U+FFFE and U+FFFF. Source: Unicode, table 3-7.
+    """
     first = text[i]
     size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     if first < 0xC2 or first > 0xF4 or i + size > end:
