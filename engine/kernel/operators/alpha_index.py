@@ -25,14 +25,14 @@ def list_of(posted, p, o):
 
 @entry_point
 def lists_of(posted, predicates, objects, found):
-    """The lists of some pairs, 0 for none."""
+    """Fill `found` with the lists of some pairs, 0 for none."""
     for k in range(len(found)):
         found[k] = list_of(posted, predicates[k], objects[k])
 
 
 @entry_point
 def post(posted, predicates, objects, lists):
-    """Gives lists to some pairs; how many of them had no place before."""
+    """Give lists to some pairs and return how many of the pairs had no place before."""
     new = 0
     for k in range(len(lists)):
         place = place_of(posted, predicates[k], objects[k])

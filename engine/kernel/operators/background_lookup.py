@@ -30,7 +30,10 @@ def cells_of(net, node):
 
 @inlined
 def fitting(net, node, x, place):
-    """The first place of a chain, from this one on, whose triple x is compatible with; what a later version of the background has added does not count."""
+    """Return the first place of a chain, from this one on, whose triple x is compatible with.
+
+    Triples that a later version of the background has added do not count.
+    """
     cells, n = cells_of(net, node), net.lookups[net.nodes[node, LOOK], L_N]
     while place != NONE and (place >= n or not agrees(net, node, x, cells, place)):
         place = cells[place, L_OLDER]
@@ -53,7 +56,7 @@ def agrees(net, node, x, cells, place):
 
 @jit
 def with_triple(net, node, x, place):
-    """A copy of x with what the triple binds, on x's interval."""
+    """Return a copy of x with what the triple binds, on x's interval."""
     z, cells, first = copied(net, x), cells_of(net, node), L_KEY + net.nodes[node, KEY_N]
     for k in range(net.nodes[node, LOOK_N]):
         net.rows[z, net.slots[net.nodes[node, LOOK_AT] + k]] = cells[place, first + k]
@@ -71,14 +74,17 @@ def has_finds(net, node):
 
 @jit
 def first_found(net, node, x):
-    """x with what the FINDs of a node have for it first, or NONE. The row is to go on to `next_found` or to be given back to `forget_found`."""
+    """Return x with what the FINDs of a node have for it first, or NONE.
+
+    The row is to go on to `next_found` or to be given back to `forget_found`.
+    """
     find = net.nodes[node, LOOK_VIA]
     return found_from(net, x, x, find, first_place(net, find, x))
 
 
 @jit
 def next_found(net, x, z):
-    """x with what comes after z, which is freed; or NONE."""
+    """Return x with what comes after z, which is freed; or NONE."""
     find, place, below = net.rows[z, NEWER], net.rows[z, HASH], net.rows[z, OLDER]
     release(net, z)
     return found_from(net, x, below, find, next_place(net, find, below, place))
@@ -108,7 +114,7 @@ def found_from(net, x, below, find, place):
 
 @jit
 def forget_found(net, x, z):
-    """Frees z and what it stands on."""
+    """Free z and the rows that it stands on."""
     while z != x:
         below = net.rows[z, OLDER]
         release(net, z)

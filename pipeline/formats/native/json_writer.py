@@ -217,7 +217,7 @@ def _room(values, row, fragments, query, forms):
 def put_solutions(kind, out, at, row, ends_at, values, text, ids, query, fragments, forms):
     """Write solutions from `row` on, as `kind` says, from `at` on while there is room.
 
-    `ends_at` gets the place after each. Return the row and the place after the last one.
+    `ends_at` gets the place after each. Return the row after the last one written, and the place after its text.
 
     `values`: the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text.
     `fragments`: texts and their offsets; `forms`, a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last.

@@ -79,7 +79,7 @@ def instant(text, i, end):
 
 @native.inlined
 def _zone(text, i, end):
-    """Return the seconds east of UTC; none are written as Z, or not at all."""
+    """Return the seconds east of UTC, NO_TIME for no zone. No seconds are written as Z, or not at all."""
     if i == end or (i + 1 == end and text[i] == _Z):
         return 0
     if i + 6 != end or (text[i] != _PLUS and text[i] != _MINUS) or text[i + 3] != _COLON:
