@@ -1,4 +1,7 @@
-"""Stores as a whole: what has outlived its life is freed though no goal comes, and goals are read out and entered again for snapshots."""
+"""This module maintains stores as a whole.
+
+Goals that have outlived their life are freed though no goal comes, and goals are read out and entered again for snapshots.
+"""
 
 from engine.kernel import entry_point, inlined, jit
 from engine.kernel.operators.policies import keep_again

@@ -1,4 +1,4 @@
-"""The loop: instant by instant in order of end; inside one, the fixpoint, then the waiting strata from the lowest."""
+"""The loop goes instant by instant in order of end; inside one, it runs the fixpoint, then the waiting strata from the lowest."""
 
 from engine.kernel import entry_point, inlined, jit
 from engine.kernel.goal_maintenance import sweep

@@ -1,4 +1,7 @@
-"""Collectors that nothing inside the instant waits for: their solutions are kept for the end of the feed, and their reports come back in one go."""
+"""This module serves collectors that nothing inside the instant waits for.
+
+Their solutions are kept for the end of the feed, and their reports come back in one go.
+"""
 
 from engine.kernel import jit
 from engine.kernel.operators.timers import set_due

@@ -1,4 +1,4 @@
-"""How a solution leaves a node: filter, readers, output, derived occurrences."""
+"""This module lets a solution leave a node: through its filter, to readers, as output, as derived occurrences."""
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.alpha_index import list_of

@@ -1,4 +1,4 @@
-"""Filters: float64 with an error bound; what it cannot decide is asked of the host and remembered."""
+"""Filters compute in float64 with an error bound; the cases that they cannot decide are asked of the host and remembered."""
 
 import math
 

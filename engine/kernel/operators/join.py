@@ -1,4 +1,4 @@
-"""JOIN: every positive two-sided operator."""
+"""JOIN stands for every positive two-sided operator."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
+"""This module holds the arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from engine.kernel.state import layout as c
 
 MOST_AT_ONCE, MOST_EACH = 1_000_000, 64
-"""What a query may make at one instant, and more for each occurrence that comes at it, before it fails: about a second, and what its input costs."""
+"""A query that makes more at one instant fails; each occurrence that comes at it allows for more. That is about a second, and what its input costs."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -73,10 +73,10 @@ FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", 
 VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
 """Tables whose width is not the same in all networks."""
 WORDS = 3
-"""Of an array in the handle's table: address, length, width."""
+"""An array has these cells in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
 PLENTY = 1 << 12
-"""What each pool has room for once one of them has had too little, so that credit for steps lasts."""
+"""Each pool has room for so many once one of them has had too little, so that credit for steps lasts."""
 FIRST_HEADS = 1 << 8
 LARGE = 1 << 20
 """Rows at which a table grows by less than it has."""

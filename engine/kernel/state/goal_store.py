@@ -1,4 +1,4 @@
-"""The store: rows, chains by key, queues in order of end, and what an instant has met already."""
+"""The store holds rows, chains by key, queues in order of end, and what an instant has met already."""
 
 import numpy as np
 

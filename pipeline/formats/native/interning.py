@@ -1,4 +1,4 @@
-"""The distinct terms of one body: numbered in order of their first appearance, found again by hash and comparison."""
+"""This module interns the distinct terms of one body: numbered in order of their first appearance, found again by hash and comparison."""
 
 import numpy as np
 

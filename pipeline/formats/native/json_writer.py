@@ -1,4 +1,4 @@
-"""Solutions as JSON text: N-Triples terms become JSON terms nearly by copying, since most escapes of the two are the same."""
+"""This module writes solutions as JSON text. N-Triples terms become JSON terms nearly by copying, since most escapes of the two are the same."""
 
 import numpy as np
 

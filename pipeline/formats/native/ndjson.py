@@ -1,4 +1,7 @@
-"""ndjson: one object of plain members per line to cells of term numbers and times. Terms are kept as they stand in JSON, between its quotes."""
+"""This module turns ndjson, one object of plain members per line, to cells of term numbers and times.
+
+Terms are kept as they stand in JSON, between its quotes.
+"""
 
 import numpy as np
 

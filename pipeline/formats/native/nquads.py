@@ -1,4 +1,4 @@
-"""N-Triples and N-Quads: lines to cells of term numbers, and the time of each graph."""
+"""This module turns lines of N-Triples and N-Quads to cells of term numbers, and finds the time of each graph."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Text eight bytes at a time. Words are uint64 in the machine's (little-endian) order, so the first byte is the lowest one."""
+"""This module handles text eight bytes at a time. Words are uint64 in the machine's (little-endian) order, so the first byte is the lowest one."""
 
 from pathlib import Path
 

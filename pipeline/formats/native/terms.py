@@ -1,4 +1,7 @@
-"""Terms in bytes: where one ends, and whether it is surely what a parser would give back unchanged (pipeline/formats/batches/ntriples.py, `_PLAIN`)."""
+"""This module finds where a term ends in bytes.
+
+It also tells whether a parser would surely give the term back unchanged (pipeline/formats/batches/ntriples.py, `_PLAIN`).
+"""
 
 import numpy as np
 

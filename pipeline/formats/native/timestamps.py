@@ -1,4 +1,7 @@
-"""xsd:dateTime as it is nearly always written, to microseconds since 1970 and back (pipeline/formats/batches/timestamps.py has all of it)."""
+"""This module converts xsd:dateTime as it is nearly always written, to microseconds since 1970 and back.
+
+The full form is in pipeline/formats/batches/timestamps.py.
+"""
 
 import numpy as np
 
