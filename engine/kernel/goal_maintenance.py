@@ -1,4 +1,7 @@
-"""Stores as a whole: what has outlived its life is freed though no goal comes, and goals are read out and entered again for snapshots."""
+"""This module maintains stores as a whole.
+
+Goals that have outlived their life are freed though no goal comes, and goals are read out and entered again for snapshots.
+"""
 
 from engine.kernel import entry_point, inlined, jit
 from engine.kernel.operators.policies import keep_again
@@ -26,7 +29,7 @@ SWEPT_AT_ONCE = 16
 
 @jit
 def sweep(net):
-    """Frees what nothing needs any more in the stores whose turn it is: goals of a stream that fell silent go as the others' time passes."""
+    """Free what nothing needs any more in the stores whose turn it is. Goals of a stream that fell silent go as the others' time passes."""
     at, n = net.at, min(len(net.stores), SIDES * len(net.nodes))  # both have room for more, but not for equally many
     for _ in range(min(n, SWEPT_AT_ONCE + at[EVENTS])):
         at[SWEPT] = (at[SWEPT] + 1) % n
@@ -35,7 +38,7 @@ def sweep(net):
 
 @jit
 def sweep_store(net, store):
-    """Frees the goals of a store that no solution from this instant on can meet: not what any step has begun with, for that is younger.
+    """Free the goals of a store that no solution from this instant on can meet. Goals that any step has begun with stay, for they are younger.
 
     Goals of a timer and of FIRST wait for no partner; those of a policy may be on their way to be settled.
     """
@@ -47,14 +50,14 @@ def sweep_store(net, store):
 
 @inlined
 def of_policy(net, store):
-    """Whether a policy chooses among the goals of a store."""
+    """Return whether a policy chooses among the goals of a store."""
     kind = net.nodes[store // SIDES, KIND]
     return (kind == RECENT or kind == CHRONOLOGICAL) and store % SIDES != BLOCKER
 
 
 @entry_point
 def sweep_stores(address, first, after):
-    """Frees what nothing needs any more in the stores `first` to `after` (exclusive)."""
+    """Free what nothing needs any more in the stores `first` to `after` (exclusive)."""
     net = as_net(address)
     for store in range(first, after):
         sweep_store(net, store)
@@ -63,7 +66,7 @@ def sweep_stores(address, first, after):
 # ---------------------------------------------------------------- snapshots
 @entry_point
 def forget_timeless(address, store, dead):
-    """Frees timeless goals of a store, the newest first, where `dead` says so."""
+    """Free timeless goals of a store, the newest first, where `dead` says so."""
     net = as_net(address)
     rows, stores = net.rows, net.stores
     goal, newer = stores[store, TIMELESS_HEAD], NONE
@@ -86,8 +89,10 @@ def forget_timeless(address, store, dead):
 
 @entry_point
 def read_goals(address, columns, first, after, stores, numbers, cells):
-    """Lists the goals of the stores `first` to `after` (exclusive), store by store, the timed ones in order of end and then the timeless ones:
-    store, row and what these columns hold."""
+    """List the goals of the stores `first` to `after` (exclusive): store, row and what these columns hold.
+
+    They come store by store, the timed ones in order of end and then the timeless ones.
+    """
     net, n = as_net(address), 0
     for store in range(first, after):
         if net.stores[store, COUNT] == 0:  # its row may be no query's
@@ -124,7 +129,7 @@ def timeless_goals(net, store):
 
 @entry_point
 def read_ages(address, ages):
-    """Numbers timed goals by row so that those of one chain rise as the chain does, which a policy orders."""
+    """Number timed goals by row so that those of one chain rise as the chain does, which a policy orders."""
     net, age = as_net(address), 0
     for head in range(len(net.heads)):
         goal = net.heads[head]
@@ -138,7 +143,7 @@ def read_ages(address, ages):
 
 @entry_point
 def enter_rows(address, columns, cells, numbers):
-    """Takes a row for each of the `cells` (of these columns, the others zero) and gives their numbers. The room was made."""
+    """Take a row for each of the `cells` (of these columns, the others zero) and give their numbers. The room was made."""
     net = as_net(address)
     for k in range(len(cells)):
         row = numbers[k] = take(net)
@@ -150,7 +155,7 @@ def enter_rows(address, columns, cells, numbers):
 
 @entry_point
 def enter_goals(address, stores, numbers, marked):
-    """Stores rows as goals, in this order, which falls nowhere in end: chains need that. `marked` is for those of policies."""
+    """Store rows as goals, in this order, which falls nowhere in end: chains need that. `marked` is for those of policies."""
     net = as_net(address)
     for k in range(len(stores)):
         store, goal = stores[k], numbers[k]
@@ -162,7 +167,7 @@ def enter_goals(address, stores, numbers, marked):
 
 @entry_point
 def keep_again_in_order(address, stores, numbers):
-    """Stores rows as goals between feeds, though others of their chains may end later. Those of one store come in order of end."""
+    """Store rows as goals between feeds, though others of their chains may end later. Those of one store come in order of end."""
     net = as_net(address)
     for k in range(len(stores)):
         store, goal = stores[k], numbers[k]
@@ -182,7 +187,7 @@ def keep_again_in_order(address, stores, numbers):
 
 @inlined
 def stored_hash(net, store, row):
-    """The hash under which a node keeps a goal of a side."""
+    """Return the hash under which a node keeps a goal of a side."""
     nodes, node, side = net.nodes, store // SIDES, store % SIDES
     kind = nodes[node, KIND]
     if side == LEFT and (kind == OUT or kind == MOVE or kind == COLLECT):  # `stands_already`
@@ -196,7 +201,7 @@ def stored_hash(net, store, row):
 
 @entry_point
 def meet_again(address, tags, numbers):
-    """Enters what the instant has met before, by rows, which are freed."""
+    """Enter what the instant has met before, by rows, which are freed."""
     net = as_net(address)
     for k in range(len(tags)):
         first_time(net, tags[k], numbers[k])

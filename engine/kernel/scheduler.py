@@ -1,4 +1,4 @@
-"""The loop: instant by instant in order of end; inside one, the fixpoint, then the waiting strata from the lowest."""
+"""The loop goes instant by instant in order of end; inside one, it runs the fixpoint, then the waiting strata from the lowest."""
 
 from engine.kernel import entry_point, inlined, jit
 from engine.kernel.goal_maintenance import sweep
@@ -29,7 +29,7 @@ from engine.kernel.state.layout import *
 
 @jit
 def replenish(net):
-    """Credit for steps: each is sure to find room for what it adds, at most `MARGIN` to a pool, so none breaks off."""
+    """Give credit for steps: each is sure to find room for what it adds, at most `MARGIN` to a pool, so none breaks off."""
     at = net.at
     if at[ENDLESS] != NONE:
         return EXCEEDED
@@ -46,13 +46,13 @@ def replenish(net):
 
 @inlined
 def holds_goal(side):
-    """Whether a frame's row is a stored goal, which its store frees."""
+    """Return whether a frame's row is a stored goal, which its store frees."""
     return (side >= DECIDE + ORDER and side != DECIDE + RIGHT_CHOICE and side < LOOK_ON) or side == LOOK_ON_STORED
 
 
 @jit
 def go_on(net, node, side, x, goal):
-    """Another step of a row that had more results than a chunk."""
+    """Take another step of a row that had more results than a chunk."""
     count_made(net, node, 1)
     if net.nodes[node, KIND] == JOIN:
         stored = side >= GO_ON_STORED
@@ -63,7 +63,7 @@ def go_on(net, node, side, x, goal):
 
 @jit
 def arrive_elsewhere(net, node, side, x, goal):
-    """One step for one solution at one node, off the hottest path, which is in `run`."""
+    """Take one step for one solution at one node, off the hottest path, which is in `run`."""
     kind = net.nodes[node, KIND]
     if kind == DROPPED:
         if side == FIND_ON and goal != NONE:
@@ -107,13 +107,13 @@ def arrive_elsewhere(net, node, side, x, goal):
 
 @inlined
 def turn(net, k):
-    """When waiting work is called: by its stratum, and of a policy's node by its phase."""
+    """Return when waiting work is called: by its stratum, and of a policy's node by its phase."""
     return PHASES * net.nodes[net.waiting[k, FRAME_NODE], STRATUM] + max(net.waiting[k, FRAME_SIDE] - BLOCKER, 0)
 
 
 @jit
 def call_stratum(net):
-    """Moves the waiting work whose turn is next to the stack."""
+    """Move the waiting work whose turn is next to the stack."""
     at, waiting = net.at, net.waiting
     lowest = turn(net, 0)
     for k in range(1, at[WAITING]):
@@ -145,7 +145,7 @@ def open_instant(net, now):
 
 @inlined
 def close_part(net, until, entry):
-    """One part of closing what lies before `until`: timers due, then the lowest waiting stratum. False: all is closed."""
+    """Do one part of closing what lies before `until`: timers due, then the lowest waiting stratum. Return False when all is closed."""
     at = net.at
     due = next_due(net)
     if due < until and (due <= at[NOW] or at[WAITING] == 0):
@@ -163,7 +163,7 @@ def close_part(net, until, entry):
 
 @inlined
 def take_in(net, i):
-    """One column of the feed, at its instant."""
+    """Take in one column of the feed, at its instant."""
     at, feed = net.at, net.feed
     at[EVENT] = i + 1
     at[ENTRY] = feed[IN_ENTRY, i]
@@ -181,7 +181,10 @@ def take_in(net, i):
 
 @jit
 def advance(net):
-    """Goes on where nothing is on the stack: ONWARD, or why the kernel returns. Every instant closes before a later one opens or time passes it."""
+    """Go on where nothing is on the stack; return ONWARD, or why the kernel returns.
+
+    Every instant closes before a later one opens or time passes it.
+    """
     at, feed = net.at, net.feed
     i = at[EVENT]
     if at[REPORTS] == 0 and at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
@@ -219,7 +222,7 @@ def advance(net):
 
 @entry_point
 def run(address):
-    """Works until the feed is done or the host is needed; the code says which.
+    """Work until the feed is done or the host is needed; the code says which.
 
     The stack is worked off first, which is the positive fixpoint of the instant; only then is there more of the feed. Every level of calls
     compiles all that is below it once more, so the hottest steps stand here.

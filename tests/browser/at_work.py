@@ -1,4 +1,4 @@
-"""What people do in the console, in steps that tests share."""
+"""This module holds what people do in the console, as steps that tests share."""
 
 import csv
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ def played(page: Page) -> None:
 
 
 def write(page: Page, text: str) -> None:
-    """In place of what the editor holds. Brackets are typed as one paste, which closes none of them."""
+    """Write a text in place of what the editor holds. Brackets are typed as one paste, which closes none of them."""
     page.locator(".cm-content").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)
@@ -56,7 +56,7 @@ def row_count(page: Page) -> int:
 
 
 def ids_on_screen(page: Page) -> list[str]:
-    """Of all rows, in order of emission, by scrolling through them."""
+    """Return the ids of all rows in order of emission, found by scrolling through the table."""
     found: list[str] = table(page).evaluate(_ALL_ROWS)
     return sorted(found)
 
@@ -73,7 +73,7 @@ def caught_up(page: Page, client: Client, name: str) -> None:
 
 
 def rises() -> set[tuple[str, str, str]]:
-    """What the example "Rising wind" must find, worked out naively from its data: station, and the times of the two readings."""
+    """Work out naively from the data what the example "Rising wind" must find: the station and the times of the two readings."""
     with WINTER.open(newline="", encoding="utf-8") as file:
         readings = [(row["station"], row["at"], float(row["wind_speed"])) for row in csv.DictReader(file) if row["wind_speed"]]
     return {

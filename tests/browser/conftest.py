@@ -72,5 +72,5 @@ def page(context: BrowserContext, url: str, client: Client) -> Iterator[Page]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Where screenshots go: docs/ when they are wanted anew (make pictures)."""
+    """Return the directory for screenshots: docs/ when they are wanted anew (make pictures), else a temporary one."""
     return Path(os.environ.get("EPSPARQL_PICTURES", tmp_path))

@@ -1,4 +1,4 @@
-"""For everybody: names for what can be operated, contrast, a way without a mouse, narrow screens."""
+"""These tests check access for everybody: names for what can be operated, contrast, a way without a mouse, narrow screens."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_rules_of_accessibility(page: Page, scheme: Any) -> None:
 
 
 def test_without_a_mouse(page: Page, client: Client) -> None:
-    """From the first tab stop to a running query, and into its solutions."""
+    """The keyboard alone leads from the first tab stop to a running query, and into its solutions."""
     for _ in range(30):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement?.getAttribute('aria-label')") == "Run Rising wind":
@@ -118,7 +118,7 @@ def test_without_a_mouse(page: Page, client: Client) -> None:
 
 
 def test_escape_and_tab_leave_the_editor(page: Page) -> None:
-    """Whether completions are about to be offered, or are."""
+    """The keys do so whether completions are only about to be offered or are on screen."""
     page.keyboard.press("Alt+n")
     for offered in (False, True):
         page.keyboard.press("Alt+e")

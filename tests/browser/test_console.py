@@ -70,7 +70,7 @@ def test_the_plan_counts_what_waits(page: Page) -> None:
 
 
 def test_pause_and_resume(page: Page, client: Client) -> None:
-    """What is played while a query is paused, it reads when it goes on."""
+    """A query reads what is played during its pause when it goes on."""
     work.run_example(page, "Rising wind", "5\N{MULTIPLICATION SIGN}")
     page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
     page.get_by_role("button", name="Pause", exact=True).click()
@@ -275,7 +275,7 @@ def test_a_file_is_loaded_under_the_name_that_is_filled_in(page: Page, client: C
 
 
 def test_an_event_as_it_is_proposed_moves_no_watermark(page: Page, client: Client) -> None:
-    """Of a stream that replays the past, as well as of one that has none yet, to which the past may still come."""
+    """This holds for a stream that replays the past. It also holds for one without a watermark yet, to which the past may still come."""
     client.create_stream("hall")
     client.create_stream("cellar", max_delay="PT1H")
     client.send("cellar", json.dumps({"s": "<http://example.org/s>", "p": "<http://example.org/v>", "o": '"1"', "at": "2013-02-01T10:00:00.25Z"}))

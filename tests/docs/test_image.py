@@ -88,7 +88,10 @@ def test_services_are_a_master_two_workers_and_a_server() -> None:
 
 
 def test_spark_s_processes_know_each_other_by_a_secret() -> None:
-    """What the comment has written goes where Spark looks for it; that Spark then authenticates is run in tests/fault_tolerance/test_cluster.py."""
+    """The commands in the comment write the secret where Spark looks for it.
+
+    The test tests/fault_tolerance/test_cluster.py runs Spark to see that it then authenticates.
+    """
     text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
     assert "spark.authenticate true" in text
     assert "> spark-defaults.conf" in text

@@ -253,7 +253,7 @@ def sources(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[Patterns, dict[str, Any]]:
-    """What a query's pattern may be made of, and what it reads: parts in windows only where the query has windows."""
+    """Draw the patterns that a query may be made of, and the sources that it reads. Parts stand in windows only where the query has windows."""
     read = draw(sources())
     if not read["sources"].windows:
         return patterns, read

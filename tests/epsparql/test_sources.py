@@ -1,4 +1,4 @@
-"""What a query reads and writes: FROM, FROM NAMED, FROM STREAM, named windows, REGISTER."""
+"""These tests check the sources and targets of a query: FROM, FROM NAMED, FROM STREAM, named windows, REGISTER."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_window_in_a_pattern() -> None:
 
 @pytest.mark.parametrize("report", Report)
 def test_register(report: Report) -> None:
-    """As RSP-QL has it; prefixes may stand before and after."""
+    """REGISTER is written as RSP-QL has it; prefixes may stand before and after."""
     text = f"PREFIX : <http://e/> REGISTER {report.value} :out AS PREFIX xsd: <http://x/> CONSTRUCT {{ ?s :a ?x }} {FROM_W} WHERE {{ WINDOW :w {{ ?s :a ?x }} }}"
     assert parse(text).query == Construct(A.triples, InWindow("http://e/w", A), ("http://e/in",), "http://e/out", Sources(None, (W,), report))
 

@@ -159,7 +159,7 @@ def daemon_of(driver: int, seen: Family) -> tuple[int, ...]:
 
 
 def killed(*victims: int) -> bool:
-    """Whether all were there to be killed: one may just have ended, after the death of another."""
+    """Kill the processes and return whether all were still there: one may just have ended, after the death of another."""
     there = 0
     for pid in victims:
         with suppress(ProcessLookupError):

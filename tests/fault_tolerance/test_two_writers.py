@@ -1,4 +1,4 @@
-"""What a store holds while two servers are at work, request by request; and whose store it is."""
+"""These tests check what a store holds while two servers are at work, request by request, and which of them owns the store."""
 
 import shutil
 from collections.abc import Iterator
@@ -104,7 +104,7 @@ def test_two_of_a_copied_directory_never_both_begin(tmp_path: Path) -> None:
 
 
 def told(stage: Stage, epoch: int) -> bool:
-    """Whether the server of an epoch has said that it writes."""
+    """Return whether the server of an epoch has said that it writes."""
     return any(name.startswith(f"{epoch:010d}-") and not name.endswith("-0000000000") for name in stage.names("claims"))
 
 
@@ -172,7 +172,7 @@ def test_one_object_in_the_place_of_many_stays_until_there_is_another(again: boo
 
 
 def test_half_a_frame_is_cut_off(stage: Stage) -> None:
-    """Of one that was killed between its two objects, as nobody was told of it; and what comes instead is kept."""
+    """The server is killed between the frame's two objects, so nobody was told of the frame. The entries that come instead are kept."""
     first = stage.begun("a")
     stage.append(first, 2)
     first.append("half")
@@ -268,7 +268,7 @@ def test_what_retention_removed_before_a_kill_is_not_missed(stage: Stage) -> Non
 @pytest.mark.parametrize("brought", [False, True])
 @pytest.mark.parametrize("left", [0, 1, 4, 5, 9])
 def test_solutions_may_be_other_bytes_after_a_machine_fell(left: int, brought: bool, stage: Stage) -> None:
-    """Those that were not on disk yet are found again, in other frames."""
+    """Solutions that were not on disk yet are found again, in other frames."""
     first = stage.begun("a")
     stage.append(first, 10)
     first.solve()

@@ -32,7 +32,7 @@ _Given = TypeVar("_Given")
 
 
 class Turn(Enum):
-    """What becomes of a request."""
+    """Names the ways in which a request may end."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -42,7 +42,7 @@ class Turn(Enum):
 
 
 class Lane:
-    """Of a server: what it does in one thread. It stands still at each request until it is told how that one goes."""
+    """Runs the work of one thread of a server. It stands still at each request until it is told how that request goes."""
 
     def __init__(self) -> None:
         self._stands = SimpleQueue[bool]()
@@ -50,13 +50,13 @@ class Lane:
         self.busy = False
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Up to its first request."""
+        """Start the work and run it up to its first request."""
         self.busy = True
         work()
         self._wait()
 
     def go(self, turn: Turn) -> None:
-        """Up to the next request, or the end."""
+        """Let the request go as told, and the work run up to its next request or its end."""
         self._turns.put(turn)
         self._wait()
 
@@ -125,7 +125,7 @@ class Server:
         self.keeping.begin(lambda: self._run(work))
 
     def solve(self) -> None:
-        """As the runner does: solutions up to the head of the log; and a snapshot, in whose place earlier ones go."""
+        """Write solutions up to the head of the log, as the runner does, and a snapshot, in whose place earlier ones go."""
         with closing(LogReader(self.data)) as reader:
             head = reader.head()
         solutions = FrameWriter(self.data / "solutions", durable=False, segment_bytes=SEGMENT_BYTES)
@@ -144,7 +144,7 @@ class Server:
                 other.unlink()
 
     def forget(self) -> None:
-        """As retention does: of the log what no snapshot needs, and of the solutions what is in the store."""
+        """Remove the log that no snapshot needs and the solutions that are in the store, as retention does."""
         assert self.log is not None
         assert self.keeper is not None
         needed = {"log": min([self.log.saved, *(snapshots(self.data) or [0])]), "solutions": self.keeper.kept}
@@ -162,7 +162,7 @@ class Server:
                 lane.go(Turn.KILLED)
 
     def clear(self) -> None:
-        """What the system does when a process ends."""
+        """Do what the system does when a process ends."""
         self.kill()
         if self.log is not None:
             self.log.close()
@@ -267,7 +267,7 @@ def snapshots(data: Path) -> list[int]:
 
 
 def entries(data: Path) -> dict[int, str]:
-    """By position, the stream's name."""
+    """Return the stream's name of each entry that sets one, by position."""
     with closing(LogReader(data)) as reader:
         return {
             entry.offset: entry.stream
@@ -278,7 +278,7 @@ def entries(data: Path) -> dict[int, str]:
 
 
 def solved(data: Path) -> tuple[int, int]:
-    """From where to where solutions are there."""
+    """Return the positions between which solutions are there: the first one, and the one after the last."""
     with closing(FrameReader(data / "solutions")) as reader:
         begin = position = oldest(data / "solutions")
         for frame in reader.frames(begin):

@@ -146,7 +146,7 @@ def double(value: float) -> Literal:
 
 
 def single(value: float) -> Literal:
-    """As `double`, by the fewest digits that tell it from other 32-bit floats."""
+    """Return a 32-bit float as `double` does, with the fewest digits that tell it from other 32-bit floats."""
     if value != value or value in (inf, -inf):
         return Literal(double(value).lexical, FLOAT)
     shown = next(shown for digits in range(1, 10) if nearest_single(Fraction(Decimal(shown := f"{value:.{digits}e}"))) == value)

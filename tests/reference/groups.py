@@ -16,7 +16,7 @@ Key = tuple[Term | None, ...]
 
 
 def reports(group: Group, found: Iterable[Solution], first: Micros | None, horizon: Micros, value: Value) -> Iterator[Solution]:
-    """What each group reports at each of its instants. `first` is where timeless solutions stand and the one implicit group comes to be."""
+    """Yield what each group reports at each of its instants. `first` is where timeless solutions stand and the one implicit group comes to be."""
     members: dict[Key, dict[Solution, Solution]] = {} if group.keys or first is None else {(): {}}
     for x in sorted(found, key=lambda x: x.timeless):  # so a timed one is kept of two that are the same
         stands = x
@@ -37,7 +37,7 @@ def reports(group: Group, found: Iterable[Solution], first: Micros | None, horiz
 
 
 def _in_order(content: Iterable[Solution]) -> list[Solution]:
-    """By end, start, then terms of the visible variables."""
+    """Sort solutions by end, start, then terms of the visible variables."""
     solutions = list(content)
     variables = sorted({variable for x in solutions for variable, _ in visible(x)}, key=str)
     return sorted(solutions, key=lambda x: (x.end, x.start, by_terms(x, variables)))

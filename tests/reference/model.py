@@ -77,7 +77,10 @@ def substituted(node: Pattern, bindings: Mapping[Variable, Term]) -> Pattern:
 
 
 def _substitute(node: object, bindings: Mapping[Variable, Term]) -> object:
-    """What names a new variable keeps it: its value is compared with the solution afterwards. A sub-SELECT's own variables are others."""
+    """Replace variables by their bindings.
+
+    A node that names a new variable keeps it: its value is compared with the solution afterwards. A sub-SELECT's own variables are others.
+    """
     match node:
         case Variable():
             return bindings.get(node, node)

@@ -15,7 +15,7 @@ Edge = tuple[Triple, Micros | None, Micros | None]
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """From one node to another over at least one triple, on the least start and the greatest end along it."""
+    """Leads from one node to another over at least one triple, with the least start and the greatest end along it."""
 
     first: Term
     last: Term

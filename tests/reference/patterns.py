@@ -57,13 +57,13 @@ class World:
     contents: Mapping[str, frozenset[Occurrence]] = field(default_factory=dict)
 
     def plain(self, graph: Term | None) -> bool:
-        """Whether plain patterns see the triples of the graph."""
+        """Return whether plain patterns see the triples of the graph."""
         if self.dataset is not None:
             return graph is not None and _name(graph) in self.dataset.default
         return graph is None or self.settings.default_graph == "all"
 
     def named(self, graph: Term) -> bool:
-        """Whether GRAPH sees the graph."""
+        """Return whether GRAPH sees the graph."""
         return self.dataset is None or _name(graph) in self.dataset.named
 
 
@@ -100,7 +100,7 @@ class Evaluation:
 
     @property
     def first(self) -> Micros | None:
-        """Where a timeless solution stands: t0, in an event graph that graph's first instant."""
+        """Return where a timeless solution stands: t0, or in an event graph that graph's first instant."""
         if self.graph is None or self.facts:
             return self.world.t0
         return min((o.end for o in self.seen), default=None)
@@ -167,11 +167,11 @@ class Evaluation:
         return self
 
     def stands(self, z: Solution, x: Solution, pattern: Pattern) -> bool:
-        """Whether a join z with an optional part stands still, for an x that was decided on."""
+        """Return whether a join z with an optional part still stands, for an x that was decided on."""
         return True
 
     def _counts(self, z: Solution, x: Solution) -> bool:
-        """What counts: z ends no later than x; a timeless x stands at the first instant."""
+        """Return whether z counts for x: z ends no later than x; a timeless x stands at the first instant."""
         if z.end is None:
             return True
         instant = self.first if x.end is None else x.end
@@ -308,7 +308,7 @@ def _share(x: Solution, y: Solution) -> bool:
 
 
 def windowed(pattern: Pattern) -> bool:
-    """Whether the select's own group has a window: then LIMIT counts per report."""
+    """Return whether the select's own group has a window: then LIMIT counts per report."""
     match pattern:
         case algebra.Extend(inner) | algebra.Filter(_, inner) | algebra.Join(inner, algebra.Values()):
             return windowed(inner)

@@ -1,4 +1,4 @@
-"""What one query of the reference evaluator finds in what it sees: its solutions as reported, in their order."""
+"""This module finds what one query of the reference evaluator gives for the streams and facts it sees: its solutions as reported, in their order."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Streams = Mapping[str, frozenset[Occurrence]]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a query is evaluated over. Negative parts look at `settled`, which is another world only while a rule's fixpoint is sought."""
+    """Holds what a query is evaluated over. Negative parts look at `settled`, which is another world only while a rule's fixpoint is sought."""
 
     streams: Streams
     settled: Streams

@@ -37,7 +37,7 @@ def moments(windows: tuple[NamedWindow, ...], streams: Streams, horizon: Micros)
 
 
 def _content(window: NamedWindow, streams: Streams, instant: Micros) -> frozenset[Occurrence]:
-    """As of the window's own last multiple."""
+    """Return the window's content as of the last multiple of the window's own step."""
     last = instant // window.step * window.step
     return frozenset(o for o in streams.get(window.stream, frozenset()) if last - window.length < o.end <= last)
 

@@ -88,7 +88,7 @@ def flip(data: Path, pick: random.Random, _: Healthy) -> str:
 
 
 def zero(data: Path, pick: random.Random, _: Healthy) -> str:
-    """As a file system may leave a page after a crash."""
+    """Zero up to 512 bytes of a file, as a file system may leave a page after a crash."""
     path = pick.choice(files(data))
     content = bytearray(path.read_bytes())
     at = pick.randrange(len(content) or 1)
@@ -201,7 +201,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Healthy:
 
 
 def check(data: Path, told: str, expected: list[Solution]) -> str:
-    """What became of it. Raises: AssertionError."""
+    """Return what became of a damaged directory. Raises: AssertionError."""
     try:
         found = go_on(data)
     except (PipelineError, OSError) as fault:
@@ -242,7 +242,7 @@ def test_damaged_directories(healthy: Healthy, tmp_path: Path, monkeypatch: pyte
 
 
 def test_servers_over_damaged_directories(healthy: Healthy, tmp_path: Path) -> None:
-    """As a child process: the same, and no traceback."""
+    """The servers run as child processes: the same holds, and there is no traceback."""
     seed = random.SystemRandom().randrange(2**32)
     pick = random.Random(seed)
     for count in range(max(CHILDREN, round(CHILDREN * budget_s() / 60))):

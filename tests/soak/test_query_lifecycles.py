@@ -236,7 +236,7 @@ class Log:
         self.add(Events(self.offset, stream, len(found), self.mark[stream]), found)
 
     def finish(self) -> None:
-        """What is behind catches up, and the streams end."""
+        """Let the queries that are behind catch up, and end the streams."""
         for life in self.lives.values():
             self.take(GoesOn(life.key))
             self.take(Reads(life.key, 100))
@@ -272,7 +272,7 @@ class Log:
 
     # ------------------------------------------------------------ the reference evaluator
     def expected(self, life: Life) -> list[str] | None:
-        """What the reference evaluator finds for a query of which it knows all that it asks."""
+        """Return what the reference evaluator finds for a query of which it knows all that the query asks; None for any other."""
         query = life.query
         if "EQUALSOPTIONAL" in life.entry.text or re.search("OPTIONAL.*getDURATION", life.entry.text):
             return None  # a left side that a change makes timeless decides by a past that is kept for a window alone
@@ -308,7 +308,7 @@ Row = tuple[int, int, int, tuple[str | None, ...]]
 
 @dataclass(slots=True)
 class Found:
-    """What queries gave, by their registration, in order: entry, start, end, values; and how they ended."""
+    """Collects what queries gave, by their registration, in order: entry, start, end, values; and how they ended."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     ended: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
@@ -339,7 +339,7 @@ def run(log: Log, parts: Sequence[Part], most: int, restarts: Iterable[int] = ()
 
 
 def fault_of(history: History) -> str | None:
-    """What goes wrong in a history."""
+    """Return what goes wrong in a history, or None."""
     try:
         with copied(history.few):
             return _fault_of(history)
@@ -453,7 +453,7 @@ def query(random: Random, few: Sequence[str], *, plain: bool) -> str:
 
 
 def _is_good(text: str) -> bool:
-    """Whether a query is one: of what is put together at random not all is."""
+    """Return whether a text is a query, which not all texts put together at random are."""
     with suppress(QueryError, Refusal):
         epsparql.parse(text)
         return True

@@ -23,7 +23,10 @@ CHANGES = st.tuples(st.sampled_from((ADD, ADD, REPLACE, DROP)), SCHEMAS)
 
 @dataclass(frozen=True)
 class Step:
-    """What comes next: time goes so many instants on, there are occurrences of then or up to `late` before, and then perhaps a change of the background."""
+    """Says what comes next.
+
+    Time goes so many instants on, there are occurrences of then or up to `late` before, and then perhaps a change of the background.
+    """
 
     later: int
     triples: tuple[tuple[Term, Term, Term], ...]
@@ -44,7 +47,10 @@ class Told:
 
 
 def told(queries: dict[str, str], schema: Sequence[Fact], steps: Sequence[Step], delay: int, policy: str = UNRESTRICTED) -> Told:
-    """Of what comes up to `delay` instants late. The instant `e` has the background of the entry that lets it begin: the first to take the watermark as far."""
+    """Tell a timeline whose occurrences come up to `delay` instants late.
+
+    The instant `e` has the background of the entry that lets it begin: the first to take the watermark as far.
+    """
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(0, STATES_IN, text_of(schema)), ())]
     log += [(Register(k, name, text, policy), ()) for k, (name, text) in enumerate(queries.items(), 1)]
     stated, waiting, begun, now, latest = [*schema], list[Occurrence](), dict[int, frozenset[Fact]](), 1, 1 - delay
@@ -67,7 +73,7 @@ def told(queries: dict[str, str], schema: Sequence[Fact], steps: Sequence[Step],
 
 
 def taken(waiting: list[Occurrence], until: int, begun: dict[int, frozenset[Fact]], stated: Sequence[Fact]) -> Iterable[Occurrence]:
-    """What the occurrences that wait no longer entail."""
+    """Return what the occurrences that wait no longer entail."""
     found: list[Occurrence] = []
     for occurrence in [o for o in waiting if o.end <= until]:
         waiting.remove(occurrence)

@@ -91,7 +91,7 @@ def blocks(log: Sequence[tuple[Entry, tuple[Occurrence, ...]]], cuts: Iterable[i
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What an engine gave: its solutions in order, the queries that it refused to register, and those that it completed with their entries."""
+    """Holds what an engine gave: its solutions in order, the queries that it refused to register, and those that it completed with their entries."""
 
     emitted: list[Emitted]
     refused: frozenset[str]

@@ -55,14 +55,14 @@ class Bucket:
         return fs.S3FileSystem(**keys, scheme="http", endpoint_override=f"127.0.0.1:{self.port}", allow_bucket_creation=True)
 
     def names(self) -> list[str]:
-        """Of all objects."""
+        """Return the names of all objects."""
         found = self.files().get_file_info(fs.FileSelector(self.name, recursive=True))
         return [each.path.partition("/")[2] for each in found if each.type == fs.FileType.File]
 
 
 @contextmanager
 def served(directory: Path) -> Iterator[Served]:
-    """What it says is in `directory`."""
+    """Run the emulator and yield it; its output is written to `directory`."""
     told = directory / "told"
     command = [f"{sysconfig.get_path('scripts')}/moto_server", "-H", "127.0.0.1", "-p", "0"]
     with told.open("wb") as stderr, subprocess.Popen(command, stdout=stderr, stderr=stderr, stdin=subprocess.DEVNULL) as process:

@@ -148,7 +148,7 @@ def found_in(data: Path) -> Found:
 
 
 def undisturbed(data: Path, elsewhere: Path, within: float = 60) -> Found:
-    """What the in-process runner finds in a copy of the log."""
+    """Return what the in-process runner finds in a copy of the log."""
     shutil.copytree(data / "log", elsewhere / "log")
     runner = InProcessRunner(elsewhere)
     runner.start()

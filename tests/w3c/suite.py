@@ -28,7 +28,7 @@ OTHER_SPECIFICATIONS = (
 
 
 class Kind(Enum):
-    """What is asked of a query."""
+    """Names what is asked of a query."""
 
     EVALUATION = "evaluation"
     POSITIVE = "syntax"

@@ -48,7 +48,7 @@ def term_of(term: object) -> Term:
 
 
 def same(found: Table, expected: Table) -> bool:
-    """Whether one renaming of blank nodes makes the rows the same: as a multiset, or in their order where the expected table has one."""
+    """Return whether one renaming of blank nodes makes the rows the same: as a multiset, or in their order where the expected table has one."""
     variables = sorted({*found.variables, *expected.variables})
     left, right = (_ranked(table.columns(variables), expected.ordered) for table in (found, expected))
     return len(left) == len(right) and _match(left, right, {}, {})

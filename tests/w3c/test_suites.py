@@ -25,7 +25,7 @@ def refusal(case: Case) -> epsparql.QueryError | None:
 
 
 def fault(case: Case) -> str | None:
-    """What is wrong with the answer; None if it is the one that the suite asks for."""
+    """Return what is wrong with the answer, or None if it is the one that the suite asks for."""
     refused = refusal(case)
     match case.kind:
         case Kind.EVALUATION:

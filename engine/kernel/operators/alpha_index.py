@@ -1,4 +1,7 @@
-"""From predicate and object to the list of what is made of such triples: a hash table with linear probing, at most half full."""
+"""The alpha index leads from predicate and object to the list of what is made of such triples.
+
+It is a hash table with linear probing, at most half full.
+"""
 
 from engine.kernel import entry_point, inlined
 from engine.kernel.state.goal_store import mixed
@@ -7,7 +10,7 @@ from engine.kernel.state.layout import *
 
 @inlined
 def place_of(posted, p, o):
-    """Where a predicate and object stand, or would."""
+    """Return the place where a predicate and object stand, or would."""
     place = mixed(mixed(0, p), o) & (len(posted) - 1)
     while posted[place, POSTED_P] != NONE and (posted[place, POSTED_P] != p or posted[place, POSTED_O] != o):
         place = (place + 1) & (len(posted) - 1)
@@ -22,14 +25,14 @@ def list_of(posted, p, o):
 
 @entry_point
 def lists_of(posted, predicates, objects, found):
-    """The lists of some pairs, 0 for none."""
+    """Fill `found` with the lists of some pairs, 0 for none."""
     for k in range(len(found)):
         found[k] = list_of(posted, predicates[k], objects[k])
 
 
 @entry_point
 def post(posted, predicates, objects, lists):
-    """Gives lists to some pairs; how many of them had no place before."""
+    """Give lists to some pairs and return how many of the pairs had no place before."""
     new = 0
     for k in range(len(lists)):
         place = place_of(posted, predicates[k], objects[k])

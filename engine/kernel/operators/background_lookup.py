@@ -1,4 +1,4 @@
-"""What the background has for a solution: the triples of its key in a node's table, and what several tables have, one after the other."""
+"""This module looks up solutions in the background: the triples of their key in a node's table, or in several tables, one after the other."""
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.emit import copied
@@ -9,7 +9,7 @@ from engine.kernel.state.layout import *
 
 @jit
 def first_place(net, node, x):
-    """Where the newest triple for x stands, or NONE."""
+    """Return the place of the newest triple for x, or NONE."""
     table = net.nodes[node, LOOK]
     heads = table_at(net.lookups[table, L_HEADS], net.lookups[table, L_BUCKETS], 1)
     hash_ = hash_of(net, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
@@ -18,7 +18,7 @@ def first_place(net, node, x):
 
 @jit
 def next_place(net, node, x, place):
-    """Where the next older one stands, or NONE."""
+    """Return the place of the next older triple for x, or NONE."""
     return fitting(net, node, x, cells_of(net, node)[place, L_OLDER])
 
 
@@ -30,7 +30,10 @@ def cells_of(net, node):
 
 @inlined
 def fitting(net, node, x, place):
-    """The first place of a chain, from this one on, whose triple x is compatible with; what a later version of the background has added does not count."""
+    """Return the first place of a chain, from this one on, whose triple x is compatible with.
+
+    Triples that a later version of the background has added do not count.
+    """
     cells, n = cells_of(net, node), net.lookups[net.nodes[node, LOOK], L_N]
     while place != NONE and (place >= n or not agrees(net, node, x, cells, place)):
         place = cells[place, L_OLDER]
@@ -53,7 +56,7 @@ def agrees(net, node, x, cells, place):
 
 @jit
 def with_triple(net, node, x, place):
-    """A copy of x with what the triple binds, on x's interval."""
+    """Return a copy of x with what the triple binds, on x's interval."""
     z, cells, first = copied(net, x), cells_of(net, node), L_KEY + net.nodes[node, KEY_N]
     for k in range(net.nodes[node, LOOK_N]):
         net.rows[z, net.slots[net.nodes[node, LOOK_AT] + k]] = cells[place, first + k]
@@ -64,21 +67,24 @@ def with_triple(net, node, x, place):
 # A row found stands on those of the FINDs before, down to x: HASH has its place in the table, OLDER the row that it stands on, NEWER its FIND.
 @inlined
 def has_finds(net, node):
-    """Whether a node that decides on absence is to look up what it decides."""
+    """Return whether a node that decides on absence is to look up what it decides."""
     first = net.nodes[node, LOOK_VIA]
     return first != NONE and net.nodes[first, LOOK] != NONE
 
 
 @jit
 def first_found(net, node, x):
-    """x with what the FINDs of a node have for it first, or NONE. The row is to go on to `next_found` or to be given back to `forget_found`."""
+    """Return x with what the FINDs of a node have for it first, or NONE.
+
+    The row is to go on to `next_found` or to be given back to `forget_found`.
+    """
     find = net.nodes[node, LOOK_VIA]
     return found_from(net, x, x, find, first_place(net, find, x))
 
 
 @jit
 def next_found(net, x, z):
-    """x with what comes after z, which is freed; or NONE."""
+    """Return x with what comes after z, which is freed; or NONE."""
     find, place, below = net.rows[z, NEWER], net.rows[z, HASH], net.rows[z, OLDER]
     release(net, z)
     return found_from(net, x, below, find, next_place(net, find, below, place))
@@ -86,7 +92,7 @@ def next_found(net, x, z):
 
 @jit
 def found_from(net, x, below, find, place):
-    """From a place in a FIND's table on, which is for the row `below`."""
+    """Return the next row that all FINDs have for x, or NONE. The search goes on from a place in the table of `find`, for the row `below`."""
     nodes, edges, rows = net.nodes, net.edges, net.rows
     while True:
         if place != NONE:
@@ -108,7 +114,7 @@ def found_from(net, x, below, find, place):
 
 @jit
 def forget_found(net, x, z):
-    """Frees z and what it stands on."""
+    """Free z and the rows that it stands on."""
     while z != x:
         below = net.rows[z, OLDER]
         release(net, z)

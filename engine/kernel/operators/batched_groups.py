@@ -1,4 +1,7 @@
-"""Collectors that nothing inside the instant waits for: their solutions are kept for the end of the feed, and their reports come back in one go."""
+"""This module serves collectors that nothing inside the instant waits for.
+
+Their solutions are kept for the end of the feed, and their reports come back in one go.
+"""
 
 from engine.kernel import jit
 from engine.kernel.operators.timers import set_due
@@ -22,7 +25,7 @@ def defer(net, node, side, x):
 
 @jit
 def schedule(net, node, side):
-    """A window with a step is due at the next multiple, if it holds then a solution from before the end of its streams."""
+    """Set a window with a step due at the next multiple, if the window holds then a solution from before the end of its streams."""
     timers, now, step, k = net.timers, net.at[NOW], net.nodes[node, STEP], net.nodes[node, TIMER]
     following = (now // step + 1) * step
     if side == LEFT and now <= net.at[HORIZON]:
@@ -32,7 +35,7 @@ def schedule(net, node, side):
 
 @jit
 def report(net):
-    """Gives the next report to its node's readers, at its instant; after the last, time goes on from where it stood."""
+    """Give the next report to its node's readers, at its instant; after the last, time goes on from where it stood."""
     at, reports = net.at, net.reports
     r = at[REPORTED]
     if r == at[REPORTS]:

@@ -1,4 +1,4 @@
-"""How a solution leaves a node: filter, readers, output, derived occurrences."""
+"""This module lets a solution leave a node: through its filter, to readers, as output, as derived occurrences."""
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.alpha_index import list_of
@@ -42,13 +42,16 @@ def wait(net, node, side, row):
 
 @jit
 def count_made(net, node, n):
-    """A query that makes more at one instant than any may is marked as endless: goals, solutions, what waits for the close, and the work on the way."""
+    """Count n more that a query makes at one instant: goals, solutions, what waits for the close, and the work on the way.
+
+    A query that makes more at one instant than any may is marked as endless.
+    """
     count_for(net, node, n)
 
 
 @jit
 def count_looks(net, node, looks):
-    """As `count_made`, in parts of what is made; and what else the step has spent."""
+    """Count `looks`, and what else the step has spent, as `count_made` does: LOOKS of them count as one row made."""
     looks += net.at[SPENT]
     net.at[SPENT] = 0
     if looks >= LOOKS:
@@ -57,7 +60,7 @@ def count_looks(net, node, looks):
 
 @inlined
 def emit(net, node, z):
-    """Hands on row z, which the caller owned."""
+    """Hand on row z, which the caller owned."""
     filter_ = net.nodes[node, FILTER]
     if filter_ == NONE or (filter_ == TIMED_ONLY and not is_timeless(net, z)) or passes(net, node, z):
         forward(net, node, z)
@@ -65,13 +68,13 @@ def emit(net, node, z):
 
 @jit
 def hand_on(net, node, z):
-    """`emit` off the hot path: one copy of its code for all callers."""
+    """Do as `emit` does, off the hot path: one copy of its code serves all callers."""
     emit(net, node, z)
 
 
 @jit
 def passes(net, node, z):
-    """Whether z is to go on now; if not, it has been parked or freed."""
+    """Return whether z is to go on now; if not, it has been parked or freed."""
     filter_ = net.nodes[node, FILTER]
     verdict = judge(net, filter_, z) if filter_ >= 0 else TRUE if is_timeless(net, z) == (filter_ == TIMELESS_ONLY) else FALSE
     if net.at[SPENT] > 0:
@@ -104,7 +107,7 @@ def copied(net, x):
 
 @jit
 def fan_out(net, node, z):
-    """One copy of z for each reader of `node`; the room for them was checked."""
+    """Push one copy of z for each reader of `node`; the room for them was checked."""
     for e in range(net.nodes[node, EDGE_AT], net.nodes[node, EDGE_AT] + net.nodes[node, EDGE_N]):
         push(net, net.edges[e, 0], net.edges[e, 1], copied(net, z))
     release(net, z)
@@ -112,13 +115,13 @@ def fan_out(net, node, z):
 
 @inlined
 def blank(net, x):
-    """A row on x's interval with nothing bound."""
+    """Return a row on x's interval with nothing bound."""
     return bare(net, net.rows[x, START], net.rows[x, END])
 
 
 @inlined
 def bare(net, start, end):
-    """A row on this interval with nothing bound."""
+    """Return a row on this interval with nothing bound."""
     row, rows = take(net), net.rows
     rows[row, START], rows[row, END] = start, end
     rows[row, VAR], rows[row, VAR + 1], rows[row, VAR + 2], rows[row, VAR + 3] = UNBOUND, UNBOUND, UNBOUND, UNBOUND
@@ -129,7 +132,10 @@ def bare(net, start, end):
 
 @jit
 def move(net, node, x):
-    """Hands on x with its columns moved, if they are what they must be; and, of equal ones of this instant, only the first where the node says so."""
+    """Hand on x with its columns moved, if they are what they must be.
+
+    Of equal rows of this instant only the first goes on where the node says so.
+    """
     nodes, moves, fits = net.nodes, net.moves, True
     z = copied(net, x) if nodes[node, KEEP] != 0 else blank(net, x)
     for m in range(nodes[node, MOVE_AT], nodes[node, MOVE_AT] + nodes[node, MOVE_N]):
@@ -152,13 +158,16 @@ def move(net, node, x):
 
 @inlined
 def first_here(net, node, x):
-    """Whether a node meets x for the first time: at this instant, or at all if it is timeless, for it exists from the instant that brought it."""
+    """Return whether a node meets x for the first time: at this instant, or ever if x is timeless.
+
+    A timeless x exists from the instant that brought it.
+    """
     return not stands_already(net, node, x) if is_timeless(net, x) else first_time(net, node, x)
 
 
 @jit
 def first(net, node, x):
-    """Hands on x, as a timeless row, if none with its key came before, at whatever instant."""
+    """Hand on x, as a timeless row, if none with its key came before, at whatever instant."""
     key_at, key_n = net.nodes[node, KEY_AT], net.nodes[node, KEY_N]
     hash_ = key_hash(net, store_of(node, LEFT), x, key_at, key_n)
     goal = newest_timeless(net, hash_)
@@ -174,7 +183,7 @@ def first(net, node, x):
 
 @jit
 def arrive_collect(net, node, side, x):
-    """A solution, once for an instant, or a wake of a collector, which waits for the close of the instant."""
+    """Let a solution, once for an instant, or a wake of a collector wait for the close of the instant."""
     if side == LEFT and not first_here(net, node, x):
         release(net, x)
     else:
@@ -191,7 +200,7 @@ def gather(net, node, side, x):
 
 @jit
 def extend(net, node, x):
-    """BIND: the host's answer, UNBOUND for an error, goes to the node's column."""
+    """Write the host's answer to a BIND, UNBOUND for an error, to the node's column."""
     answer = net.questions[ask(net, net.nodes[node, ASK], x), ASK_ANSWER]
     if answer == OPEN_QUESTION:
         park(net, node, LEFT, x)
@@ -203,7 +212,7 @@ def extend(net, node, x):
 
 @jit
 def write(net, node, z):
-    """A solution of a query; the instant's duplicates end here, whatever is hidden apart."""
+    """Write a solution of a query; the instant's duplicates end here, whatever is hidden apart."""
     rows, nodes = net.rows, net.nodes
     for k in range(nodes[node, HIDE_AT], nodes[node, HIDE_AT] + nodes[node, HIDE_N]):
         rows[z, net.slots[k]] = UNBOUND
@@ -222,7 +231,7 @@ def write(net, node, z):
 
 @inlined
 def write_union(net, node, x, y):
-    """Writes the join of x and y as a solution of the OUT `node`; whether it is new at this instant."""
+    """Write the join of x and y as a solution of the OUT `node`, and return whether the solution is new at this instant."""
     rows, out, k = net.rows, net.out, net.at[FOUND]
     out[k, OUT_START], out[k, OUT_END] = min(rows[x, START], rows[y, START]), max(rows[x, END], rows[y, END])
     out[k, OUT_NODE], out[k, OUT_ENTRY] = node, net.at[ENTRY]
@@ -238,7 +247,10 @@ def write_union(net, node, x, y):
 
 @inlined
 def first_in_out(net, node, k):
-    """Whether row k of `out` is the first of its kind at this instant. The first few of an instant are looked through; more have a table of hashes."""
+    """Return whether row k of `out` is the first of its kind at this instant.
+
+    The first few of an instant are looked through; more have a table of hashes.
+    """
     out, first = net.out, net.at[FEW_FROM]
     if first == NONE:
         return first_in_seen(net, node, k)
@@ -265,7 +277,7 @@ def first_in_seen(net, node, k):
 
 @jit
 def remember_few(net, after):
-    """Enters this instant's rows of `out` before `after` into what it has met, for they are too many, or about to be taken."""
+    """Enter this instant's rows of `out` before `after` into what it has met, for they are too many, or about to be taken."""
     if net.at[FEW_FROM] != NONE:
         for k in range(net.at[FEW_FROM], after):
             first_in_seen(net, net.out[k, OUT_NODE], k)
@@ -274,7 +286,7 @@ def remember_few(net, after):
 
 @inlined
 def plain_out(net, node):
-    """The OUT that alone reads what `node` joins and takes all of it as it is, or NONE: such joins need no row of their own."""
+    """Return the OUT that alone reads what `node` joins and takes all of it as it is, or NONE. Such joins need no row of their own."""
     nodes = net.nodes
     if nodes[node, EDGE_N] != 1 or nodes[node, TIMELESS] != 0 or (nodes[node, FILTER] != NONE and nodes[node, FILTER] != TIMED_ONLY):
         return NONE
@@ -290,14 +302,17 @@ def resolved(net, x, row):
 
 @jit
 def is_triple(net, t, x):
-    """Whether a template triple is one under x: with all its terms, and each where RDF allows it. Else it is left out alone, as in SPARQL."""
+    """Return whether a template triple is a triple under x: all its terms are bound, and each stands where RDF allows it.
+
+    Else it is left out alone, as in SPARQL.
+    """
     s, p, o = resolved(net, net.templates[t, T_S], x), resolved(net, net.templates[t, T_P], x), resolved(net, net.templates[t, T_O], x)
     return s != UNBOUND and p != UNBOUND and o != UNBOUND and net.kinds[s] <= BLANK_KIND and net.kinds[p] == IRI_KIND
 
 
 @jit
 def hide_left_out(net, node, x):
-    """What only triples that are left out would show distinguishes no solutions of a rule."""
+    """Unbind the variables of x that only left-out triples would show, since they distinguish no solutions of a rule."""
     templates, first, after = net.templates, net.nodes[node, TEMPLATE_AT], net.nodes[node, TEMPLATE_AT] + net.nodes[node, TEMPLATE_N]
     left_out = False
     for t in range(first, after):
@@ -317,7 +332,7 @@ def hide_left_out(net, node, x):
 
 @jit
 def derive(net, node, x):
-    """Adds a rule's triples, with its solution's interval, to the stream it writes."""
+    """Add a rule's triples, with its solution's interval, to the stream that the rule writes."""
     templates = net.templates
     for t in range(net.nodes[node, TEMPLATE_AT], net.nodes[node, TEMPLATE_AT] + net.nodes[node, TEMPLATE_N]):
         if not is_triple(net, t, x):
@@ -331,7 +346,10 @@ def derive(net, node, x):
 
 @inlined
 def count_derived(net, query, s, p, o):
-    """A rule that derives more at one instant than its bound allows is marked as endless. Long texts count as several triples, so that the bound is one of bytes too."""
+    """Count a triple that a rule derives; a rule that derives more at one instant than its bound allows is marked as endless.
+
+    Long texts count as several triples, so that the bound is one of bytes too.
+    """
     queries = net.queries
     if queries[query, Q_INSTANT] != net.at[NOW]:
         queries[query, Q_INSTANT], queries[query, Q_DERIVED] = net.at[NOW], 0
@@ -343,7 +361,7 @@ def count_derived(net, query, s, p, o):
 
 @jit
 def new_occurrence(net, stream, s, p, o, g, start, end, since):
-    """A stream is a set: whether this instant has not had this occurrence yet.
+    """Return whether this instant has not had this occurrence yet, as a stream is a set.
 
     It is new again if it is sent again after a query has come, to which it is. What the others make of it, they have found already.
     """
@@ -356,7 +374,7 @@ def new_occurrence(net, stream, s, p, o, g, start, end, since):
 
 @inlined
 def occur(net, stream, s, p, o, g, start, end, since):
-    """Gives one occurrence, and what it entails, to the scans that want them."""
+    """Give one occurrence, and what it entails, to the scans that want them."""
     if net.streams[stream, S_PENDING] > 0:
         open_readers(net, stream, since)
     occur_as(net, 0, stream, s, p, o, g, start, end, since)
@@ -366,7 +384,7 @@ def occur(net, stream, s, p, o, g, start, end, since):
 
 @inlined
 def occur_as(net, which, stream, s, p, o, g, start, end, since):
-    """An occurrence as one of its own predicate, or of any (0)."""
+    """Give an occurrence to the scans as one of its own predicate, or of any (0)."""
     alpha_at, at = net.alpha_at, ALPHA_AT_WIDTH * which
     alpha_at[at + ALPHA_SEEN] += 1
     scan(net, alpha_at[at + ALPHA_FIRST], alpha_at[at + ALPHA_N], stream, s, p, o, g, start, end, since)
@@ -385,7 +403,7 @@ def in_graph(wanted, g):
 
 @inlined
 def scan(net, first, n, stream, s, p, o, g, start, end, since):
-    """Gives a triple to the scans in `n` rows of alpha."""
+    """Give a triple to the scans in `n` rows of alpha."""
     alpha, queries = net.alpha, net.queries
     for a in range(first, first + n):
         query = alpha[a, A_QUERY]
@@ -401,7 +419,7 @@ def scan(net, first, n, stream, s, p, o, g, start, end, since):
 
 @jit
 def scan_listed(net, listed, stream, s, p, o, g, start, end, since):
-    """Gives what an occurrence is taken as to the scans that want it."""
+    """Give what an occurrence is taken as to the scans that want it."""
     postings, first = net.postings, net.lists[listed, LIST_FIRST]
     for k in range(first, first + net.lists[listed, LIST_N]):
         if postings[k, P_RESOURCE] != 0 and net.kinds[o] >= LITERAL_KIND:
@@ -418,7 +436,7 @@ def scan_listed(net, listed, stream, s, p, o, g, start, end, since):
 
 @jit
 def scan_closely(net, a, s, p, o, g, start, end):
-    """A scan that looks for certain terms, graphs or equal parts."""
+    """Give a triple to a scan that looks for certain terms, graphs or equal parts."""
     alpha, rows = net.alpha, net.rows
     if (alpha[a, A_S] != NONE and alpha[a, A_S] != s) or (alpha[a, A_O] != NONE and alpha[a, A_O] != o) or not in_graph(alpha[a, A_GRAPH], g):
         return
@@ -441,7 +459,7 @@ def scan_closely(net, a, s, p, o, g, start, end):
 
 @jit
 def open_readers(net, stream, since):
-    """Opens the queries for which this is the first occurrence that they read, and hands readers the facts they await."""
+    """Open the queries for which this is the first occurrence that they read, and hand readers the facts they await."""
     read = net.streams[stream, S_READS]
     while read != NONE:
         query = net.reads[read, R_QUERY]
@@ -452,7 +470,7 @@ def open_readers(net, stream, since):
 
 @jit
 def open_query(net, query):
-    """The query's t0, or the instant from which changed facts hold: its facts enter as timeless rows."""
+    """Open a query at its t0, or at the instant from which changed facts hold: its facts enter as timeless rows."""
     queries, facts = net.queries, net.facts
     if queries[query, Q_OPEN] != 0 and queries[query, Q_FACTS_N] == 0:
         return

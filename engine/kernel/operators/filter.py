@@ -1,4 +1,4 @@
-"""Filters: float64 with an error bound; what it cannot decide is asked of the host and remembered."""
+"""Filters compute in float64 with an error bound; the cases that they cannot decide are asked of the host and remembered."""
 
 import math
 
@@ -16,7 +16,7 @@ EXACT = 2.0**53  # integers below are exact
 
 @inlined
 def compare(op, a, b, slack):
-    """Three-valued, and UNSURE where |a - b| is within the error bound; a nan bound is an unbound operand."""
+    """Compare in three values, and UNSURE where |a - b| is within the error bound; a nan bound is an unbound operand."""
     if slack != slack:
         return ERROR
     if slack != 0.0 and not abs(a - b) > slack:
@@ -36,7 +36,10 @@ def compare(op, a, b, slack):
 
 @jit
 def same(a, b, kind_a, kind_b):
-    """Whether two terms of these kinds are equal (SPARQL 1.1, 17.4.1.7); UNSURE where that is for their values to say."""
+    """Return whether two terms of these kinds are equal (SPARQL 1.1, 17.4.1.7), or UNSURE where their values have to decide.
+
+    An unbound term gives ERROR.
+    """
     if a == UNBOUND or b == UNBOUND:
         return ERROR
     if kind_a >= LITERAL_KIND and kind_b >= LITERAL_KIND and (kind_a == LITERAL_KIND or kind_b == LITERAL_KIND):
@@ -46,7 +49,7 @@ def same(a, b, kind_a, kind_b):
 
 @inlined
 def both(dominant, a, b):
-    """AND (dominant FALSE) and OR (dominant TRUE) of SPARQL's logic, with UNSURE above ERROR."""
+    """Return AND (dominant FALSE) or OR (dominant TRUE) of SPARQL's logic, with UNSURE above ERROR."""
     if a == dominant or b == dominant:
         return dominant
     if a == UNSURE or b == UNSURE:
@@ -58,7 +61,7 @@ def both(dominant, a, b):
 
 @inlined
 def sum_slack(a, b, slack):
-    """Error bound of a + b: none where the sum is exact (Knuth's two-sum)."""
+    """Return the error bound of a + b: none is added where the sum is exact (Knuth's two-sum)."""
     s = a + b
     part = s - a
     error = (a - (s - part)) + (b - part)
@@ -67,7 +70,7 @@ def sum_slack(a, b, slack):
 
 @inlined
 def unsure_beyond(result, operands, bound):
-    """The error bound of a result: nan if an operand is unbound, inf where the result or its bound is beyond float64."""
+    """Return the error bound of a result: nan if an operand is unbound, inf where the result or its bound is beyond float64."""
     if operands != operands:
         return np.nan
     return bound if math.isfinite(result) and math.isfinite(bound) else np.inf
@@ -83,7 +86,10 @@ def product_slack(a, b, slack_a, slack_b):
 
 @jit
 def evaluate(net, pc, row):
-    """Verdict of the code at `pc` for a row. The top of the stack is at hand; what is below stands in `scratch`, above a place that nothing reads."""
+    """Return the verdict of the code at `pc` for a row.
+
+    The top of the stack is at hand; the rest stands in `scratch`, above a place that nothing reads.
+    """
     code, rows, numbers, consts, stack = net.code, net.rows, net.numbers, net.consts, net.scratch
     x, slack, top = 0.0, 0.0, 0
     while True:
@@ -127,14 +133,14 @@ def pushed(net, op, arg, row):
 
 @inlined
 def duration(net, row):
-    """getDURATION() in µs; an error for a timeless row."""
+    """Return getDURATION() in µs; an error for a timeless row."""
     micros = float(net.rows[row, END] - net.rows[row, START])
     return micros, np.nan if net.rows[row, END] < net.rows[row, START] else 0.0 if micros < EXACT else micros * ULP
 
 
 @inlined
 def combined(op, a, slack_a, b, slack_b):
-    """A number of two with its error bound, or the verdict on a comparison."""
+    """Return the number that two make, with its error bound, or the verdict on a comparison."""
     if op == MUL:
         return a * b, product_slack(a, b, slack_a, slack_b)
     if op == ADD:
@@ -159,7 +165,7 @@ def binary(op, a, slack_a, b, slack_b):
 
 @jit
 def ask(net, who, row):
-    """Number of the question `who` about `row`; a new one is put on the host's list."""
+    """Return the number of the question `who` about `row`; a new question is put on the host's list."""
     first, n = net.asks[who, ASK_SLOT], net.asks[who, ASK_SLOTS]
     hash_ = who * SALT
     for k in range(n):
@@ -190,7 +196,7 @@ def same_arguments(net, q, row, first, n):
 
 @entry_point
 def spread_questions(address, heads):
-    """Enters the memo's questions into the larger table `heads`."""
+    """Enter the memo's questions into the larger table `heads`."""
     net = as_net(address)
     for q in range(net.at[ASKED]):
         head = net.questions[q, ASK_HASH] & (len(heads) - 1)
@@ -200,7 +206,7 @@ def spread_questions(address, heads):
 
 @jit
 def judge(net, filter_, row):
-    """TRUE, FALSE (errors too) or PENDING: the host has been asked. code[filter_] = (question, _)."""
+    """Return TRUE, FALSE (errors too) or PENDING: the host has been asked. code[filter_] = (question, _)."""
     verdict = evaluate(net, filter_ + 1, row)
     if verdict == UNSURE:
         answer = net.questions[ask(net, net.code[filter_, 0], row), ASK_ANSWER]

@@ -1,4 +1,4 @@
-"""JOIN: every positive two-sided operator."""
+"""JOIN stands for every positive two-sided operator."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,10 @@ from engine.kernel.state.temporal_relations import compatible, holds, merge_into
 
 
 class Terms(NamedTuple):
-    """On what terms a row meets goals of a node's other side; read once per probe, because table cells are reloaded after every store to a row."""
+    """Holds the terms on which a row meets goals of a node's other side.
+
+    They are read once per probe, because table cells are reloaded after every store to a row.
+    """
 
     relation: int
     oldest: int  # least start (µs) the window admits
@@ -38,7 +41,7 @@ class Terms(NamedTuple):
 
 @inlined
 def terms_of(net, node, side, x, hash_):
-    """The terms of x, which came from `side`; `hash_` is its key's."""
+    """Return the terms of x, which came from `side`; `hash_` is its key's."""
     n, now = net.nodes, net.at[NOW]
     other = LEFT + RIGHT - side
     until = now - min(n[node, SPAN], n[node, LIFE_LEFT + other])
@@ -53,7 +56,7 @@ def key_of(net, node, x):
 
 @inlined
 def fits(net, terms, x, y):
-    """Whether left x and right y join."""
+    """Return whether left x and right y join."""
     rows = net.rows
     return (
         rows[x, START] >= terms.oldest
@@ -73,7 +76,7 @@ def merged(net, x, y):
 
 @inlined
 def arrive_join(net, node, side, x):
-    """Semi-naive: x is stored, if its side is, and meets every goal of the other side that was stored before it.
+    """Join semi-naively: x is stored, if its side is, and meets every goal of the other side that was stored before it.
 
     What comes later meets x in its turn, even while x goes on in steps of its own; so each pair meets once.
     """
@@ -97,7 +100,10 @@ def arrive_join(net, node, side, x):
 
 @jit
 def meet_timeless_later(net, node, side, x, key):
-    """Leaves x's timeless goals to another step, beginning with the one that is the newest now; and what it meets of the background in a table."""
+    """Leave x's timeless goals, and the triples it meets in a table of the background, to other steps.
+
+    The goals begin with the one that is the newest now.
+    """
     stored = net.nodes[node, LIFE_LEFT + side] != NEVER
     if side == LEFT and net.nodes[node, LOOK] != NONE:
         push_below(net, net.at[DEPTH], node, LOOK_ON_STORED if stored else LOOK_ON, x if stored else copied(net, x), NONE)
@@ -112,7 +118,7 @@ def meet_timeless_later(net, node, side, x, key):
 
 @jit
 def look_up(net, node, side, x, place):
-    """Left x meets the triples of its key in the node's table, from `place` on."""
+    """Let left x meet the triples of its key in the node's table, from `place` on."""
     depth, made = net.at[DEPTH], 0
     place = first_place(net, node, x) if place == NONE else place
     while place != NONE:
@@ -138,8 +144,10 @@ def go_on_join(net, node, side, x, goal, stored):
 
 @inlined
 def probe(net, node, side, x, goal, key, stored):
-    """x meets the goals of one chain from `goal` on. Results beyond a chunk are left to another step, which finds `goal` there: what is not older
-    than its terms admit does not expire at this instant."""
+    """Let x meet the goals of one chain from `goal` on.
+
+    Results beyond a chunk are left to another step, which finds `goal` there. A goal not older than its terms admit does not expire at this instant.
+    """
     rows, out, depth, made, looked = net.rows, plain_out(net, node), net.at[DEPTH], 0, 0
     terms = terms_of(net, node, side, x, key)
     timeless = goal != NONE and is_timeless(net, goal)

@@ -1,4 +1,4 @@
-"""What decides on absence: OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, WITHOUT in both forms.
+"""These operators decide on absence: OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, WITHOUT in both forms.
 
 The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored.
 """
@@ -77,7 +77,7 @@ def keep_side(net, node, side, x):
 
 @jit
 def decide(net, node, side, x):
-    """Decides on x, and counts what that took."""
+    """Decide on x, and count what the decision took."""
     decide_by_kind(net, node, side, x)
     count_looks(net, node, 0)
 
@@ -114,14 +114,14 @@ def go_on_negative(net, node, side, x, goal):
 
 @jit
 def opposite(net, node, side, x, timeless):
-    """The newest goal of the chain that holds what may join x."""
+    """Return the newest goal of the chain that holds what may join x."""
     hash_ = in_store(store_of(node, LEFT + RIGHT - side), key_of(net, node, x))
     return newest_timeless(net, hash_) if timeless else newest(net, hash_)
 
 
 @jit
 def decide_optional(net, node, side, x):
-    """Joins of x where the condition holds, or x alone. Nothing leaves before every verdict is known."""
+    """Hand on the joins of x where the condition holds, or x alone. Nothing leaves before every verdict is known."""
     verdict = any_join(net, node, side, x)
     if verdict == PENDING:
         park(net, node, DECIDE + side, x)
@@ -134,7 +134,7 @@ def decide_optional(net, node, side, x):
 
 @jit
 def any_join(net, node, side, x):
-    """Whether a goal joins x: TRUE, FALSE or PENDING, which outdoes TRUE."""
+    """Return whether a goal joins x: TRUE, FALSE or PENDING, which outdoes TRUE."""
     verdict = any_join_in(net, node, side, x, opposite(net, node, side, x, False))
     if verdict == PENDING or net.nodes[node, TIMELESS] == 0:
         return verdict
@@ -166,13 +166,13 @@ def any_join_in(net, node, side, x, goal):
 
 @inlined
 def in_span(net, node, x):
-    """Whether x alone is short enough to be joined."""
+    """Return whether x alone is short enough to be joined."""
     return net.rows[x, START] >= net.at[NOW] - net.nodes[node, SPAN]
 
 
 @jit
 def any_looked_up(net, node, x):
-    """`any_join` with what the background has for x."""
+    """Return what `any_join` does, for what the background has for x."""
     z, found = first_found(net, node, x) if in_span(net, node, x) else NONE, FALSE
     while z != NONE:
         unconditional = net.nodes[node, CONDITION] == NONE
@@ -186,7 +186,7 @@ def any_looked_up(net, node, x):
 
 @jit
 def verdict_of(net, node, z):
-    """Whether a join satisfies the condition of the optional part: TRUE, FALSE or PENDING."""
+    """Return whether a join satisfies the condition of the optional part: TRUE, FALSE or PENDING."""
     condition = net.nodes[node, CONDITION]
     if condition == NONE:
         return TRUE
@@ -195,7 +195,7 @@ def verdict_of(net, node, z):
 
 @jit
 def emit_joins(net, node, side, x, goal):
-    """The joins of x from `goal` on, whose verdicts are all known; timeless goals come after the timed ones."""
+    """Hand on the joins of x from `goal` on, whose verdicts are all known; timeless goals come after the timed ones."""
     rows, depth, made = net.rows, net.at[DEPTH], 0
     terms = terms_of(net, node, side, x, key_of(net, node, x))
     timeless = goal != NONE and is_timeless(net, goal)
@@ -225,7 +225,7 @@ def emit_joins(net, node, side, x, goal):
 
 @jit
 def emit_looked_up(net, node, x, z):
-    """The joins of x with what the background has for it, from z on, whose verdicts are all known."""
+    """Hand on the joins of x with what the background has for it, from z on. Their verdicts are all known."""
     depth, made = net.at[DEPTH], 0
     z = first_found(net, node, x) if z == NONE else z
     while z != NONE:
@@ -252,7 +252,7 @@ def decide_minus(net, node, x):
 
 @jit
 def exists(net, node, x, until):
-    """Whether a goal of the right side that ends by `until` is compatible with x and, joined with it, satisfies the node's condition.
+    """Return whether a goal of the right side that ends by `until` is compatible with x and, joined with it, satisfies the node's condition.
 
     TRUE, FALSE or PENDING. What an EXISTS in the condition looks at ends by the goal's end, since it is the goal that it decides on. Levels of
     EXISTS in EXISTS are rows of `nests`, because numba cannot be relied on to load a recursive function from its cache.
@@ -278,7 +278,7 @@ def exists(net, node, x, until):
 
 @jit
 def enter(net, level, node, x, until):
-    """Begins to look through the goals of a node for those that join x."""
+    """Begin to look through the goals of a node for those that join x."""
     nests = net.nests
     hash_ = key_hash(net, store_of(node, RIGHT), x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
     nests[level, N_NODE], nests[level, N_ROW], nests[level, N_UNTIL], nests[level, N_HASH] = node, x, until, hash_
@@ -287,14 +287,14 @@ def enter(net, level, node, x, until):
 
 @inlined
 def leave(net, level):
-    """Frees what the level stands at, where it has been looked up."""
+    """Free the row that the level stands at, where the row has been looked up."""
     if net.nests[level, N_TIMELESS] == LOOKED_UP and net.nests[level, N_GOAL] != NONE:
         forget_found(net, net.nests[level, N_ROW], net.nests[level, N_GOAL])
 
 
 @jit
 def enter_mark(net, level):
-    """Begins with the EXISTS that the level above has come to, for the goal that it has joined."""
+    """Begin with the EXISTS that the level above has come to, for the goal that it has joined."""
     nests = net.nests
     node, goal = nests[level - 1, N_NODE], nests[level - 1, N_GOAL]
     other = net.edges[net.nodes[node, MARK_AT] + nests[level - 1, N_MARK], 0]
@@ -304,7 +304,7 @@ def enter_mark(net, level):
 
 @jit
 def step(net, level):
-    """One goal, or one EXISTS of its condition: the level's verdict, CARRY_ON, or DESCEND to the EXISTS whose turn it is."""
+    """Look at one goal, or at one EXISTS of its condition. Return the level's verdict, CARRY_ON, or DESCEND to the EXISTS whose turn it is."""
     nests, nodes = net.nests, net.nodes
     node = nests[level, N_NODE]
     if nests[level, N_MARK] == NONE:
@@ -335,7 +335,7 @@ def step(net, level):
 
 @jit
 def joined_at(net, level):
-    """The level's row with its goal, or with what it has looked up."""
+    """Return the level's row joined with its goal, or with what it has looked up."""
     nests = net.nests
     if nests[level, N_TIMELESS] == LOOKED_UP:
         return copied(net, nests[level, N_GOAL])
@@ -344,7 +344,7 @@ def joined_at(net, level):
 
 @jit
 def next_match(net, level):
-    """The level's goal, or the next one, that joins its row; timeless goals come after the timed ones, and then what is looked up."""
+    """Return the level's goal, or the next one, that joins its row; timeless goals come after the timed ones, and then what is looked up."""
     nests, rows = net.nests, net.rows
     node, hash_ = nests[level, N_NODE], nests[level, N_HASH]
     while nests[level, N_TIMELESS] != LOOKED_UP:
@@ -369,7 +369,7 @@ def next_match(net, level):
 
 @inlined
 def meets(net, node, x, goal):
-    """Whether x and a right goal are compatible; for MINUS they must also share a variable."""
+    """Return whether x and a right goal are compatible; for MINUS they must also share a variable."""
     nodes = net.nodes
     return (
         same_key(net, x, goal, nodes[node, KEY_AT], nodes[node, KEY_N])
@@ -380,7 +380,7 @@ def meets(net, node, x, goal):
 
 @jit
 def set_marks(net, node, row):
-    """Writes into the row whether each EXISTS that the node's condition asks of has a solution for it: TRUE when done, or PENDING."""
+    """Write into the row whether each EXISTS that the node's condition asks of has a solution for it. Return TRUE when done, or PENDING."""
     for k in range(net.nodes[node, MARK_AT], net.nodes[node, MARK_AT] + net.nodes[node, MARK_N]):
         other = net.edges[k, 0]
         verdict = exists(net, other, row, BIG)
@@ -400,7 +400,7 @@ def decide_mark(net, node, x):
 
 @jit
 def decide_without(net, node, side, x):
-    """Right x: its left goals with no blocker between. Left x (a copy): its timeless right goals."""
+    """Pair right x with its left goals that have no blocker between, or left x (a copy) with its timeless right goals."""
     key, goal = key_of(net, node, x), NONE
     if side == RIGHT:
         goal = newest(net, in_store(store_of(node, LEFT), key))
@@ -411,7 +411,7 @@ def decide_without(net, node, side, x):
 
 @jit
 def latest_blocker(net, node, y):
-    """Greatest start of a blocker that ends before y starts: a left goal is free of blockers iff it does not end before that."""
+    """Return the greatest start of a blocker that ends before y starts. A left goal is free of blockers iff it does not end before that."""
     rows, nodes = net.rows, net.nodes
     hash_ = key_hash(net, store_of(node, BLOCKER), y, nodes[node, KEY2_AT], nodes[node, KEY2_N])
     last = -BIG
@@ -430,7 +430,7 @@ def latest_blocker(net, node, y):
 
 @jit
 def pair_without(net, node, side, x, goal, key):
-    """The pairs of x from `goal` on; timeless goals come after the timed ones."""
+    """Hand on the pairs of x from `goal` on; timeless goals come after the timed ones."""
     rows, nodes, depth, made = net.rows, net.nodes, net.at[DEPTH], 0
     terms, out = terms_of(net, node, side, x, key), plain_out(net, node)
     by_right, timeless = nodes[node, BY_RIGHT] != 0, goal != NONE and is_timeless(net, goal)
@@ -474,7 +474,7 @@ def emit_unblocked(net, node, x, y):
 
 @jit
 def blocked(net, node, z, after, until):
-    """Whether a compatible blocker starts after `after` and ends at `until` at the latest; a timeless one does."""
+    """Return whether a compatible blocker starts after `after` and ends at `until` at the latest. A compatible timeless blocker counts too."""
     hash_ = key_hash(net, store_of(node, BLOCKER), z, net.nodes[node, KEY2_AT], net.nodes[node, KEY2_N])
     if blocked_by(net, node, z, after, until, newest(net, hash_), hash_):
         return True
@@ -501,7 +501,7 @@ def blocked_by(net, node, z, after, until, c, hash_):
 # ---------------------------------------------------------------- WITHOUT ... FOR
 @jit
 def decide_timer(net, node, x):
-    """x, if nothing compatible came after it in time, on [its start, its end + duration]."""
+    """Hand on x, if nothing compatible came after it in time, on [its start, its end + duration]."""
     rows = net.rows
     if blocked(net, node, x, rows[x, END], net.at[NOW]):
         release(net, x)

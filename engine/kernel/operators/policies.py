@@ -58,7 +58,7 @@ def arrive_policy(net, node, side, x, goal):
 # ---------------------------------------------------------------- arrival
 @jit
 def arrive_left(net, node, x):
-    """A new left goal is stored at once; one without a time waits, for it has no place in the order."""
+    """Store a new left goal at once; one without a time waits, for it has no place in the order."""
     if not is_new(net, node, LEFT, x):
         release(net, x)
     elif is_timeless(net, x):
@@ -81,7 +81,7 @@ def arrive_right(net, node, y):
 
 @jit
 def is_new(net, node, side, x):
-    """Goals are a set: none is a goal twice at one instant, nor a timeless one at any."""
+    """Return whether x is new. Goals are a set: none is a goal twice at one instant, nor a timeless one at any."""
     return first_time(net, node + side * RIGHT_TAG, x) and not (is_timeless(net, x) and is_kept(net, node, side, x))
 
 
@@ -112,14 +112,14 @@ def hash_of(net, node, side, x):
 
 @inlined
 def of_key(net, node, hash_, goal, x):
-    """Whether `goal` is of the chain's key that hashes to `hash_`; x has that key."""
+    """Return whether `goal` is of the chain's key that hashes to `hash_`; x has that key."""
     return net.rows[goal, HASH] == hash_ and same_key(net, goal, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
 
 
 # ---------------------------------------------------------------- the store of left goals
 @jit
 def keep(net, node, side, goal):
-    """Stores a goal with what lets it leave from the middle of its store's queue."""
+    """Store a goal with what lets it leave from the middle of its store's queue."""
     store = store_of(node, side)
     net.links[goal, BEFORE], net.links[goal, MARKED] = net.stores[store, TAIL], -BIG
     store_goal(net, store, hash_of(net, node, side, goal), goal, net.nodes[node, LIFE_LEFT + side])
@@ -127,7 +127,7 @@ def keep(net, node, side, goal):
 
 @jit
 def keep_again(net, node, side, goal, marked):
-    """Stores a goal of a snapshot, as the youngest of its chain."""
+    """Store a goal of a snapshot, as the youngest of its chain."""
     keep(net, node, side, goal)
     net.links[goal, MARKED] = marked
     if side == LEFT and has_oldest(net, node) and not is_timeless(net, goal):
@@ -136,7 +136,7 @@ def keep_again(net, node, side, goal, marked):
 
 @jit
 def discard(net, store, goal):
-    """A timed goal leaves its store, wherever it stands in the queue."""
+    """Discard a timed goal from its store, wherever it stands in the queue."""
     rows, stores, links = net.rows, net.stores, net.links
     after, before = rows[goal, QUEUE], links[goal, BEFORE]
     if stores[store, HEAD] == goal:
@@ -155,7 +155,7 @@ def discard(net, store, goal):
 
 @jit
 def keep_left(net, node, x):
-    """Stores x in its chain behind the younger ones of its instant; where that takes the terms, or long, the host is to order them."""
+    """Store x in its chain behind the younger ones of its instant. If the order depends on their terms, or takes long, the host is to order them."""
     rows = net.rows
     keep(net, node, LEFT, x)
     hash_, younger, steps = rows[x, HASH], NONE, 0
@@ -191,7 +191,7 @@ def link_behind(net, younger, x):
 
 @jit
 def make_youngest(net, node, x):
-    """Called for all left goals of an instant and key, in order of age."""
+    """Move x to the young end of its chain; called for all left goals of an instant and key, in order of age."""
     if has_oldest(net, node):
         leave_oldest(net, node, x)
     unlink(net, net.heads, x)
@@ -203,13 +203,16 @@ def make_youngest(net, node, x):
 # ---------------------------------------------------------------- the oldest goal of a key
 @inlined
 def has_oldest(net, node):
-    """Under the other relations a goal that is old enough cannot fit, so the search goes down from the youngest."""
+    """Return whether a node's search goes up from the oldest goal.
+
+    Under the other relations a goal that is old enough cannot fit, so the search goes down from the youngest.
+    """
     return net.nodes[node, KIND] == CHRONOLOGICAL and net.nodes[node, RELATION] == SEQ
 
 
 @inlined
 def youngest(net, node, hash_, x):
-    """The youngest left goal of x's key."""
+    """Return the youngest left goal of x's key."""
     goal = newest(net, hash_)
     while goal != NONE and not of_key(net, node, hash_, goal, x):
         goal = net.rows[goal, OLDER]
@@ -218,7 +221,7 @@ def youngest(net, node, hash_, x):
 
 @inlined
 def next_of_key(net, node, direction, x):
-    """The next goal of x's key in its chain, OLDER or NEWER."""
+    """Return the next goal of x's key in its chain, OLDER or NEWER."""
     goal = net.rows[x, direction]
     while goal != NONE and not of_key(net, node, net.rows[x, HASH], goal, x):
         goal = net.rows[goal, direction]
@@ -227,7 +230,7 @@ def next_of_key(net, node, direction, x):
 
 @jit
 def enter_oldest(net, node, x):
-    """x has entered its chain; the youngest goal of each key knows the oldest."""
+    """Note the oldest goal of the key after x has entered its chain; the youngest goal of each key knows the oldest."""
     links = net.links
     young = youngest(net, node, net.rows[x, HASH], x)
     if young == x:
@@ -239,7 +242,7 @@ def enter_oldest(net, node, x):
 
 @jit
 def leave_oldest(net, node, x):
-    """x is about to leave its chain."""
+    """Note the oldest goal of the key before x leaves its chain."""
     links = net.links
     young = youngest(net, node, net.rows[x, HASH], x)
     if young == x:
@@ -253,7 +256,7 @@ def leave_oldest(net, node, x):
 # ---------------------------------------------------------------- pairs
 @inlined
 def joins(net, node, x, y):
-    """Whether left x and right y join, however long that lasts."""
+    """Return whether left x and right y join, however long the joined solution lasts."""
     rows, nodes = net.rows, net.nodes
     return (
         holds(nodes[node, RELATION], rows[x, START], rows[x, END], rows[y, START], rows[y, END])
@@ -264,7 +267,7 @@ def joins(net, node, x, y):
 
 @jit
 def give(net, node, x, y):
-    """Hands on the pair, if it is not too long and nothing lies between that must not."""
+    """Hand on the pair, if it is not too long and no blocker lies between."""
     rows, nodes = net.rows, net.nodes
     if min(rows[x, START], rows[y, START]) < net.at[NOW] - nodes[node, SPAN]:
         return
@@ -277,7 +280,10 @@ def give(net, node, x, y):
 
 @jit
 def give_all(net, node, side, x, goal):
-    """The pairs of x, on `side`, with the goals of a chain from `goal` on; beyond a chunk a copy of x goes on. Goals leave in later phases alone."""
+    """Give the pairs of x, on `side`, with the goals of a chain from `goal` on; beyond a chunk a copy of x goes on.
+
+    Goals leave in later phases alone.
+    """
     if goal == NONE:
         return
     rows, until = net.rows, oldest_given(net, node, side, x, goal)
@@ -295,7 +301,10 @@ def give_all(net, node, side, x, goal):
 
 @inlined
 def oldest_given(net, node, side, x, goal):
-    """The end of the oldest goals of a chain that x is given with; of timed goals a timeless x has those of this instant, for others are of the past."""
+    """Return the end of the oldest goals of a chain that x is given with.
+
+    A timeless x has the timed goals of this instant, for others are of the past.
+    """
     if is_timeless(net, goal):
         return -BIG
     if is_timeless(net, x):
@@ -314,7 +323,7 @@ def go_on_policy(net, node, side, x, goal):
 
 @jit
 def give_untimed(net, node, side, x):
-    """The pairs of x with the timeless goals of the other side, and those of a timeless x with timed ones."""
+    """Give the pairs of x with the timeless goals of the other side, and those of a timeless x with timed ones."""
     if net.nodes[node, TIMELESS] == 0:
         return
     hash_ = hash_of(net, node, LEFT + RIGHT - side, x)
@@ -325,14 +334,17 @@ def give_untimed(net, node, side, x):
 
 @jit
 def meet_timeless(net, node, x):
-    """A timeless left goal. Right ones of this instant are stored by now only if it comes so late that they have chosen without it."""
+    """Pair and store a timeless left goal.
+
+    Right goals of this instant are stored by now only if it comes so late that they have chosen without it.
+    """
     give_untimed(net, node, LEFT, x)
     keep(net, node, LEFT, x)
 
 
 @jit
 def choose_left(net, node, x):
-    """The pairs of a timed left goal with right ones that were there before it."""
+    """Give the pairs of a timed left goal with right goals that were there before it."""
     nodes = net.nodes
     give_untimed(net, node, LEFT, x)
     if nodes[node, RELATION] != PAR:
@@ -346,7 +358,7 @@ def choose_left(net, node, x):
 
 @jit
 def serve_waiting(net, node, x, y):
-    """Right goals of PAR, from y on, that left x lets choose."""
+    """Serve the right goals of PAR, from y on, that left x lets choose."""
     rows, hash_, depth, made = net.rows, hash_of(net, node, RIGHT, x), net.at[DEPTH], 0
     while y != NONE and rows[y, END] > rows[x, START]:
         older = rows[y, OLDER]
@@ -380,7 +392,7 @@ def choose_right(net, node, y):
 # ---------------------------------------------------------------- consumption and replacement
 @jit
 def take_oldest(net, node, y):
-    """y takes the oldest left goal that it may have, which is gone after the instant; False: there is none."""
+    """Let y take the oldest left goal that it may have, which is gone after the instant. Return False if there is none."""
     x = oldest_before(net, node, y) if has_oldest(net, node) else oldest_joined(net, node, y)
     if x == NONE:
         return False
@@ -393,7 +405,7 @@ def take_oldest(net, node, y):
 
 @jit
 def oldest_before(net, node, y):
-    """Of SEQ: upwards from the oldest goal of the key."""
+    """Return the oldest goal that joins y by SEQ, or NONE. The search goes upwards from the oldest goal of the key."""
     rows = net.rows
     hash_ = hash_of(net, node, LEFT, y)
     young = youngest(net, node, hash_, y)
@@ -409,7 +421,7 @@ def oldest_before(net, node, y):
 
 @jit
 def oldest_joined(net, node, y):
-    """Of the other relations: none that ended before y starts can fit."""
+    """Return the oldest goal that joins y by a relation other than SEQ, or NONE. A goal that ended before y starts cannot fit."""
     rows = net.rows
     hash_ = hash_of(net, node, LEFT, y)
     found = NONE
@@ -423,7 +435,7 @@ def oldest_joined(net, node, y):
 
 @jit
 def await_settlement(net, node, x):
-    """A goal alone in its chain replaces none; the mark says that it has had its turn."""
+    """Let x wait to be settled at the end of the instant. A goal alone in its chain replaces none; the mark says that it has had its turn."""
     if net.rows[x, OLDER] == NONE and net.rows[x, NEWER] == NONE:
         net.links[x, MARKED] = net.at[NOW]
     else:
@@ -432,7 +444,7 @@ def await_settlement(net, node, x):
 
 @jit
 def settle_goal(net, node, x):
-    """The instant is over for x: it goes if it was consumed, or if a younger one replaces it, as it replaces the one before."""
+    """Settle x, as its instant is over. It goes if it was consumed, or if a younger one replaces it, as it replaces the one before."""
     store = store_of(node, LEFT)
     if net.nodes[node, KIND] == CHRONOLOGICAL:
         if has_oldest(net, node):
@@ -450,7 +462,7 @@ def settle_goal(net, node, x):
 
 @inlined
 def next_alike(net, node, direction, x):
-    """The next goal in x's chain that binds what both sides may share as x does."""
+    """Return the next goal in x's chain that binds what both sides may share as x does."""
     rest_at, rest_n = net.nodes[node, REST_AT], net.nodes[node, REST_N]
     goal = next_of_key(net, node, direction, x)
     while goal != NONE and not same_key(net, goal, x, rest_at, rest_n):

@@ -12,7 +12,7 @@ from engine.kernel.state.layout import *
 # ---------------------------------------------------------------- the heap
 @jit
 def wind(net):
-    """Enters all timers anew: what the host has changed of them since the kernel ran, it changed in their rows alone."""
+    """Enter all timers anew: since the kernel ran, the host has changed them in their rows alone."""
     timers, nodes = net.timers, net.nodes
     net.at[TIMERS_DUE] = 0
     for k in range(net.at[TIMER_NODES]):
@@ -25,13 +25,13 @@ def wind(net):
 
 @inlined
 def next_due(net):
-    """The least instant at which a timer is due, FOREVER if there is none."""
+    """Return the least instant at which a timer is due, FOREVER if there is none."""
     return net.timers[net.timers[0, T_HEAP], T_DUE] if net.at[TIMERS_DUE] > 0 else FOREVER
 
 
 @jit
 def set_due(net, k, due):
-    """Timer k is due at `due`, at no time if that is FOREVER."""
+    """Make timer k due at `due`, or at no time if that is FOREVER."""
     timers, at = net.timers, net.at
     timers[k, T_DUE] = due
     place = timers[k, T_PLACE]
@@ -50,7 +50,7 @@ def set_due(net, k, due):
 
 @jit
 def move_timer(net, k, place):
-    """Puts timer k at `place` of the heap, which is free or its own, and then up or down to where it belongs."""
+    """Put timer k at `place` of the heap, which is free or its own, and then up or down to where it belongs."""
     timers, n = net.timers, net.at[TIMERS_DUE]
     while place > 0 and earlier(net, k, timers[(place - 1) >> 1, T_HEAP]):
         put_timer(net, timers[(place - 1) >> 1, T_HEAP], place)
@@ -73,14 +73,14 @@ def put_timer(net, k, place):
 
 @inlined
 def earlier(net, k, other):
-    """Of timers due together, the first one made."""
+    """Return whether timer k comes before the other one; of timers due together, the first one made does."""
     due, others = net.timers[k, T_DUE], net.timers[other, T_DUE]
     return due < others or (due == others and k < other)
 
 
 @jit
 def call_timer(net):
-    """Moves what is due first to the work that waits for the close of this instant."""
+    """Move what is due first to the work that waits for the close of this instant."""
     k = net.timers[0, T_HEAP]
     node = net.timers[k, T_NODE]
     if net.nodes[node, KIND] == COLLECT:
@@ -108,7 +108,7 @@ def oldest_due(net, node):
 
 @jit
 def set_timer(net, node, x):
-    """x waits in the node's left store, in order of end; a timeless x stands at this instant, its query's t0."""
+    """Let x wait in the node's left store, in order of end; a timeless x stands at this instant, its query's t0."""
     if net.at[NOW] > net.at[HORIZON]:  # solutions of the timers that run on after the end set no further ones
         release(net, x)
         return

@@ -1,4 +1,4 @@
-"""The arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
+"""This module holds the arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from engine.kernel.state import layout as c
 
 MOST_AT_ONCE, MOST_EACH = 1_000_000, 64
-"""What a query may make at one instant, and more for each occurrence that comes at it, before it fails: about a second, and what its input costs."""
+"""A query that makes more at one instant fails; each occurrence that comes at it allows for more. That is about a second, and what its input costs."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -73,17 +73,17 @@ FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", 
 VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
 """Tables whose width is not the same in all networks."""
 WORDS = 3
-"""Of an array in the handle's table: address, length, width."""
+"""An array has these cells in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
 PLENTY = 1 << 12
-"""What each pool has room for once one of them has had too little, so that credit for steps lasts."""
+"""Each pool has room for so many once one of them has had too little, so that credit for steps lasts."""
 FIRST_HEADS = 1 << 8
 LARGE = 1 << 20
 """Rows at which a table grows by less than it has."""
 
 
 def empty_program() -> dict[str, NDArray[Any]]:
-    """The program of a network without queries; tables keep one unused row where numba needs an address."""
+    """Return the program of a network without queries; tables keep one unused row where numba needs an address."""
     return {
         "nodes": np.zeros((0, c.NODE_WIDTH), np.int64),
         "edges": np.zeros((0, 2), np.int64),
@@ -106,7 +106,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
 
 
 def new_net(width: int) -> Net:
-    """A network without queries; `width`: variables of the widest solution."""
+    """Return a network without queries; `width` is the number of variables of the widest solution."""
     assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
@@ -166,28 +166,30 @@ POOLS = {
 
 
 def taller(a: NDArray[Any], height: int) -> NDArray[Any]:
-    """`a` with `height` rows, the new ones zero."""
+    """Return `a` with `height` rows, the new ones zero."""
     b = np.zeros((height, *a.shape[1:]), a.dtype)
     b[: len(a)] = a
     return b
 
 
 def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
-    """`a` with `width` columns, the new ones zero."""
+    """Return `a` with `width` columns, the new ones zero."""
     b = np.zeros((len(a), width), a.dtype)
     b[:, : a.shape[1]] = a
     return b
 
 
 def to_width(a: Ints, width: int) -> Ints:
-    """Rows with as many columns as those of another network have; what is left out beyond them, they do not bind."""
+    """Return rows with as many columns as those of another network have; they do not bind the columns left out beyond them."""
     return a[:, :width] if a.shape[1] >= width else wider(a, width)
 
 
 def margin(net: Net, occurrence: int) -> int:
-    """What one step adds to a pool at most: a chunk of results, a copy for each reader, or what the scans and the templates make of an occurrence.
+    """Return the most that one step adds to a pool.
 
-    `occurrence`: how many scans one may concern.
+    It may add a chunk of results, a copy for each reader, or the rows that scans and templates make of an occurrence.
+
+    `occurrence` is the number of scans that one occurrence may concern.
     """
     awaited = int(net.queries[:, c.Q_FACTS_N].sum())
     derived = (occurrence + 1) * int(net.nodes[:, c.TEMPLATE_N].max(initial=1))
@@ -197,7 +199,7 @@ def margin(net: Net, occurrence: int) -> int:
 
 
 def with_room(net: Net, need: int, frames: int = 0) -> Net:
-    """Room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
+    """Make room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
     need += c.MOST_FEW
     new: dict[str, NDArray[Any]] = {}
     for name, filled in POOLS.items():
@@ -216,7 +218,10 @@ def with_room(net: Net, need: int, frames: int = 0) -> Net:
 
 
 def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
-    """`a` itself with more rows, whose pages are moved and not copied, so no view of it may outlive a feed; a copy where it does not own its memory."""
+    """Return `a` itself with more rows, or a copy where it does not own its memory.
+
+    Its pages are moved and not copied, so no view of it may outlive a feed.
+    """
     if not a.flags.owndata:
         return taller(a, height)
     a.resize((height, *a.shape[1:]), refcheck=False)
@@ -224,12 +229,12 @@ def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
 
 
 def with_links(net: Net) -> Net:
-    """Room for what a policy needs of each goal."""
+    """Make room for what a policy needs of each goal."""
     return net if len(net.links) else net._replace(links=np.zeros((len(net.rows), c.LINK_WIDTH), np.int64))
 
 
 def with_width(net: Net, width: int) -> Net:
-    """Room for solutions of `width` variables."""
+    """Make room for solutions of `width` variables."""
     if net.rows.shape[1] >= c.VAR + width:
         return net
     return net._replace(

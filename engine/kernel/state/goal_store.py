@@ -1,4 +1,4 @@
-"""The store: rows, chains by key, queues in order of end, and what an instant has met already."""
+"""The store holds rows, chains by key, queues in order of end, and what an instant has met already."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ SALT = np.int64(-4417276706812531889)
 
 @inlined
 def take(net):
-    """A row: the one given back last, else one never used."""
+    """Take a row: the one given back last, else one never used."""
     at = net.at
     if at[FREE] > 0:
         at[FREE] -= 1
@@ -36,7 +36,7 @@ def push(net, node, side, row):
 
 @inlined
 def push_below(net, depth, node, side, row, goal):
-    """A frame that goes on at `goal`, below those that its step has pushed since `depth`, so that their work is done first."""
+    """Push a frame that goes on at `goal` below those that its step has pushed since `depth`, so that their work is done first."""
     stack, top = net.stack, net.at[DEPTH]
     for column in range(FRAME_WIDTH):
         stack[top, column] = stack[depth, column]
@@ -57,7 +57,7 @@ def store_of(node, side):
 
 @inlined
 def hash_of(net, row, key_at, key_n):
-    """Hash of a row's key."""
+    """Return the hash of a row's key."""
     hash_ = 0
     for k in range(key_at, key_at + key_n):
         hash_ = mixed(hash_, net.rows[row, net.slots[k]])
@@ -66,7 +66,7 @@ def hash_of(net, row, key_at, key_n):
 
 @inlined
 def in_store(store, hash_):
-    """Hash of a store and a key, from the key's: all stores share one table of chains. Stores of one key never collide."""
+    """Return the hash of a store and a key, from the key's: all stores share one table of chains. Stores of one key never collide."""
     return hash_ ^ (store * SALT)
 
 
@@ -87,7 +87,7 @@ def head_of(heads, hash_):
 
 @inlined
 def newest(net, hash_):
-    """The timed goal that came last among those whose chain this is."""
+    """Return the timed goal that came last among those whose chain this is."""
     return net.heads[head_of(net.heads, hash_)]
 
 
@@ -98,7 +98,7 @@ def newest_timeless(net, hash_):
 
 @jit
 def link_in_order(net, goal):
-    """As `link`, for a timed goal that comes late: its place is behind those that end after it."""
+    """Link a timed goal that comes late, as `link` does; its place is behind the goals that end after it."""
     rows = net.rows
     head, after, before = head_of(net.heads, rows[goal, HASH]), newest(net, rows[goal, HASH]), NONE
     while after != NONE and rows[after, END] > rows[goal, END]:
@@ -114,7 +114,7 @@ def link_in_order(net, goal):
 
 @inlined
 def link(net, heads, goal):
-    """Chains fall in end: goals come in order of end, and timeless ones have chains of their own."""
+    """Link a goal to the head of its chain. Chains fall in end: goals come in order of end, and timeless ones have chains of their own."""
     rows = net.rows
     head = head_of(heads, rows[goal, HASH])
     after = heads[head]
@@ -138,7 +138,10 @@ def unlink(net, heads, goal):
 
 @inlined
 def count_for(net, node, n):
-    """The node's query has made n more at this instant. If that is more than any may, it is marked, and the host looks into it before the next step."""
+    """Count n more that the node's query has made at this instant.
+
+    If that is more than any may, the query is marked, and the host looks into it before the next step.
+    """
     queries, query = net.queries, net.nodes[node, QUERY]
     if queries[query, Q_MADE_AT] != net.at[NOW]:
         queries[query, Q_MADE_AT], queries[query, Q_MADE] = net.at[NOW], 0
@@ -149,7 +152,7 @@ def count_for(net, node, n):
 
 @inlined
 def one_more(net, store):
-    """The store's query keeps one goal more. If it is beyond its limit, it is marked, and the host looks into it before the next step."""
+    """Count one goal more that the store's query keeps. A query beyond its limit is marked, and the host looks into it before the next step."""
     query = net.nodes[store // SIDES, QUERY]
     net.queries[query, Q_GOALS] += 1
     if net.queries[query, Q_GOALS] > net.queries[query, Q_LIMIT]:
@@ -158,13 +161,13 @@ def one_more(net, store):
 
 @inlined
 def fewer(net, store, n):
-    """The store's query keeps `n` goals fewer."""
+    """Count `n` goals fewer that the store's query keeps."""
     net.queries[net.nodes[store // SIDES, QUERY], Q_GOALS] -= n
 
 
 @inlined
 def store_goal(net, store, hash_, goal, life):
-    """Keeps `goal` in its store for `life` µs after its end; expires what has outlived it."""
+    """Keep `goal` in its store for `life` µs after its end; expire what has outlived it."""
     rows, stores = net.rows, net.stores
     rows[goal, HASH] = hash_
     stores[store, COUNT] += 1
@@ -190,7 +193,7 @@ def store_goal(net, store, hash_, goal, life):
 
 @inlined
 def expire(net, store, horizon):
-    """Frees the timed goals of a store that ended before `horizon`."""
+    """Free the timed goals of a store that ended before `horizon`."""
     rows, freed = net.rows, 0
     goal = net.stores[store, HEAD]
     while goal != NONE and rows[goal, END] < horizon:
@@ -206,7 +209,7 @@ def expire(net, store, horizon):
 
 @jit
 def clear_store(net, store):
-    """Frees all goals of a store, the timeless ones too."""
+    """Free all goals of a store, the timeless ones too."""
     rows, stores = net.rows, net.stores
     goal = stores[store, HEAD]
     while goal != NONE:
@@ -227,7 +230,7 @@ def clear_store(net, store):
 
 @entry_point
 def clear_stores(address, first, after):
-    """Frees all goals of the stores `first` to `after` (exclusive)."""
+    """Free all goals of the stores `first` to `after` (exclusive)."""
     net = as_net(address)
     for store in range(first, after):
         clear_store(net, store)
@@ -235,21 +238,21 @@ def clear_stores(address, first, after):
 
 @entry_point
 def spread(address, heads):
-    """Moves the timed goals to the larger table `heads`."""
+    """Move the timed goals to the larger table `heads`."""
     net = as_net(address)
     spread_chains(net, net.heads, heads)
 
 
 @entry_point
 def spread_timeless(address, heads):
-    """Moves the timeless goals to the larger table `heads`."""
+    """Move the timeless goals to the larger table `heads`."""
     net = as_net(address)
     spread_chains(net, net.timeless, heads)
 
 
 @jit
 def spread_chains(net, before, heads):
-    """Each chain splits, from its oldest goal on, so the order of end survives."""
+    """Split each chain, from its oldest goal on, so the order of end survives."""
     rows = net.rows
     for head in range(len(before)):
         goal = before[head]
@@ -263,13 +266,13 @@ def spread_chains(net, before, heads):
 
 @inlined
 def first_time(net, tag, row):
-    """Whether this instant meets this solution (or, under tags below zero, triple) for the first time at `tag`."""
+    """Return whether this instant meets this solution (or, under tags below zero, triple) for the first time at `tag`."""
     return first_time_of(net, tag, net.rows, row, START, VAR)
 
 
 @inlined
 def first_time_of(net, tag, table, row, start, first):
-    """`first_time` for a row of any table, with its start and its first variable in these columns."""
+    """Do as `first_time` does for a row of any table, with its start and its first variable in these columns."""
     seen, width = net.seen, net.rows.shape[1] - VAR
     hash_ = (tag * SALT) ^ (table[row, start] * MIX)
     a, b, c, d = table[row, first], table[row, first + 1], table[row, first + 2], table[row, first + 3]
@@ -307,7 +310,7 @@ def same_solution(net, known, table, row, start, first):
 
 @jit
 def stands_already(net, node, x):
-    """Whether a timeless row like x has come to a node before, at whatever instant; if not, its left store keeps a copy."""
+    """Return whether a timeless row like x has come to a node before, at whatever instant; if not, its left store keeps a copy."""
     rows, store = net.rows, store_of(node, LEFT)
     hash_ = in_store(store, hash_of_terms(net, x))
     goal = newest_timeless(net, hash_)
@@ -325,7 +328,7 @@ def stands_already(net, node, x):
 
 @jit
 def hash_of_terms(net, row):
-    """Hash of all that a row binds, however wide it is."""
+    """Return the hash of all that a row binds, however wide it is."""
     hash_ = 0
     for v in range(VAR, net.rows.shape[1]):
         hash_ += net.rows[row, v] * (SALT + 2 * v)
@@ -342,7 +345,7 @@ def same_terms(net, x, y):
 
 @entry_point
 def spread_seen(address, heads):
-    """Enters what this instant has met into the larger table `heads`."""
+    """Enter what this instant has met into the larger table `heads`."""
     net = as_net(address)
     for known in range(net.at[SEEN_N]):
         head = net.seen[known, SEEN_HASH] & (len(heads) - 1)

@@ -25,7 +25,7 @@ from engine.kernel.state.layout import LEAST_WIDTH
 
 
 class TableType(types.Array):
-    """A table of this name; `width` where all networks have the same, else None."""
+    """Represents a table of this name; `width` is set where all networks have the same, else None."""
 
     def __init__(self, name: str, dtype: types.Type, ndim: int, width: int | None) -> None:
         self.table, self.width = name, width
@@ -66,7 +66,7 @@ class NetModel(models.PrimitiveModel):
 
 @intrinsic
 def as_net(typingctx, address):
-    """The table at `address`; its owner keeps it alive."""
+    """Return the table at `address`; its owner keeps it alive."""
 
     def build(context, builder, sig, args):
         return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -104,7 +104,7 @@ def get_field(context, builder, typ, value, attr):
 
 # ---------------------------------------------------------------- cells of tables
 def _cell(context, builder, table_type, table, index_type, index):
-    """The address of one cell."""
+    """Return the address of one cell."""
     kinds = index_type.types if isinstance(index_type, types.BaseTuple) else (index_type,)
     assert len(kinds) == table_type.ndim, f"{table_type} has cells only, no rows"
     values = cgutils.unpack_tuple(builder, index, len(kinds)) if isinstance(index_type, types.BaseTuple) else [index]
@@ -117,7 +117,7 @@ def _cell(context, builder, table_type, table, index_type, index):
 
 
 def _of_table(builder, table_type, access):
-    """Tells LLVM to which table an access belongs, and that it has nothing to do with the others."""
+    """Tell LLVM to which table an access belongs, and that it has nothing to do with the others."""
     module = builder.module
     domain = module.add_metadata([ir.MetaDataString(module, "epsparql tables")])
     scopes = {name: module.add_metadata([ir.MetaDataString(module, f"epsparql {name}"), domain]) for name in Net._fields}
@@ -143,7 +143,7 @@ def set_cell(context, builder, sig, args):
 
 @intrinsic
 def table_at(typingctx, address, height, width):
-    """The int64 table of this shape at an address; its owner keeps it alive, and nothing changes it while the kernel runs."""
+    """Return the int64 table of this shape at an address; its owner keeps it alive, and nothing changes it while the kernel runs."""
     kind = types.Array(types.int64, 2, "C")
 
     def build(context, builder, sig, args):

@@ -6,7 +6,7 @@ from engine.kernel.state.layout import *
 
 @inlined
 def holds(relation, x_start, x_end, y_start, y_end):
-    """Semantics.md section 3; a timeless operand satisfies every relation."""
+    """Return whether x and y stand in a relation (semantics.md, section 3); a timeless operand satisfies every relation."""
     if relation == SEQ:  # strict; [BIG, -BIG] satisfies it by its numbers
         return x_end < y_start
     if relation == ANY or x_start > x_end or y_start > y_end:
@@ -36,7 +36,7 @@ def same_key(net, x, y, key_at, key_n):
 
 @inlined
 def compatible(net, x, y, at, n):
-    """Residual compatibility: variables that may be unbound on a side."""
+    """Return whether x and y are compatible in the residual variables, which may be unbound on a side."""
     for k in range(at, at + n):
         a, b = net.rows[x, net.slots[k]], net.rows[y, net.slots[k]]
         if a != b and a != UNBOUND and b != UNBOUND:
@@ -54,7 +54,7 @@ def share_a_variable(net, x, y, at, n):
 
 @inlined
 def merge_into(net, z, x, y):
-    """z = union of the bindings (equal or UNBOUND = 0, so OR), hull of the intervals."""
+    """Make z the union of the bindings (equal or UNBOUND = 0, so OR) and the hull of the intervals."""
     rows = net.rows
     rows[z, START] = min(rows[x, START], rows[y, START])
     rows[z, END] = max(rows[x, END], rows[y, END])
@@ -63,8 +63,10 @@ def merge_into(net, z, x, y):
 
 @inlined
 def unite(table, z, first, rows, x, y):
-    """Row z of a table, from column `first` on: the bindings of both. The columns that each row has stand apart, because loops of unknown length
-    cost more than what they do."""
+    """Write the bindings of both to row z of a table, from column `first` on.
+
+    The columns that each row has stand apart, because loops of unknown length cost more than what they do.
+    """
     a, b, c, d = (
         rows[x, VAR] | rows[y, VAR],
         rows[x, VAR + 1] | rows[y, VAR + 1],

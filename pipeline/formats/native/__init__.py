@@ -1,1 +1,4 @@
-"""Bytes in and JSON out at native speed: what bodies are nearly always made of, and solutions as text. Compiled by numba, apart from the kernel."""
+"""This package reads bytes and writes JSON at native speed: the usual content of bodies, and solutions as text.
+
+It is compiled by numba, apart from the kernel.
+"""

@@ -1,4 +1,4 @@
-"""The distinct terms of one body: numbered in order of their first appearance, found again by hash and comparison."""
+"""This module interns the distinct terms of one body: numbered in order of their first appearance, found again by hash and comparison."""
 
 import numpy as np
 
@@ -31,7 +31,10 @@ def _slot_of(key, number):
 
 @native.inlined
 def slot_of(text, table, spans, key, start, size):
-    """The slot of a term, or the empty one where it belongs; NONE where that would take too long, which nobody's text does by chance."""
+    """Return the slot of a term, or the empty one where it belongs.
+
+    NONE is returned if that would take too long, which nobody's text does by chance.
+    """
     mask = len(table) - 1
     slot = np.int64(key & np.uint64(mask))
     for _ in range(_LONGEST_PROBE):
@@ -48,20 +51,20 @@ def slot_of(text, table, spans, key, start, size):
 
 @native.inlined
 def number_at(table, slot):
-    """The number of the term in a slot, NONE in an empty one."""
+    """Return the number of the term in a slot, NONE in an empty one."""
     return np.int64(table[slot] & _NUMBER) - 1
 
 
 @native.inlined
 def put(table, slot, spans, number, key, start, size):
-    """Makes a piece of the text term `number`, which is the next one."""
+    """Make a piece of the text term `number`, which is the next one."""
     table[slot] = _slot_of(key, number)
     spans[number, START], spans[number, SIZE], spans[number, KEY], spans[number, CLOSE] = start, size, np.int64(key), 0
 
 
 @native.jit
 def grown(table, spans, count):
-    """A table of four times the slots with the same terms."""
+    """Return a table of four times the slots with the same terms."""
     larger = np.zeros(4 * len(table), np.uint64)
     mask = len(larger) - 1
     for number in range(count):
@@ -75,7 +78,10 @@ def grown(table, spans, count):
 
 @native.entry_point
 def column_of(text, spans, cells, rows):
-    """A dictionary column of the first `rows` numbers in `cells`: indices, offsets into the dictionary's text, and that text (longer than it says). NONE is null."""
+    """Return a dictionary column of the first `rows` numbers in `cells`.
+
+    It consists of indices, offsets into the dictionary's text, and that text (longer than it says). NONE is null.
+    """
     text, spans, cells = borrowed(text), borrowed(spans), borrowed(cells)
     indices, new = np.empty(rows, np.int32), np.full(len(spans), NONE, np.int32)
     chosen = np.empty(min(rows, len(spans)), np.int32)
@@ -107,7 +113,7 @@ def column_of(text, spans, cells, rows):
 
 @native.entry_point
 def flags_of(text, offsets):
-    """A flag for each of the terms that stand one after another in the text."""
+    """Return a flag for each of the terms that stand one after another in the text."""
     text, flags = borrowed(text), np.empty(len(offsets) - 1, np.uint8)
     for k in range(len(flags)):
         i, end = np.int64(offsets[k]), np.int64(offsets[k + 1])

@@ -1,4 +1,4 @@
-"""Solutions as JSON text: N-Triples terms become JSON terms nearly by copying, since most escapes of the two are the same."""
+"""This module writes solutions as JSON text. N-Triples terms become JSON terms nearly by copying, since most escapes of the two are the same."""
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def _put_hex(out, at, value, digits):
 
 @native.jit
 def _put_character(out, at, code):
-    """A code point as Python's json writes it, with ensure_ascii off."""
+    """Write a code point as Python's json does, with ensure_ascii off, and return the place after it."""
     if code == 0x22 or code == 0x5C:
         out[at], out[at + 1] = BACKSLASH, code
         return at + 2
@@ -68,7 +68,7 @@ def _put_character(out, at, code):
 
 @native.jit
 def _unescaped(text, i, end):
-    """The code point of the N-Triples escape whose backslash stands at `i`, and the place after it."""
+    """Return the code point of the N-Triples escape whose backslash stands at `i`, and the place after it."""
     if i + 1 >= end:
         return 0x5C, end
     letter = text[i + 1]
@@ -86,7 +86,7 @@ def _unescaped(text, i, end):
 
 @native.inlined
 def _put_text(out, at, text, i, end):
-    """An N-Triples string's characters up to its closing quote, or to `end`: their places after it in `out` and in the text."""
+    """Write an N-Triples string's characters up to its closing quote, or to `end`. Return their places after it in `out` and in the text."""
     while i < end:
         word = word_at(text, i)
         found = marks(word, QUOTE) | marks(word, BACKSLASH) | marks_of_controls(word)
@@ -109,7 +109,7 @@ def _put_text(out, at, text, i, end):
 
 @native.jit
 def _put_quoted(out, at, text, i, end):
-    """Any text as it stands between the quotes of a JSON string."""
+    """Write any text as it stands between the quotes of a JSON string, and return the place after it."""
     while i < end:
         word = word_at(text, i)
         found = marks(word, QUOTE) | marks(word, BACKSLASH) | marks_of_controls(word)
@@ -126,7 +126,7 @@ def _put_quoted(out, at, text, i, end):
 # ---------------------------------------------------------------- terms and values
 @native.jit
 def _put_term(out, at, text, i, end):
-    """A term as SPARQL's JSON results have it."""
+    """Write a term as SPARQL's JSON results have it, and return the place after it."""
     if text[i] == LESS:
         at, _ = _put_text(out, _put(out, at, _URI), text, i + 1, end - 1)
     elif text[i] == UNDERSCORE:
@@ -151,7 +151,7 @@ def _is_null(nulls, first, k):
 
 @native.jit
 def _put_binding(out, at, values, row, text, fragments, names):
-    """An object of the values by variable; `names` (first of the query's, in `fragments`) are `"v":`."""
+    """Write an object of the values by variable and return the place after it. `names` (first of the query's, in `fragments`) are `"v":`."""
     lists, offsets, nulls, first = values
     texts, places = fragments
     bound = False
@@ -195,7 +195,7 @@ def _put_verdict(out, at, values, row, text):
 
 @native.inlined
 def _put_times(out, at, ids, row):
-    """`<id>","start":"…","end":"…`."""
+    """Write `<id>","start":"…","end":"…` and return the place after it."""
     start, end, ordinal = ids
     at = _put_hex(out, at, np.uint64(end[row]) ^ np.uint64(1 << 63), 16)
     out[at] = _DASH
@@ -205,7 +205,7 @@ def _put_times(out, at, ids, row):
 
 @native.inlined
 def _room(values, row, fragments, query, forms):
-    """Bytes that a solution takes at most: a character becomes six at most."""
+    """Return the bytes that a solution takes at most: a character becomes six at most."""
     lists, offsets, _, _ = values
     text = np.int64(offsets[lists[row + 1]]) - offsets[lists[row]]
     first, after = forms[query, 1], forms[query, 2]
@@ -215,7 +215,9 @@ def _room(values, row, fragments, query, forms):
 # ---------------------------------------------------------------- whole pages
 @native.entry_point
 def put_solutions(kind, out, at, row, ends_at, values, text, ids, query, fragments, forms):
-    """Solutions from `row` on, written from `at` on while there is room: as `kind` says. `ends_at` gets the place after each. How many are written, and the place.
+    """Write solutions from `row` on, as `kind` says, from `at` on while there is room.
+
+    `ends_at` gets the place after each. Return the row after the last one written, and the place after its text.
 
     `values`: the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text.
     `fragments`: texts and their offsets; `forms`, a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last.

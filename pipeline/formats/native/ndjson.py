@@ -1,4 +1,7 @@
-"""ndjson: one object of plain members per line to cells of term numbers and times. Terms are kept as they stand in JSON, between its quotes."""
+"""This module turns ndjson, one object of plain members per line, to cells of term numbers and times.
+
+Terms are kept as they stand in JSON, between its quotes.
+"""
 
 import numpy as np
 
@@ -30,7 +33,10 @@ _AT, _START, _END, _ID = (np.frombuffer(name, np.uint8) for name in (b'at"', b's
 
 @native.inlined
 def _member(text, i):
-    """Which member's name stands after the quote before `i`, and the place after its own quote; NONE for any other."""
+    """Return the member whose name stands after the quote before `i`, and the place after the name's quote.
+
+    Any other name gives NONE, and `i` itself.
+    """
     if i + 1 < len(text) and text[i + 1] == QUOTE:
         for k in range(4):
             if text[i] == _MEMBERS[k]:
@@ -49,7 +55,7 @@ def _member(text, i):
 
 @native.jit
 def _flag(text, spans, number, i, end):
-    """PLAIN or ODD, of a term that stands at text[i:end] in JSON; sets CLOSE of a plain literal."""
+    """Return PLAIN or ODD for a term that stands at text[i:end] in JSON; set CLOSE of a plain literal."""
     if text[i] == LESS:
         return PLAIN if plain_iri(text, i, end) else ODD
     k = i + 2
@@ -63,7 +69,10 @@ def _flag(text, spans, number, i, end):
 
 @native.jit
 def _term(text, i, end, key, place, table, spans, flags, count):
-    """The number of the term at text[i:end], `count` if it is new, NONE if it is none of a kind that may stand there without being looked at."""
+    """Return the number of the term at text[i:end], or `count` if the term is new.
+
+    NONE stands for a term of no kind that may stand there without being looked at.
+    """
     iri = i < end and text[i] == LESS
     literal = place == O and i + 1 < end and text[i] == BACKSLASH and text[i + 1] == QUOTE
     if not (iri or literal) or end - i > MAX_TERM:
@@ -81,7 +90,7 @@ def _term(text, i, end, key, place, table, spans, flags, count):
 
 @native.jit
 def _interval(text, found, values, default_start, default_end):
-    """Start and end of a line whose members stand at `values`; NO_TIME where they are for the exact path."""
+    """Return start and end of a line whose members stand at `values`; NO_TIME where they are for the exact path."""
     if found & (1 << AT_TIME):
         if found & (1 << FROM | 1 << TO):
             return NO_TIME, NO_TIME
@@ -99,7 +108,10 @@ def _interval(text, found, values, default_start, default_end):
 
 @native.inlined
 def _text_value(text, i, seed, member, columns, row, values, table, spans, flags, count):
-    """Reads a member's string, whose quote stands at `i`: the place after it, NONE where it is for the exact path; the table; the terms."""
+    """Read a member's string, whose quote stands at `i`.
+
+    Return the place after it (NONE where it is for the exact path), the table, and the number of terms.
+    """
     begin = i + 1
     i, key, escapes = string_end(text, begin, seed)
     if i == NONE:
@@ -120,7 +132,10 @@ def _text_value(text, i, seed, member, columns, row, values, table, spans, flags
 
 @native.jit
 def _object(text, i, seed, columns, row, values, table, spans, flags, count):
-    """Reads the object whose brace is before `i`: the place after it, NONE where it is for the exact path; its members as bits; the table; the terms."""
+    """Read the object whose brace is before `i`.
+
+    Return the place after it (NONE where it is for the exact path), its members as bits, the table, and the number of terms.
+    """
     found, columns[G, row] = 0, NONE
     while True:
         i = after_blanks(text, i)
@@ -150,7 +165,7 @@ def _object(text, i, seed, columns, row, values, table, spans, flags, count):
 
 @native.inlined
 def _after_line(text, i):
-    """The place after the line's end, NONE where more stands on the line."""
+    """Return the place after the line's end, NONE where more stands on the line."""
     i = after_blanks(text, i)
     if i < len(text) and text[i] == RETURN:
         i += 1
@@ -161,9 +176,9 @@ def _after_line(text, i):
 
 @native.entry_point
 def events_of(text, seed, frame, default_start, default_end, columns, starts_, ends, spans, flags, name):
-    """Events, a line each, as columns of term numbers (a row a place) and times. Fills all arrays; `frame`: lines may have an id.
+    """Read events, a line each, as columns of term numbers (a row a place) and times. All arrays are filled; `frame` says that lines may have an id.
 
-    The number of events, or OTHERWISE; of terms; the first line's id stands at text[name[0]:name[1]], both NONE if there is none.
+    Return the number of events, or OTHERWISE, and the number of terms. The first line's id stands at text[name[0]:name[1]], both NONE if there is none.
     """
     text, columns, spans, flags = borrowed(text), borrowed(columns), borrowed(spans), borrowed(flags)
     table, count, row, line, i = new_table(), 0, 0, 0, 0

@@ -1,4 +1,4 @@
-"""N-Triples and N-Quads: lines to cells of term numbers, and the time of each graph."""
+"""This module turns lines of N-Triples and N-Quads to cells of term numbers, and finds the time of each graph."""
 
 import numpy as np
 
@@ -35,7 +35,10 @@ _DATE_TIME_STAMP = np.frombuffer(b'"^^<http://www.w3.org/2001/XMLSchema#dateTime
 # ---------------------------------------------------------------- lines
 @native.inlined
 def _after_rest(text, i):
-    """The place after what may follow a statement on its line (blanks, a comment of printable ASCII) and the line's end; NONE if anything else does."""
+    """Return the place after the rest of a statement's line; NONE if anything else stands there.
+
+    The rest is blanks, a comment of printable ASCII, and the line's end.
+    """
     i = after_blanks(text, i)
     if i < len(text) and text[i] == HASH:
         while i < len(text) and (0x20 <= text[i] < 0x7F or is_blank(text[i])):
@@ -51,15 +54,15 @@ def _after_rest(text, i):
 
 @native.inlined
 def _may_stand(first, place):
-    """Whether a term that begins so may be subject (0), predicate, object, graph."""
+    """Return whether a term that begins so may stand in a place: subject (0), predicate, object, graph."""
     return first == LESS or (first == UNDERSCORE and place != 1) or (first == QUOTE and place == 2)
 
 
 @native.entry_point
 def cells_of(text, places, seed, cells, spans, flags):
-    """Statements of up to `places` (3 or 4) terms as rows of term numbers, NONE for no graph. Fills `cells`, `spans` and `flags`.
+    """Read statements of up to `places` (3 or 4) terms as rows of term numbers, NONE for no graph. Fill `cells`, `spans` and `flags`.
 
-    The number of statements, or OTHERWISE; of terms; and the table. There is room for as many statements as lines, and four terms for each.
+    Return the number of statements, or OTHERWISE, the number of terms, and the table. There is room for as many statements as lines, and four terms for each.
     """
     text, cells, spans, flags = borrowed(text), borrowed(cells), borrowed(spans), borrowed(flags)
     owner, count, row, i = new_table(), 0, 0, 0
@@ -108,7 +111,7 @@ def cells_of(text, places, seed, cells, spans, flags):
 
 @native.entry_point
 def renamed(text, seed, numbers, places, table, spans, count, cells, rows):
-    """Terms `numbers` are what stands at `places` (start, size) of the text instead; two that become one get one number. False if that fails."""
+    """Make the terms `numbers` what stands at `places` (start, size) of the text; two that become one get one number. Return False if that fails."""
     text, table, spans, cells = borrowed(text), borrowed(table), borrowed(spans), borrowed(cells)
     other = np.arange(count).astype(np.int32)
     for k in range(len(numbers)):
@@ -132,7 +135,7 @@ def renamed(text, seed, numbers, places, table, spans, count, cells, rows):
 # ---------------------------------------------------------------- times
 @native.inlined
 def _property(text, start, size):
-    """Which timing property a term is, or NONE."""
+    """Return the timing property that a term is, or NONE."""
     if size == len(_NAMES[_GENERATED]) and starts(text, start, _NAMES[_GENERATED]):
         return _GENERATED
     if size == len(_NAMES[_STARTS]) and starts(text, start, _NAMES[_STARTS]):
@@ -144,7 +147,7 @@ def _property(text, start, size):
 
 @native.inlined
 def _time_of(text, start, size):
-    """Of an xsd:dateTime, or xsd:dateTimeStamp, of the usual shape; else NO_TIME."""
+    """Return the instant of an xsd:dateTime or xsd:dateTimeStamp of the usual shape, else NO_TIME."""
     if size < 22 or text[start] != QUOTE:
         return NO_TIME
     close = start + 1
@@ -158,7 +161,10 @@ def _time_of(text, start, size):
 
 @native.jit
 def _stated(text, spans, cells, rows, count, stated, timing):
-    """Fills `stated`: the objects (number and 1) of each graph's timing triples; marks those in `timing`. False where one has two."""
+    """Fill `stated` with the objects (number and 1) of each graph's timing triples; mark those triples in `timing`.
+
+    Return False where a graph has two.
+    """
     is_graph, kinds = np.zeros(count, np.bool_), np.full(count, NONE - 1, np.int8)
     for row in range(rows):
         if cells[row, 3] != NONE:
@@ -182,7 +188,7 @@ def _stated(text, spans, cells, rows, count, stated, timing):
 
 @native.jit
 def _interval(text, spans, stated, graph):
-    """Start and end of a graph, both NO_TIME where it has none; a start beyond its end where they are for the exact path."""
+    """Return start and end of a graph, both NO_TIME where it has none. A start beyond its end is returned where they are for the exact path."""
     generated, first, last = stated[graph, _GENERATED], stated[graph, _STARTS], stated[graph, _ENDS]
     if generated == 0 and first == 0 and last == 0:
         return NO_TIME, NO_TIME
@@ -199,7 +205,9 @@ def _interval(text, spans, stated, graph):
 
 @native.entry_point
 def timed(text, spans, count, cells, rows, default_start, default_end):
-    """Occurrences with their times: columns of term numbers (a row a place), starts, ends, how many, and how many of them are at the default.
+    """Return occurrences with their times.
+
+    They are columns of term numbers (a row a place), starts, ends, how many, and how many of them are at the default.
 
     The timing triples of the graphs are left out. The count is OTHERWISE where the times are not of the usual shape.
     """

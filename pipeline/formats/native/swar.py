@@ -1,4 +1,4 @@
-"""Text eight bytes at a time. Words are uint64 in the machine's (little-endian) order, so the first byte is the lowest one."""
+"""This module handles text eight bytes at a time. Words are uint64 in the machine's (little-endian) order, so the first byte is the lowest one."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def _place(context, builder, array_type, array, i):
 
 @intrinsic
 def _load(typingctx, text, i):
-    """The eight bytes from `i` on, wherever they stand in memory. The caller knows that they are there."""
+    """Load the eight bytes from `i` on, wherever they stand in memory. The caller knows that they are there."""
 
     def build(context, builder, sig, args):
         word = builder.load(_place(context, builder, sig.args[0], args[0], args[1]))
@@ -64,7 +64,7 @@ def borrowed(typingctx, array):
 
 @intrinsic
 def _zeros_below(typingctx, word):
-    """How many bits stand below the lowest one that is set."""
+    """Return how many bits stand below the lowest one that is set."""
 
     def build(context, builder, sig, args):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -74,7 +74,7 @@ def _zeros_below(typingctx, word):
 
 @native.inlined
 def word_at(text, i):
-    """Eight bytes from `i` on; beyond the end of the text they are 0."""
+    """Return the eight bytes from `i` on; beyond the end of the text they are 0."""
     if i + 8 <= len(text):
         return _load(text, i)
     word = np.uint64(0)
@@ -85,21 +85,21 @@ def word_at(text, i):
 
 @native.inlined
 def put_word(out, at, word):
-    """Writes eight bytes; whoever makes `out` leaves room for as many beyond what is meant to be there."""
+    """Write eight bytes; whoever makes `out` leaves room for as many beyond what is meant to be there."""
     assert at + 8 <= len(out)
     _store(out, at, word)
 
 
 @native.inlined
 def marks(word, byte):
-    """Non-zero where the word has the byte; the lowest mark is the first such byte, those above it may be mistaken."""
+    """Return a word that is non-zero where the word has the byte. The lowest mark is the first such byte; those above it may be mistaken."""
     other = word ^ (np.uint64(byte) * _ONES)
     return (other - _ONES) & ~other & _TOPS
 
 
 @native.inlined
 def marks_of_controls(word):
-    """As `marks`, of the bytes below 0x20."""
+    """Return a word that marks the bytes below 0x20, as `marks` does for one byte."""
     return (word - _SPACES) & ~word & _TOPS
 
 
@@ -110,26 +110,26 @@ def beyond_ascii(word):
 
 @native.inlined
 def first_of(found):
-    """Which byte of the word the lowest mark stands for."""
+    """Return the number of the byte in the word that the lowest mark stands for."""
     return np.int64(_zeros_below(found)) >> 3
 
 
 @native.inlined
 def leading(word, count):
-    """The word with its first `count` bytes (1 to 8) alone."""
+    """Return the word with its first `count` bytes (1 to 8) alone."""
     return word & (ALL >> (_TOP_BYTE - np.uint64(count - 1) * _EIGHT))
 
 
 @native.inlined
 def mixed(key, word):
-    """A hash of what was hashed to `key`, followed by `word`."""
+    """Return a hash of what was hashed to `key`, followed by `word`."""
     found = (key ^ word) * _FACTOR
     return found ^ (found >> _HALF)
 
 
 @native.inlined
 def same(text, i, j, size):
-    """Whether two pieces of the text are equal."""
+    """Return whether two pieces of the text are equal."""
     k = 0
     while k + 8 <= size:
         if word_at(text, i + k) != word_at(text, j + k):
@@ -140,7 +140,7 @@ def same(text, i, j, size):
 
 @native.inlined
 def starts(text, i, other):
-    """Whether `other` stands at `i`."""
+    """Return whether `other` stands at `i`."""
     size = len(other)
     if i + size > len(text):
         return False
@@ -154,7 +154,7 @@ def starts(text, i, other):
 
 @native.inlined
 def copied(out, at, text, i, size):
-    """Copies a piece; the place after it."""
+    """Copy a piece and return the place after it."""
     k = 0
     while k < size:
         put_word(out, at + k, word_at(text, i + k))

@@ -1,4 +1,7 @@
-"""Terms in bytes: where one ends, and whether it is surely what a parser would give back unchanged (pipeline/formats/batches/ntriples.py, `_PLAIN`)."""
+"""This module finds where a term ends in bytes.
+
+It also tells whether a parser would surely give the term back unchanged (pipeline/formats/batches/ntriples.py, `_PLAIN`).
+"""
 
 import numpy as np
 
@@ -14,7 +17,7 @@ _SCHEME, _HOST, _PATH, _OPAQUE, _FIRST, _LETTER, _DIGIT, _SMALL, _LABEL = (1 << 
 
 
 def _roles():
-    """What each byte may be part of."""
+    """Return a table of the roles that each byte may have in a term."""
     letters, digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", "0123456789"
     members = {
         _SCHEME: letters + digits + "+.-",
@@ -52,7 +55,7 @@ def after_blanks(text, i):
 # ---------------------------------------------------------------- where a term ends
 @native.inlined
 def iri_end(text, i, key):
-    """The place after the `>` of the IRI at `i`, NONE without one; and the hash."""
+    """Return the place after the `>` of the IRI at `i`, NONE without one; and the hash."""
     while i < len(text):
         word = word_at(text, i)
         found = marks(word, GREATER)
@@ -66,7 +69,10 @@ def iri_end(text, i, key):
 
 @native.inlined
 def string_end(text, i, key):
-    """Of a string whose opening quote is before `i`: the place after its closing quote, NONE without one; the hash; how many backslashes lead an escape."""
+    """Return three numbers of a string whose opening quote is before `i`.
+
+    They are the place after its closing quote (NONE without one), the hash, and the number of backslashes that lead an escape.
+    """
     escapes = 0
     while i < len(text):
         word = word_at(text, i)
@@ -90,7 +96,7 @@ def string_end(text, i, key):
 
 @native.jit
 def term_end(text, i, key):
-    """The place after the term at `i`, NONE where there is none; and its hash. What it holds is not looked at."""
+    """Return the place after the term at `i`, NONE where there is none; and its hash. The term's content is not looked at."""
     first = text[i]
     if first == LESS:
         return iri_end(text, i, key)
@@ -123,7 +129,7 @@ def _run(text, i, end, role):
 
 @native.jit
 def plain_iri(text, i, end):
-    """Whether text[i:end], with its brackets, is an IRI of the plainest kind."""
+    """Return whether text[i:end], with its brackets, is an IRI of the plainest kind."""
     end -= 1
     if end <= i + 1 or text[i] != LESS or text[end] != GREATER or not _ROLES[text[i + 1]] & _LETTER:
         return False
@@ -146,7 +152,7 @@ def plain_iri(text, i, end):
 
 @native.jit
 def _after_authority(text, i, end):
-    """The place after `//host:port/path`, the last two of which may be left out."""
+    """Return the place after `//host:port/path`, the last two of which may be left out."""
     if i + 2 >= end or text[i + 1] != SLASH:
         return NONE
     host = i + 2
@@ -165,7 +171,7 @@ def _after_authority(text, i, end):
 
 @native.jit
 def plain_text(text, i, end):
-    """Whether text[i:end] is UTF-8 of characters that N-Triples writes as they are, quotes and backslashes not looked for."""
+    """Return whether text[i:end] is UTF-8 of characters that N-Triples writes as they are. Quotes and backslashes are not looked for."""
     while i < end:
         word = word_at(text, i)
         if not (marks_of_controls(word) | marks(word, DELETE) | beyond_ascii(word)):
@@ -185,7 +191,10 @@ def plain_text(text, i, end):
 
 @native.jit
 def _character(text, i, end):
-    """Bytes of the character beyond ASCII at `i`; NONE for what is none, and for U+FFFE and U+FFFF. Source: Unicode, table 3-7."""
+    """Return the number of bytes of the character beyond ASCII at `i`.
+
+    It is NONE for no such character, and for U+FFFE and U+FFFF. Source: Unicode, table 3-7.
+    """
     first = text[i]
     size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     if first < 0xC2 or first > 0xF4 or i + size > end:
@@ -208,7 +217,10 @@ def _character(text, i, end):
 
 @native.jit
 def plain_suffix(text, i, end):
-    """Whether text[i:end], after the closing quote of a literal, is nothing, a datatype of XML Schema or a short language tag."""
+    """Return whether text[i:end], after the closing quote of a literal, is nothing, a datatype of XML Schema or a short language tag.
+
+    The datatype xsd:string does not count.
+    """
     if i == end:
         return True
     if text[i] == AT:
@@ -224,14 +236,14 @@ def plain_suffix(text, i, end):
 
 @native.jit
 def plain_label(text, i, end):
-    """Whether text[i:end] is a blank node with a label of ASCII and without dots."""
+    """Return whether text[i:end] is a blank node with a label of ASCII and without dots."""
     first = i + 2
     return first < end and text[i + 1] == COLON and text[first] != np.uint8(45) and _run(text, first, end, _LABEL) == end
 
 
 @native.jit
 def plain(text, i, end):
-    """Whether the term text[i:end], as `term_end` found it, is canonical as it stands. False says nothing."""
+    """Return whether the term text[i:end], as `term_end` found it, is canonical as it stands. False says nothing."""
     if text[i] == LESS:
         return plain_iri(text, i, end)
     if text[i] == UNDERSCORE:
@@ -242,7 +254,7 @@ def plain(text, i, end):
 
 @native.jit
 def whole(text, i, end):
-    """Whether text[i:end] is one term as far as its quotes and brackets go, so that `plain` may look at it."""
+    """Return whether text[i:end] is one term as far as its quotes and brackets go, so that `plain` may look at it."""
     if text[i] == LESS or text[i] == UNDERSCORE:
         return True
     if text[i] != QUOTE:

@@ -1,4 +1,7 @@
-"""xsd:dateTime as it is nearly always written, to microseconds since 1970 and back (pipeline/formats/batches/timestamps.py has all of it)."""
+"""This module converts xsd:dateTime as it is nearly always written, to microseconds since 1970 and back.
+
+The full form is in pipeline/formats/batches/timestamps.py.
+"""
 
 import numpy as np
 
@@ -13,7 +16,7 @@ _MONTH_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 @native.inlined
 def _number(text, i, digits):
-    """The number of so many digits at `i`, NONE if they are none."""
+    """Return the number of so many digits at `i`, NONE if they are none."""
     found = 0
     for k in range(digits):
         digit = np.int64(text[i + k]) - 48
@@ -25,7 +28,7 @@ def _number(text, i, digits):
 
 @native.inlined
 def days_from_civil(year, month, day):
-    """Source: H. Hinnant, chrono-compatible low-level date algorithms."""
+    """Return the days from 1970-01-01 to a date. Source: H. Hinnant, chrono-compatible low-level date algorithms."""
     if month <= 2:
         year -= 1
     era = year // 400
@@ -36,7 +39,7 @@ def days_from_civil(year, month, day):
 
 @native.inlined
 def civil_from_days(days):
-    """Year, month and day. Source: as above."""
+    """Return year, month and day. Source: as above."""
     days += 719468
     era = days // 146097
     of_era = days - era * 146097
@@ -49,7 +52,10 @@ def civil_from_days(days):
 
 @native.jit
 def instant(text, i, end):
-    """Microseconds of text[i:end]; NO_TIME for what is not of the usual shape: four digits of the year, to 23:59:59, at most six of a fraction, Z or a zone."""
+    """Return the microseconds of text[i:end]; NO_TIME for any but the usual shape.
+
+    That shape has four digits of the year, times to 23:59:59, at most six digits of a fraction, Z or a zone.
+    """
     if end - i < 19 or text[i + 4] != _MINUS or text[i + 7] != _MINUS or text[i + 10] != _T or text[i + 13] != _COLON or text[i + 16] != _COLON:
         return NO_TIME
     year, month, day = _number(text, i, 4), _number(text, i + 5, 2), _number(text, i + 8, 2)
@@ -76,7 +82,7 @@ def instant(text, i, end):
 
 @native.inlined
 def _zone(text, i, end):
-    """Seconds east of UTC; none are written as Z, or not at all."""
+    """Return the seconds east of UTC, NO_TIME for no zone. No seconds are written as Z, or not at all."""
     if i == end or (i + 1 == end and text[i] == _Z):
         return 0
     if i + 6 != end or (text[i] != _PLUS and text[i] != _MINUS) or text[i + 3] != _COLON:
@@ -89,7 +95,7 @@ def _zone(text, i, end):
 
 @native.inlined
 def put_number(out, at, value, digits):
-    """Writes a number of `digits` digits; the place after it."""
+    """Write a number of `digits` digits and return the place after it."""
     for k in range(digits):
         out[at + digits - 1 - k] = _ZERO + np.uint8(value % 10)
         value //= 10
@@ -98,7 +104,7 @@ def put_number(out, at, value, digits):
 
 @native.jit
 def put_instant(out, at, micros):
-    """Writes an instant as pipeline/formats/batches/timestamps.py `iso` does; the place after it."""
+    """Write an instant as `iso` of pipeline/formats/batches/timestamps.py does, and return the place after it."""
     days = micros // _DAY
     rest = micros - days * _DAY
     year, month, day = civil_from_days(days)

@@ -366,7 +366,7 @@ def test_what_has_left_the_window_of_without_is_never_taken_for_absent(absent: s
 
 
 def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
-    """Of a path with two free ends there are as many pairs as the square of its length, also where they are made anew."""
+    """A path with two free ends has as many pairs as the square of its length, also where the pairs are made anew."""
     bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3")})
     log = log_of(f"{strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
     register = log[0][0]

@@ -122,7 +122,7 @@ def test_a_table_has_each_row_in_the_chain_of_its_key() -> None:
 
 
 def found_in(table: Table) -> list[list[int]]:
-    """What a version of a table has, chain by chain; each row must be in that of its key."""
+    """Return the rows that a version of a table has, chain by chain; each row must be in the chain of its key."""
     heads, cells, found = table.chains.heads, table.chains.cells, []
     for bucket, head in enumerate(heads.tolist()):
         while head != c.NONE:

@@ -162,7 +162,7 @@ def test_a_property_that_has_a_literal_has_no_inverse_triple(log: Log) -> None:
 
 
 def test_a_literal_is_typed_by_no_way(log: Log) -> None:
-    """What follows of a resource's type follows of no literal, be it about something else."""
+    """The consequences of a resource's type do not follow for a literal, even where they are about something else."""
     log.put(Facts(0, "", ntriples("p rdfs:range K . K owl:onProperty has . K owl:hasValue v . has owl:inverseOf in")))
     log.register("asked", "SELECT * WHERE { :v :in ?x }")
     log.register("typed", "SELECT * WHERE { ?x a :K }")

@@ -67,7 +67,7 @@ def found_by(rows: Sequence[Row], terms: TermTable) -> np.ndarray[tuple[int, int
 
 
 def in_order_of_emission(rows: Sequence[Row], queries: Shown, ranked: bool) -> list[Row]:
-    """By the definition: each query's own order, in which starts are raised to those before, and then all by start and name."""
+    """Order rows by the definition: each query's own order, in which starts are raised to those before, and then all by start and name."""
 
     def own(row: Row) -> tuple[object, ...]:
         texts = [row.texts[cell].encode() if cell >= 0 else b"" for cell in queries[row.query][0]]

@@ -87,7 +87,7 @@ TERMS = ["<a>", "<ab>", "_:a", "_:ab", '"a"', '"a"@en', '"a b"', f'"1"^^<{INTEGE
 
 @given(st.lists(st.lists(st.tuples(*(st.sampled_from([None, *TERMS]) for _ in range(3))), min_size=3, max_size=3), max_size=20))
 def test_statements(rows: list[list[tuple[str | None, str | None, str | None]]]) -> None:
-    """Those with all their terms, none ill-placed, sorted as lines."""
+    """The statements are the triples with all their terms and none ill-placed, sorted as lines."""
     table = TermTable()
     triples = np.array([[[table.intern(term) if term else 0 for term in triple] for triple in row] for row in rows], np.int64).reshape(-1, 3, 3)
     lines, counts = table.statements(triples)
@@ -114,7 +114,7 @@ def doubles() -> st.SearchStrategy[str]:
 
 
 def worth(texts: Sequence[str], *, later: bool) -> list[tuple[str, str]]:
-    """What a table says of the texts, asked before or after they come in; as written, for -0.0 and 0.0 are equal."""
+    """Return the numbers of a table for the texts, asked before or after they come in. They are returned as written, since -0.0 and 0.0 are equal."""
     table = TermTable()
     if not later:
         assert table.numbers[0].tolist()[0] == 0.0

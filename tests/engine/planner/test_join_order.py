@@ -66,7 +66,7 @@ class Run:
         return [(start, end, *values) for (start, end), values in zip(times, found.column("values").to_pylist(), strict=True)]
 
     def register(self, text: str, shape: Shape | None = None) -> None:
-        """In a shape, or in the one that rates ask for."""
+        """Register a query in the given shape, or in the one that rates ask for."""
         entry = Register(self.engine.position, "q", PREFIXES + text)
         self.put(entry)
         if shape is not None:
@@ -88,7 +88,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 1), st.intege
 
 
 def trees(first: int, after: int) -> st.SearchStrategy[Tree]:
-    """Of the operands [first, after)."""
+    """Return a strategy for the trees of the operands [first, after)."""
     if after - first == 1:
         return st.just(first)
     return st.integers(first + 1, after - 1).flatmap(lambda middle: st.tuples(trees(first, middle), trees(middle, after)))
@@ -172,7 +172,7 @@ def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
 
 
 def goals(run: Run) -> list[tuple[object, ...]]:
-    """What the query keeps, by store, in terms."""
+    """Return the goals that the query keeps, by store, in terms."""
     (network,) = (member.network for member in run.engine.members)
     (planned,) = (p for p in network.planned.values() if p.name == "q")
     first = c.SIDES * planned.at.node
@@ -266,7 +266,7 @@ def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> 
 
 
 def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:
-    """As many in one window, and in a thousand; a snapshot remembers since when they have been counted."""
+    """The same number of occurrences spans one window, or a thousand. A snapshot remembers since when they have been counted."""
     for windows, shape in ((1, ((0, 1), (2, 3))), (1_000, Linear.WRITTEN)):
         run = Run()
         (one,) = parse_feed("A(w,1)@0")

@@ -1,4 +1,4 @@
-"""What queries have in common is carried out once, and nobody can tell: not by solutions, not by failures, not by what is said to be kept."""
+"""These tests check that the common parts of queries are carried out once. Nobody can tell: not by solutions, failures or the reported state."""
 
 from collections.abc import Sequence
 from dataclasses import replace

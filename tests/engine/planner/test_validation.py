@@ -1,4 +1,7 @@
-"""What is said of a query before it runs. In a table's texts `|` begins and ends the place of a doubt or a fault, and is no part of the query."""
+"""These tests check the doubts and faults that are reported before a query runs.
+
+In a table's texts `|` begins and ends the place of a doubt or a fault, and is no part of the query.
+"""
 
 import pytest
 from hypothesis import given
@@ -176,7 +179,7 @@ STORING = frozenset({c.JOIN, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINU
 
 @given(strategies.queries())
 def test_what_is_said_to_be_kept_is_kept(query: str) -> None:
-    """Where there is a doubt, some node of the plan keeps goals for ever."""
+    """Some node of the plan keeps goals for ever if there is a doubt."""
     parsed = parse(query)
     try:
         planned = Engine().admit(Register(0, "q", query), parsed.query)

@@ -68,7 +68,7 @@ class Log:
                 end += 1
 
     def run(self, random: Random | None = None) -> list[Outcome]:
-        """What an engine makes of the log, in blocks of random length; at random it is saved and restored."""
+        """Return the outcomes of the log, fed to an engine in blocks of random length; at random the engine is saved and restored."""
         engine, outcomes, at = Engine(past=self.read), list[Outcome](), 0
         while at < len(self.parts):
             n = len(self.parts) if random is None else random.randrange(1, 12)

@@ -40,7 +40,7 @@ def begun() -> Log:
 
 
 def ended(log: Log) -> list[Row]:
-    """What comes after `begun`."""
+    """Send the feeds that come after `begun`, end the log and return the solutions."""
     return [row for feed in ("A(5)@6 C(6)@6", "B(7)@9 D(1)@9", "A(8)@12 C(8)@12") for row in log.send(feed)] + log.finish()
 
 
@@ -60,7 +60,7 @@ def test_it_goes_on_where_it_stood() -> None:
 
 
 def permuted(meta: Any, arrays: dict[str, Any]) -> None:
-    """As of a version whose rows hold their end before their start."""
+    """Make the snapshot one of a version whose rows hold their end before their start."""
     for k, member in enumerate(meta["members"]):
         assert member["network"]["row"] == ["start", "end"]
         member["network"]["row"] = ["end", "start"]

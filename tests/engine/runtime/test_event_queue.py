@@ -1,4 +1,7 @@
-"""What waits for time comes in order of end, and what came first comes first; what a call costs does not depend on how much waits."""
+"""These tests check the queue of events that wait for time.
+
+They come in order of end, and the first to arrive comes first. The cost of a call does not depend on how many wait.
+"""
 
 import time
 

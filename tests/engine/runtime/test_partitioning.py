@@ -57,7 +57,7 @@ def whole(log: Sequence[Block]) -> tuple[list[Emitted], list[StateChange]]:
 
 
 def shared_out(log: Sequence[Block], buckets: int, restores: frozenset[int] = frozenset()) -> tuple[list[Emitted], list[StateChange], int]:
-    """What the buckets find, merged, and how often they began anew."""
+    """Return the merged solutions and state changes of the buckets, and how often the buckets began anew."""
     engines, merger = [Bucket(Share(number, buckets)) for number in range(buckets)], Merger()
     found, changes = list[Emitted](), list[StateChange]()
     for number, block in enumerate(log):
@@ -179,7 +179,7 @@ def test_a_set_without_a_key_takes_in_what_joins_it() -> None:
 
 
 def test_a_schema_that_turns_triples_round_ends_a_key() -> None:
-    """By rdfs:range what is typed is the object of the event, which another bucket may have."""
+    """An rdfs:range types the object of the event, which another bucket may have."""
     typed = PREFIX + "SELECT ?s ?v { ?s a :Thing . ?s :p ?v }"
     schema = "<http://example.org/q> <http://www.w3.org/2000/01/rdf-schema#range> <http://example.org/Thing> .\n"
     fed = {DEFAULT_STREAM: parse_feed("p(a,1)@1 q(z,a)@2 p(b,1)@3 q(z,b)@4 p(c,1)@5 q(a,c)@6 q(b,d)@7 p(d,4)@8")}

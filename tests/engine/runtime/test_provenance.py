@@ -76,7 +76,7 @@ def world_of(text: str, log: Log, target: Target) -> World:
 
 
 def check(proof: Proof, log: Log) -> None:
-    """What a proof rests on was there, and RDFS leads from it to what was matched."""
+    """Check that all occurrences and facts of a proof were there, and that RDFS leads from them to the matched triples."""
     there = {(o.triple, o.start, o.end) for _, rows in log.parts for o in rows}
     given = set(triples_of(BACKGROUND))
     for step in proof.steps:

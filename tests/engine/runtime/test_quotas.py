@@ -1,4 +1,7 @@
-"""What a query keeps: counted, readable operator by operator, bounded by a quota that stops that query alone, and freed as time passes."""
+"""These tests check a query's state.
+
+It is counted and readable operator by operator, is freed as time passes, and has a quota that stops that query alone.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -154,7 +154,7 @@ def test_ranges_are_a_function_of_what_is_in_use(steps: list[tuple[bool, int]]) 
 
 
 def test_registering_takes_no_longer_when_many_are_there() -> None:
-    """By count of the rows that are written, not by the clock: a network's arrays stay the same objects while there is room."""
+    """The written rows are counted, and no clock is read: a network's arrays stay the same objects while there is room."""
     log = Log()
     for k in range(70):
         log.register(f"q{k}", f"SELECT * WHERE {{ {{?s :p{k} ?x}} SEQ {{?s :p{k + 1} ?y}} }}")

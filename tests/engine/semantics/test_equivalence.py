@@ -31,7 +31,7 @@ def streams() -> st.SearchStrategy[Streams]:
 
 
 def accepted(queries: Mapping[str, str]) -> bool:
-    """Whether the engine evaluates each of them; it may refuse only what it names as unsupported."""
+    """Return whether the engine evaluates each of the queries; it may refuse only what it names as unsupported."""
     try:
         for text in queries.values():
             check(epsparql.parse(text))
@@ -71,7 +71,7 @@ def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], a
 
 
 def in_emission_order(query: str, found: list[Emitted]) -> bool:
-    """By entry and end, so ends never fall; then by start where the query gives no order."""
+    """Return whether solutions stand by entry and end, so ends never fall; then by start where the query gives no order."""
     parsed = epsparql.parse(query).query
     own = isinstance(parsed, algebra.Select) and parsed.modifiers.order
     keys = [(entry, end, 0 if own else start) for _, entry, start, end, _ in found]
@@ -105,7 +105,7 @@ def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
 @RANDOM
 @given(query=strategies.orderings(), fed=streams(), background=strategies.facts())
 def test_orderings(query: str, fed: Streams, background: list[Fact]) -> None:
-    """With ORDER BY the order of emission is compared too."""
+    """The order of emission is compared too, as the queries have ORDER BY."""
     agree(query, fed, background)
 
 

@@ -46,7 +46,7 @@ def const(text: str) -> Constant:
 
 
 def value(expression: algebra.Expression, start: int | None = None, end: int | None = None) -> str | None:
-    """In the shorthand, None for an error."""
+    """Evaluate an expression and return its value in the shorthand, or None for an error."""
     try:
         return shown(evaluate(expression, nothing, start, end))
     except ExpressionError:

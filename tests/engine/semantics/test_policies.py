@@ -204,7 +204,7 @@ def accepted(query: str, chosen: Settings) -> bool:
 @settings(max_examples=100 * SCALE, suppress_health_check=SLOW)
 @given(query=queries(), chosen=policies(), fed=strategies.feeds(14), background=strategies.facts(), data=st.data())
 def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
-    """In any order within the delay, cut and restored anywhere, the engine gives what the reference evaluator gives."""
+    """The engine gives what the reference evaluator gives, for any order within the delay, cut and restored anywhere."""
     assume(accepted(query, chosen))
     note(f"{chosen.policy}: {query}\n{show(fed)}\nbackground: {show(background)}")
     streams, how = {DEFAULT_STREAM: fed}, {"q": chosen}
@@ -234,7 +234,7 @@ def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str
 @settings(max_examples=30 * SCALE, suppress_health_check=SLOW)
 @given(first=queries(), second=queries(), chosen=st.tuples(policies(), policies()), fed=strategies.feeds(14), data=st.data())
 def test_two_queries(first: str, second: str, chosen: tuple[Settings, Settings], fed: list[Occurrence], data: st.DataObject) -> None:
-    """What the host orders for one is ordered for the other at the same instant, and one is dropped without a trace in the other."""
+    """Rows that the host orders for one query are ordered for the other at the same instant. One query is dropped without a trace in the other."""
     texts, how = {"q": first, "r": second}, dict(zip("qr", chosen, strict=True))
     assume(all(accepted(texts[name], how[name]) for name in texts))
     note(f"{how}\n{first}\n{second}\n{show(fed)}")

@@ -1,4 +1,7 @@
-"""Where the nodes of the algebra stand: in each text the first `|` begins the place of the node, a second one ends it, and both are no part of the query."""
+"""These tests check where the nodes of the algebra stand.
+
+In each text the first `|` begins the place of the node, and a second one ends it. Both are no part of the query.
+"""
 
 import pickle
 

@@ -1,4 +1,7 @@
-"""What is said to be never true or always an error is so for whatever the variables are bound to: against the engine's evaluation."""
+"""These tests hold type inference against the engine's evaluation.
+
+Parts reported as never true or always an error are so for any bindings of the variables.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

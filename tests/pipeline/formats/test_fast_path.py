@@ -226,7 +226,7 @@ Words = NDArray[np.uint64] | np.uint64
 
 
 def mixed(key: Words, word: Words) -> Words:
-    """As pipeline/formats/native/swar.py has it."""
+    """Mix a word into a key as pipeline/formats/native/swar.py does."""
     with np.errstate(over="ignore"):
         found = (key ^ word) * np.uint64(0x9E37_79B9_7F4A_7C15)
     return found ^ (found >> np.uint64(32))

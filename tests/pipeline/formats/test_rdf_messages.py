@@ -127,7 +127,7 @@ DEEP = {
 
 @pytest.mark.parametrize("media_type", DEEP)
 def test_bodies_that_would_end_the_parsers_stack(media_type: str) -> None:
-    """In a process of its own: it must not go down."""
+    """The parser runs in a process of its own, which must not go down."""
     program = (
         "import sys; from pipeline.formats.body_parser import FormatError, parse_body\n"
         "try: parse_body(sys.stdin.buffer.read(), sys.argv[1], default=None, arrived=1)\n"

@@ -1,4 +1,4 @@
-"""What the log's entries amount to."""
+"""These tests check the catalog: what the log's entries amount to."""
 
 from dataclasses import replace
 

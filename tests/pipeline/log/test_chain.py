@@ -40,7 +40,7 @@ def payloads(count: int) -> list[bytes]:
 
 
 def write_unlinked(directory: Path, count: int, each: int = 4) -> None:
-    """As version 0.1.0 did: without links."""
+    """Write frames without links, as version 0.1.0 did."""
     directory.mkdir(parents=True)
     for first in range(0, count, each):
         data = b""
@@ -94,13 +94,13 @@ def empty(log: Path) -> None:
 
 
 def replace(log: Path) -> None:
-    """By one of the same size, of another log."""
+    """Replace a segment by one of the same size, of another log."""
     write(log.parent / "other", 30, text="PAYLOAD")
     shutil.copy(segment_path(log.parent / "other", segments(log)[2]), segment_path(log, segments(log)[2]))
 
 
 def insert(log: Path) -> None:
-    """What is no segment of the log, after its end."""
+    """Insert a file that is no segment of the log, after the log's end."""
     segment_path(log, 999).write_bytes(b"stray")
 
 

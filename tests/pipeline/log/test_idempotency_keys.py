@@ -48,7 +48,7 @@ def test_a_save_writes_only_the_keys_that_are_new(tmp_path: Path) -> None:
 
 
 def test_keys_that_the_catalogue_held_are_read(tmp_path: Path) -> None:
-    """As version 0.1.0 kept them."""
+    """The catalogue holds the keys as version 0.1.0 kept them."""
     clock = Clock(100 * DAY)
     with LogWriter(tmp_path, clock) as log:
         ack = log.append_events("s", occurrences(5), "k")

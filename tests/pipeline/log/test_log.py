@@ -62,7 +62,7 @@ def test_every_kind_of_entry_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_facts_from_before_they_could_be_taken_back_are_added() -> None:
-    """As an old log has them: without the field that says what becomes of the graph."""
+    """An old log has them without the field that says what becomes of the graph."""
     sink = pa.BufferOutputStream()
     entries = b'[0,[["facts",["http://e/g","<http://e/s> <http://e/p> <http://e/o> .\\n"],0,null,null]]]'
     batch = NO_ROWS.replace_schema_metadata({b"entries": entries})
@@ -285,7 +285,7 @@ def test_every_flipped_byte_of_the_catalogue_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_sync_that_fails_takes_the_entry_back_and_the_next_is_read_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With and without a segment that was begun for it."""
+    """The entry is taken back with and without a segment that was begun for it."""
 
     def failing(_: int) -> None:
         raise OSError(EIO, "Input/output error")

@@ -1,4 +1,4 @@
-"""What is removed of the logs, what is kept, and what is said to those who ask for what is gone."""
+"""These tests check what is removed of the logs, what is kept, and what is said to those who ask for what is gone."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def fill(data: Path, numbers: range, *, begin: bool = False) -> None:
 
 
 def follow(data: Path, writer: SolutionWriter, log: LogReader) -> None:
-    """As a runner does, in steps of ten entries."""
+    """Follow the log in steps of ten entries, as a runner does."""
     with closing(EngineHost(data, snapshot_weight=2_000)) as host:
         while (at := writer.position) < log.head():
             for piece in host.run(at, min(at + 10, log.head())):

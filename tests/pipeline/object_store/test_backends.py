@@ -1,4 +1,4 @@
-"""Where exports go: what a path or URI names, what is told of it, and that what is there is whole."""
+"""These tests check where exports go: what a path or URI names, what is told of it, and that each file there is whole."""
 
 import threading
 from pathlib import Path

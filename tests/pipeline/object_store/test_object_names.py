@@ -1,4 +1,4 @@
-"""What makes up a segment of a log in a store: of each byte, what the server of the latest epoch has written."""
+"""These tests check the content of a log's segment in a store: each byte is what the server of the latest epoch has written."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def test_each_byte_is_that_of_the_latest_epoch_which_counts(extents: list[Extent
 
 
 def naive(extents: list[Extent], bounds: list[tuple[int, Bound]]) -> list[int | None]:
-    """By byte, the latest epoch that has written it before a later one said that it writes from there on."""
+    """Return for each byte the latest epoch that has written it before a later one said that it writes from there on."""
 
     def counts(extent: Extent, at: int) -> bool:
         return extent.begin <= at < extent.end and all(epoch <= extent.epoch or (SEGMENT, at) < bound for epoch, bound in bounds)

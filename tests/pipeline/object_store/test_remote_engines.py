@@ -37,7 +37,7 @@ def kept(data: Path, store: Path, case: Callable[[LogWriter], None]) -> Iterator
 
 
 def brought(host: Host, positions: range) -> list[list[tuple[list[dict[str, object]], tuple[StateChange, ...]]]]:
-    """What each range brings: solutions and changes of state, by piece."""
+    """Return what each range brings: solutions and changes of state, by piece."""
     return [
         [(plain(piece.outcome.solutions).to_pylist(), piece.outcome.changes) for piece in host.run(lo, lo + positions.step, max_rows=40)]
         for lo in positions

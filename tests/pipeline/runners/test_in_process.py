@@ -48,7 +48,7 @@ def answered(directory: Path, registered: int = 0) -> list[Solution]:
 
 
 def pairs(last: int) -> set[tuple[str | None, ...]]:
-    """Of the ends 0 to `last`: those at most 3 µs apart; what ends with the watermark itself is not yet past."""
+    """Return the pairs of the ends 0 to `last` that are at most 3 µs apart. An end equal to the watermark is not yet past."""
     return {(f'"{a}"', f'"{b}"') for b in range(last + 1) for a in range(max(b - 3, 0), b)}
 
 
@@ -268,7 +268,7 @@ def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypa
 def test_an_entry_that_failed_once_is_evaluated_when_it_is_sent_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution]
 ) -> None:
-    """Whether its sync failed, or what keeps it elsewhere: no entry is left out, and none is there twice."""
+    """No entry is left out, and none is there twice, whether its sync failed or the store that keeps it elsewhere."""
     sync, faults = os.fdatasync, count()
 
     def failing(fd: int) -> None:

@@ -62,7 +62,7 @@ def test_queries_that_are_behind_need_one_bucket(logs: Path, tmp_path: Path) -> 
 
 
 def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
-    """What is there is read anew, and nothing is answered twice."""
+    """The log is read anew for each number of buckets, and nothing is answered twice."""
     with LogWriter(tmp_path, cases.frozen_clock) as log:
         cases.sequences(log)
         for buckets in (2, 3, 1, 2):
@@ -111,7 +111,7 @@ def pieces_of(host: Host, *asked: int | None) -> list[tuple[int, int, list[dict[
 
 @pytest.mark.parametrize("case", ["sequences", "completing", "rules"])
 def test_engines_go_on_to_the_next_range_before_it_is_asked_for(case: str, logs: Path, tmp_path: Path) -> None:
-    """Whether it is, or another one, or the same again."""
+    """The pieces are the same whether the next range is asked for, another one, or the same one again."""
     data = copied(logs / case, tmp_path)
     head = cases.head_of(data)
     middle, later = head // 3, 2 * head // 3

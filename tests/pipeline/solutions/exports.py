@@ -1,4 +1,4 @@
-"""Where tests export to, and what is there afterwards."""
+"""This module holds the targets that tests export to, and reads what is there afterwards."""
 
 import json
 from collections import Counter
@@ -32,7 +32,10 @@ def run(data: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a test exports to. `moved`: a directory, reached as a store in which files are moved to where they are seen."""
+    """Represents the place where a test exports to.
+
+    The kind `moved` is a directory, reached as a store in which files are moved to where they are seen.
+    """
 
     kind: str
     given: str
@@ -47,7 +50,7 @@ class Target:
 
 
 def exporter(data: Path, out: Target) -> Exporter:
-    """As of a server whose queries are all gone: the log knows them."""
+    """Return the exporter of a server whose queries are all gone: the log knows them."""
     return Exporter(data, out.place(), dict)
 
 

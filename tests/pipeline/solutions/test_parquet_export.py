@@ -196,7 +196,7 @@ def test_a_directory_is_for_one_exporter_at_a_time(tmp_path: Path) -> None:
 
 
 def test_another_log_s_files_are_not_gone_on_with(tmp_path: Path, out: Target) -> None:
-    """Whether that log is shorter or longer."""
+    """The export refuses to go on whether the other log is shorter or longer."""
     cases.write("sequences", tmp_path / "data")
     run(tmp_path / "data")
     exported(tmp_path / "data", out)
@@ -241,7 +241,7 @@ def test_a_copy_goes_on_until_it_has_parted(tmp_path: Path, out: Target) -> None
 
 
 def standing(data: Path, out: Target) -> Exporter:
-    """As of a server whose query stands."""
+    """Return the exporter of a server whose query stands."""
     return Exporter(data, out.place(), lambda: {0: cases.PAIRS})
 
 

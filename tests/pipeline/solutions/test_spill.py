@@ -85,7 +85,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What engines find here is long."""
+    """Let all solutions that engines find in `data` count as long, so they spill."""
     if "data" in request.fixturenames:
         monkeypatch.setattr(module, "SPILL_BYTES", 0)
 

@@ -58,7 +58,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_process(queries: Mapping[str, str], facts: str, directory: Path, *, finished: bool = True) -> Found:
-    """What the log and the in-process runner give."""
+    """Return the solutions that the log and the in-process runner give."""
     chance = Random(5)
     with LogWriter(directory / "data", cases.frozen_clock) as log:
         log.append(lambda offset: Facts(offset, "", facts))
@@ -121,7 +121,7 @@ def test_a_streaming_frame_goes_on_where_it_was_whatever_dies(
 
 
 def test_engines_are_spread_over_spark_s_tasks(spark: SparkSession) -> None:
-    """By the hash that groups go by, as Spark computes it."""
+    """Spark's own hash of a bucket's key gives the bucket's number, and groups go by this hash."""
     keys = spark.createDataFrame([(bucket, key_of(bucket)) for bucket in range(64)], "bucket int, engine long")
     assert keys.where("hash(engine) = bucket").count() == 64
 

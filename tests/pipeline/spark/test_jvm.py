@@ -1,4 +1,4 @@
-"""Which Java Spark gets."""
+"""These tests check which Java Spark gets."""
 
 import os
 import subprocess

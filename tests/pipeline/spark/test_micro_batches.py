@@ -124,7 +124,7 @@ def test_the_first_batch_is_told_of_though_spark_knows_no_start_of_it(spark: Spa
 
 
 def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the Java of PyPI; the session of the other tests has the system's, if there is one."""
+    """The runner takes the Java of PyPI; the session of the other tests has the system's, if there is one."""
     monkeypatch.setenv("EPSPARQL_JAVA", "pypi")
     commits: list[int] = []
     with LogWriter(tmp_path, cases.frozen_clock) as log:

@@ -45,7 +45,7 @@ def solved(asked: Asked, events: pa.Table, size: int = 3) -> "Counter[str]":
 
 
 def dealt(queries: Mapping[str, str], events: pa.Table, buckets: int) -> "Counter[str]":
-    """By any function of the term; Spark has its own."""
+    """Deal the events to the buckets by a function of the term and count the solutions; any function will do, and Spark has its own."""
     found: Counter[str] = Counter()
     for share in shares({name: epsparql.parse(text).query for name, text in queries.items()}, {}, background=False, buckets=buckets):
         asked = Asked(tuple((name, queries[name], UNRESTRICTED) for name in share.queries), (), "all")

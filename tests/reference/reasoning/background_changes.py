@@ -75,7 +75,7 @@ class Moment(Evaluation):
         return at
 
     def stands(self, z: Solution, x: Solution, pattern: Pattern) -> bool:
-        """What an optional part added to a timeless x is there as long as its triples have been."""
+        """Return whether z stands: what an optional part added to a timeless x is there as long as its triples have been."""
         if not x.timeless or self.deciding(x, _kept(pattern)) is self:
             return True
         if self.previous is None or z not in self.previous.evaluate(pattern):
@@ -92,7 +92,7 @@ def _optional(pattern: Pattern) -> Pattern:
 
 
 def _operands(pattern: Pattern) -> tuple[Pattern, Pattern]:
-    """Of an optional join: what stays, and the optional part."""
+    """Return the side of an optional join that stays, and the optional part."""
     match pattern:
         case algebra.LeftJoin(left, right, _) | algebra.EqLeftJoin(left, right, _) | algebra.SeqRightJoin(right, left, _):
             return left, right

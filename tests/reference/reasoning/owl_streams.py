@@ -1,4 +1,6 @@
-"""What streams entail under OWL 2 RL in the reference evaluator: each rule with one premise that is no schema's, as the profile prints it.
+"""This module gives what streams entail under OWL 2 RL in the reference evaluator.
+
+It has each rule with one premise that is no schema's, as the profile prints it.
 
 Source: OWL 2 Profiles, section 4.3. Beside its rules stands someValuesFrom where the property's range is known to be of the class: then whatever
 has the property is of the restriction (docs/knowledge.md).
@@ -44,7 +46,7 @@ class Schema:
         return self.stated.get(relation, [])
 
     def given(self, data: Triple) -> Iterator[Triple]:
-        """What one step makes of a triple."""
+        """Yield what one step makes of a triple."""
         yield from self._by_property(*data)
         yield from self._by_value(*data)
         if data[1] == TYPE:
@@ -81,7 +83,7 @@ class Schema:
             yield from ((x, TYPE, of) for part in self._listed(parts) if part == kind)  # cls-uni
 
     def _ranges(self, p: Term, kind: Term) -> bool:
-        """Whether the property's range is known to be of a class."""
+        """Return whether the property's range is known to be of a class."""
         above = _closed({p}, [*self.of(SUBPROPERTY), *_both_ways(self.of(SAME_PROPERTY))])
         stated = {of for property_, of in self.of(RANGE) if property_ in above}
         return kind in _closed(stated, [*self.of(SUBCLASS), *_both_ways(self.of(SAME_CLASS))])

@@ -200,7 +200,7 @@ def test_a_change_is_checked_from_the_background_that_was_checked_before(tmp_pat
 
 
 def test_a_log_of_which_owl_would_entail_too_much_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """As one may be that another version has written."""
+    """Another version may have written such a log."""
     monkeypatch.setattr(derived_triples, "MOST", 1_000)
     equal = "".join(f"<urn:{k}> <{SAME}> <urn:{k + 1}> .\n" for k in range(100))
     with LogWriter(tmp_path, clock) as log:
@@ -220,7 +220,7 @@ def test_a_log_of_which_owl_would_entail_too_much_says_so(tmp_path: Path, monkey
 
 
 def _told(data: Path, log: LogWriter) -> tuple[str | None, str]:
-    """What GET /ontologies and the metrics say, when the runner has read the log."""
+    """Return what GET /ontologies and the metrics say, when the runner has read the log."""
     with closing(EngineHost(data, reader=log.reader())) as host:
         assert [*host.run(0, log.head())]
     return asyncio.run(_asked(data, log))

@@ -347,7 +347,7 @@ class TestServe:
         ],
     )
     def test_what_is_not_there(self, tmp_path: Path, arguments: list[str], told: str) -> None:
-        """In a process of its own, for whose logging and limits the command decides."""
+        """The command runs in a process of its own, since it decides on that process's logging and limits."""
         write(tmp_path, "file", "")
         command = [sys.executable, "-m", "server.cli", "serve", "--data", str(tmp_path / "data"), *(each.format(tmp_path) for each in arguments)]
         run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=Path(__file__).parents[3])

@@ -33,7 +33,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 @pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.slow)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: Path) -> None:
-    """As other faults of settings are, and without the credentials."""
+    """The fault is told as other faults of settings are, and without the credentials."""
     with Line(s3) as line:
         if missing == "store":
             line.cut()

@@ -22,7 +22,7 @@ def test_live_and_ready(http: httpx.Client) -> None:
 
 
 async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
-    """Of a service that is being compiled, of one whose runner was never started, and of one whose runner could not be."""
+    """Return the answers of a service that is being compiled, of one whose runner was never started, and of one whose runner could not be."""
     settings, gate = Settings(data=data, runner="inprocess"), Gate(None)
     app = create_app(lambda: running(settings, clock, gate, log))
     service = app.state.service = Service(settings, clock, gate, log)

@@ -1,4 +1,7 @@
-"""What clients may not do: every route without the right token, tricks with names, bodies and connections that never end, and more than there is room for."""
+"""These tests check what clients may not do.
+
+They try every route without the right token, tricks with names, bodies and connections that never end, and more than there is room for.
+"""
 
 import asyncio
 import gzip
@@ -145,7 +148,7 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int
 
 class TestConnections:
     def talk(self, address: tuple[str, int], first: bytes, drip: bytes = b"") -> bytes:
-        """What comes back after `first`, and then a byte of `drip` each tenth of a second."""
+        """Return what comes back after `first`, and then a byte of `drip` each tenth of a second."""
         with socket.create_connection(address, DEADLINE_S) as connection:
             connection.sendall(first)
             connection.settimeout(0.1)

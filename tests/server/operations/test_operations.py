@@ -1,4 +1,4 @@
-"""What an operator relies on: figures, ids of requests, lines of the log, the audit, a stop under load."""
+"""These tests check what an operator relies on: figures, ids of requests, lines of the log, the audit, a stop under load."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def operated(data: Path) -> Iterator[str]:
-    """With tokens, so that the audit has somebody to name."""
+    """Serve with tokens, so that the audit has somebody to name."""
     tokens = data / "tokens"
     tokens.write_text(f"{digest('root')} admin\n{digest('monitor')} metrics\n")
     with serving(data, token_file=tokens) as url:

@@ -1,4 +1,4 @@
-"""What nobody foresaw is logged, and told without a trace."""
+"""These tests check that unforeseen errors are logged, and told without a trace."""
 
 import asyncio
 import logging

@@ -40,7 +40,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 @pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.slow)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: Path) -> None:
-    """As other faults of settings are, and without the credentials."""
+    """The fault is told as other faults of settings are, and without the credentials."""
     with Line(s3) as line:
         if missing == "store":
             line.cut()
@@ -146,7 +146,7 @@ def test_a_start_that_cannot_be_takes_nothing(tmp_path: Path) -> None:
 
 
 def refused(data: Path, store: str | None = None, *options: str) -> str:
-    """What the start says."""
+    """Return what a start that is refused says."""
     run = serve(data, "--port", "0", *(["--store", store] if store else []), *options)
     assert run.returncode == 2, run.stderr
     assert "Traceback" not in run.stderr

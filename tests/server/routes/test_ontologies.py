@@ -172,7 +172,7 @@ class TestRefusals:
         assert (problem.status_code, problem.json()["code"]) == (400, "graph-name")
 
     def test_background_under_which_a_rule_would_deny_itself(self, client: Client, http: httpx.Client, graph: str, name: str) -> None:
-        """As in tests/engine/runtime/test_engine.py: a fact takes the strict step out of the rule's cycle."""
+        """The case is as in tests/engine/runtime/test_engine.py: a fact takes the strict step out of the rule's cycle."""
         rule = "CONSTRUCT { ?s :A ?a } INTO STREAM :loop FROM STREAM :loop WHERE { { ?s :C ?a FILTER NOT EXISTS { ?s :A ?z } } SEQ { ?s :B ?b } }"
         client.register(name, f"PREFIX : <{EX}> {rule}")
         problem = http.put(graph, content=PREFIX + ":s :B :o .", headers=TTL)

@@ -11,7 +11,7 @@ from tests.server.conftest import EX, event, moment, serving, until, values
 
 
 def joined(client: Client, name: str) -> bool:
-    """Whether a query is not behind the others, and all is applied."""
+    """Return whether a query is not behind the others, and all is applied."""
     document = client.query(name)
     return document["reads"] is None and document["lag"] == 0
 

@@ -196,7 +196,7 @@ def rule(into: str, *reads: str) -> str:
 
 
 def test_a_query_tells_for_which_streams_it_waits(http: httpx.Client, client: Client, name: str, stream: str) -> None:
-    """By way of rules too; all queries are listed with it."""
+    """A query also waits by way of rules; all queries are listed with their streams."""
     derived, other = f"{stream}d", f"{stream}o"
     assert put(http, name, values(derived)).json()["unfed"] == [derived]
     put(http, f"{name} rule", rule(derived, stream))

@@ -19,7 +19,7 @@ from tests.server.routes.test_streams import assert_problem
 
 @pytest.fixture
 def path(client: Client, name: str, stream: str) -> str:
-    """Of a query with three solutions."""
+    """Register a query, wait for its three solutions and return its path."""
     client.register(name, values(stream))
     client.send(stream, "\n".join(event(number) for number in (1, 2, 3)))
     until(lambda: client.query(name)["solutions"] == 3, "three solutions")
@@ -28,7 +28,7 @@ def path(client: Client, name: str, stream: str) -> str:
 
 @pytest.fixture
 def rule(client: Client, name: str, stream: str) -> str:
-    """Of a CONSTRUCT with two solutions."""
+    """Register a CONSTRUCT, wait for its two solutions and return its path."""
     client.register(name, f"PREFIX : <{EX}> CONSTRUCT {{ ?s :seen ?v }} INTO STREAM <{stream}out> FROM STREAM <{stream}> WHERE {{ ?s :value ?v }}")
     client.send(stream, "\n".join(event(number) for number in (1, 2)))
     until(lambda: client.query(name)["solutions"] == 2, "two solutions")

@@ -18,7 +18,7 @@ def post(
 
 
 def accepted(http: httpx.Client, stream: str) -> int:
-    """What the stream counts; 0 if it does not exist."""
+    """Return how many events the stream has accepted; 0 if it does not exist."""
     answer = http.get(f"/streams/{segment(stream)}")
     return int(answer.json()["accepted"]) if answer.status_code == 200 else 0
 

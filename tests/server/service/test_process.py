@@ -1,4 +1,4 @@
-"""What a server's process does without."""
+"""These tests check which packages a server's process does without."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is kept of query texts, and what a new query is checked against."""
+"""These tests check what is kept of query texts, and what a new query is checked against."""
 
 import pytest
 

@@ -48,7 +48,7 @@ def test_all_that_a_client_does(url: str, name: str, stream: str) -> None:
 
 
 def test_what_the_other_client_can_this_one_can() -> None:
-    """By the same names and parameters; how it asks is the other's own."""
+    """The methods have the same names and parameters; how each client asks is its own."""
     inner = {"request", "retry", "socket", "socket_url", "socket_options"}
     public = {name: found for name, found in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_") and name not in inner}
     for name, found in public.items():
