@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("epsparql", "engine", "pipeline", "server", "bench", "tests")
 MOST_FILES, AT_ALL = 12, 14
 MOST_PARAMETERS = 7
-FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To)\b")
+FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which|For)\b")
 
 LARGE_FOLDERS: dict[str, str] = {}
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
@@ -45,7 +45,7 @@ STARS = {
 }
 """Files that import `*`: they speak in the columns and codes of their tables."""
 BASELINE = {
-    "docstrings that begin like a fragment": 578,
+    "docstrings that begin like a fragment": 0,
     "class names twice in a package": 20,
     "functions of more than 7 parameters": 51,
 }
