@@ -167,6 +167,17 @@ class SolutionReader:
             places = self._index.places
             return {each: places[each].count if each in places else 0 for each in registered}
 
+    def rank(self, registered: int, last: str | None) -> int:
+        """Return how many solutions a registration had given up to the one with the id `last`, that one included (None: those no longer kept).
+
+        Raises: ValueError for a text that is no id.
+        """
+        key = None if last is None else key_of(last)
+        with self._lock:
+            places = self._places(registered)
+            count, beyond = places.count, places.after(key, places.count)
+        return count - self._read(beyond, registered, key, count).num_rows
+
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
         """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
         with self._lock:

@@ -17,7 +17,7 @@ _log = logging.getLogger("epsparql.server")
 class Pace:
     """Tracks how far one subscriber is.
 
-    `last` is the id of the newest solution sent to it. `base` is the rank of its first solution, known once it has caught up with the log.
+    `last` is the id of the newest solution sent to it. `base` is how many solutions came before its first one, known once it has caught up with the log.
 
     `cut` ends its connection at once.
     """

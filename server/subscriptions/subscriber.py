@@ -54,7 +54,7 @@ class Subscriber:
                 return slow
             await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
         if pace.base is None:
-            pace.base = service.solutions.tally(self.registration.registered).count - pace.sent
+            pace.base = await asyncio.to_thread(service.solutions.rank, self.registration.registered, pace.last or None) - pace.sent
         return None
 
     async def _send(self, page: Page) -> Closing | None:

@@ -121,6 +121,7 @@ def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_
             assert reader.tally(query) == Tally(len(each), each[-1] if each else None)
             for k, after in enumerate([None, *each]):
                 assert ids(listed(reader.read(query, after, limit))) == each[k : k + limit]
+                assert reader.rank(query, after) == k
     writer.close()
     follower.close()
 
