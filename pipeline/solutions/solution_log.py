@@ -176,7 +176,7 @@ class SolutionReader:
         with self._lock:
             places = self._places(registered)
             count, beyond = places.count, places.after(key, places.count)
-        return count - self._read(beyond, registered, key, count).num_rows
+        return count - int(self._read(beyond, registered, key, count).num_rows)
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
         """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
