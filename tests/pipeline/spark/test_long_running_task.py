@@ -1,7 +1,6 @@
 """The low-latency mode of the Spark runner, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
 
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -18,20 +17,12 @@ from pipeline.solutions.solution_log import SolutionWriter
 from pipeline.spark.batch_stats import read_batch
 from pipeline.spark.driver import working
 from pipeline.spark.long_running_task import ResidentJob
-from pipeline.spark.spark_session import session
 from pipeline.spark.supervisor import SparkRunner
 from pipeline.spark.task_lease import Claim
 from tests.pipeline.runners.test_partitions import long_stream
 from tests.support import spark_cases as cases
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    cases.compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
-        yield started
 
 
 def solve(spark: SparkSession, data: Path, scratch: Path, buckets: int) -> cases.Found:

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
@@ -21,19 +20,11 @@ from pipeline.spark.batch_stats import read_batch
 from pipeline.spark.driver import working
 from pipeline.spark.job import MicroBatches, run_to_end
 from pipeline.spark.source import solutions_frame
-from pipeline.spark.spark_session import session
 from pipeline.spark.supervisor import SparkRunner
 from tests.pipeline.runners.test_partitions import long_stream
 from tests.support import spark_cases as cases
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    cases.compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

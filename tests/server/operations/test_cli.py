@@ -361,13 +361,12 @@ def test_warm(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ready after" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("workload", "matches"), [("W1", 359_537), ("W3", 51_773), ("W4", 433_397), ("W2", 63_328)])
-@pytest.mark.slow
-def test_bench_engine(workload: str, matches: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That every workload finds what it must is tested in tests/bench/test_bench.py."""
     lines = tmp_path / "lines"
-    assert main(["bench", "engine", "--workload", workload, "--n", "200000", "--k", "1000", "--json", str(lines)]) == OK
+    assert main(["bench", "engine", "--workload", "W1", "--n", "3000", "--k", "300", "--json", str(lines)]) == OK
     found = json.loads(capsys.readouterr().out)
-    assert (found["bench"], found["workload"], found["n"], found["k"], found["matches"]) == ("engine", workload, 200_000, 1000, matches)
+    assert (found["bench"], found["workload"], found["n"], found["k"]) == ("engine", "W1", 3000, 300)
     assert min(found["events_per_s"], found["cpu_s"], found["peak_rss_mb"]) > 0
     assert json.loads(lines.read_text()) == found
 
@@ -386,7 +385,7 @@ def test_bench_latency(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["inprocess", "spark"])
+@pytest.mark.parametrize("runner", ["inprocess", pytest.param("spark", marks=pytest.mark.soak)])
 def test_demo(runner: str, tmp_path: Path) -> None:
     """The numbers that must come out (found by brute force, elsewhere)."""
     picture = tmp_path / "demo.svg"

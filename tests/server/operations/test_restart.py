@@ -113,7 +113,8 @@ def told(seen: Sequence[Solution]) -> list[str]:
     ("runner", "deaths", "days"),
     [
         pytest.param("inprocess", 3, (slice(600, 1100), slice(4400, 4700)), id="in-process"),
-        pytest.param("spark", 2, (slice(600, 1100), slice(4400, 4700)), id="spark", marks=pytest.mark.slow),
+        pytest.param("spark", 1, (slice(600, 1000), slice(4400, 4500)), id="spark", marks=pytest.mark.slow),
+        pytest.param("spark", 2, (slice(600, 1100), slice(4400, 4700)), id="spark, longer", marks=pytest.mark.soak),
     ],
 )
 def test_killed_while_streaming(tmp_path: Path, port: int, runner: str, deaths: int, days: Sequence[slice]) -> None:
