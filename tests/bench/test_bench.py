@@ -74,6 +74,7 @@ LINES = [
         lambda: reasoning.measure(2_000, 300, 400),
         {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},
         id="reasoning",
+        marks=pytest.mark.soak,
     ),
     pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
@@ -88,6 +89,7 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     assert all(found[name] > 0 for name in named if not name.endswith("slope")), "a slope over this little is noise"
 
 
+@pytest.mark.soak
 def test_each_way_of_looking_up_has_a_line() -> None:
     found = [json.loads(line) for line in lookup.measure(2_000)]
     assert [line["bench"] for line in found] == [*lookup.WAYS]

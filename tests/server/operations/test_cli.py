@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from bench.server.fuzz import PATIENCE_S
 from server.cli.commands import main
 from server.routes.explain import PlanDocument
 from tests.server.conftest import EX, event, moment, values
@@ -374,7 +375,8 @@ def test_bench_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_bench_fuzz(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "fuzz", "--n", "20"]) == OK
     found = json.loads(capsys.readouterr().out)
-    assert (found["bench"], sum(found["found"].values())) == ("fuzz", 20)
+    assert (found["bench"], found["n"], sum(found["found"].values())) == ("fuzz", 20, 20)
+    assert 0 < found["slowest_s"] < PATIENCE_S
 
 
 @pytest.mark.slow

@@ -32,9 +32,9 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         yield store.bucket()
 
 
-@pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.soak)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: Path) -> None:
-    """The fault is told as other faults of settings are, and without the credentials."""
+    """The fault is told as other faults of settings are, and without the credentials. `answer` takes its 30 s: test_store.py has it, too."""
     with Line(s3) as line:
         if missing == "store":
             line.cut()
