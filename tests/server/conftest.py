@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from epsparql.client import Client
+from epsparql.client import Client, segment
 from pipeline.log import LogWriter
 from pipeline.replication.replicator import Keeper
 from server.cli.serve import Server, clock, gate_of, listen
@@ -67,6 +67,14 @@ def stream() -> str:
 def name() -> str:
     """A query's name, of the test's own."""
     return f"query {next(_numbers)}/ä"
+
+
+def empty(client: Client) -> None:
+    """Take all queries and streams from a server, so that the next test finds it new."""
+    for query in client.queries():
+        client.drop(query["name"])
+    for stream in client._json("GET", "/streams")["streams"]:
+        client.request("DELETE", f"/streams/{segment(stream['name'])}")
 
 
 def values(stream: str) -> str:
