@@ -26,7 +26,7 @@ warm: $(RUN_STAMP)
 	$(BIN)/epsparql warm
 
 checked: $(RUN_STAMP)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -c 'from engine import warmup as engine; from pipeline import warmup as pipeline; engine.warm(); pipeline.warm()'
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
@@ -115,9 +115,8 @@ chaos: $(TEST_STAMP)
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
 soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: $(TEST_STAMP) warm chromium
+soak: $(TEST_STAMP) warm checked chromium
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
-	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 
 format: $(TEST_STAMP)

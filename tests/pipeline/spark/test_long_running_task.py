@@ -14,10 +14,8 @@ from pipeline.log import LogWriter
 from pipeline.log.lock import patiently
 from pipeline.runners.log_follower import Following
 from pipeline.solutions.solution_log import SolutionWriter
-from pipeline.spark.batch_stats import read_batch
 from pipeline.spark.driver import working
 from pipeline.spark.long_running_task import ResidentJob
-from pipeline.spark.supervisor import SparkRunner
 from pipeline.spark.task_lease import Claim
 from tests.pipeline.runners.test_partitions import long_stream
 from tests.support import spark_cases as cases
@@ -91,29 +89,3 @@ def test_a_task_that_gets_nowhere_ends_the_job_with_its_reason(spark: SparkSessi
     with working(ResidentJob(data), spark, scratch) as failure:
         cases.eventually(lambda: failure() is not None, 60, lambda: "it goes on")
     assert "not the log they came from" in str(failure())
-
-
-def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path) -> None:
-    commits: list[int] = []
-    with LogWriter(tmp_path, cases.frozen_clock) as log:
-        runner = SparkRunner(tmp_path, "local[1,4]", heartbeat=log.heartbeat, low_latency=True)
-        runner.on_commit(commits.append)
-        runner.start()
-        try:
-            cases.eventually(lambda: runner.ready, 90, lambda: runner.state)
-            assert runner.state == "running"
-            assert runner.pid is not None
-            family = cases.below(runner.pid)
-            cases.sequences(log)
-            cases.reached(tmp_path, cases.finish(log) + 1, 60, lambda: runner.state)
-            cases.eventually(lambda: runner.position == log.head(), 10, lambda: str(runner.position))
-            cases.eventually(lambda: (told := read_batch(tmp_path)) is not None and told.lag == 0, 10, lambda: str(read_batch(tmp_path)))
-            family |= cases.below(runner.pid)
-        finally:
-            runner.stop()
-    assert runner.state == "stopped"
-    assert commits == sorted(set(commits))
-    assert not (tmp_path / "spark").exists()
-    assert list((tmp_path / "snapshots").glob(f"*{log.head()}.snapshot"))
-    cases.gone(family)
-    assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")
