@@ -2,8 +2,7 @@
 
 import itertools
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pipeline.log import LogWriter
 from pipeline.replication.replicator import Keeper
 from server.cli.serve import Server, clock, gate_of, listen
 from server.settings import Settings
+from tests.support.logs import until as until
 
 EX = "http://example.org/"
 DEADLINE_S = 60.0
@@ -92,11 +92,3 @@ def moment(number: int) -> str:
     minute, second = divmod(number, 60)
     hour, minute = divmod(minute, 60)
     return f"2026-01-01T{hour:02d}:{minute:02d}:{second:02d}Z"
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, with a deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long until {what}"
-        time.sleep(0.01)
