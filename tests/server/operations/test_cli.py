@@ -1,6 +1,5 @@
 """The command line: replay in every format, faults with file, line and column, check, explain, bench, demo."""
 
-import csv
 import json
 import os
 import subprocess
@@ -125,20 +124,6 @@ class TestReplay:
         untimed = write(tmp_path, "untimed.rdf", text.replace("prov:generatedAtTime", "e:time"))
         assert main(["replay", "--query", str(q), "--stream", str(untimed)]) == USER_FAULT
         assert "has no time; expected prov:generatedAtTime" in capsys.readouterr().err
-
-    def test_csv(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        stream = write(tmp_path, "s.ndjson", event(1))
-        assert main(["replay", "--query", str(q), "--stream", str(stream), "--format", "csv"]) == OK
-        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-        assert [(row["s"], row["v"]) for row in rows] == [(f"{EX}s", "1")]
-
-    def test_background(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v WHERE {{ ?s a :Sensor ; :value ?v }}")
-        facts = write(tmp_path, "b.ttl", f"<{EX}s> a <{EX}Sensor> .")
-        stream = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2).replace(f"{EX}s", f"{EX}t"))
-        assert main(["replay", "--query", str(query), "--stream", str(stream), "--background", str(facts)]) == OK
-        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert [each["binding"]["v"]["value"] for each in found] == ["1"]
 
     def test_a_stream_without_a_file_is_an_empty_one(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v FROM STREAM <a> FROM STREAM <b> WHERE {{ ?s :value ?v }}")
