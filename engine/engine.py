@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.background.fact_store import numbers_of
+from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind, Past, in_order, is_history, join, of_own, pause, register
 from engine.checkpoint.format import Fetch, Put, pack, unpack
 from engine.dictionary.native.arrow_import import TERMS
@@ -37,6 +37,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Part, Sets, Share
 from engine.physical_plan.plan import Read
+from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import reached
 from engine.runtime.introspection import Operator, progress
@@ -227,11 +228,26 @@ class Engine(Registry):
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case Facts():
-                self.learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset)
+                self._learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset, changes)
             case Entail():
-                self.learn(self.known.under(entry.regime), entry.offset)
+                self._learn(self.known.under(entry.regime), entry.offset, changes)
             case DropStream():
                 self.streams.pop(entry.stream, None)
+
+    def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> None:
+        """Take up another background. Queries that then decide by what they have let go get it from the log."""
+        self.sets.learn(entry, known)
+        if not self.accepts(known):
+            return
+        for member in list(self.members):
+            for planned in member.network.needs_past(known, member.time):
+                if (reason := read_again(self, planned, entry)) is not None:
+                    member.network.net.at[c.ENTRY] = entry
+                    member.network.fail(planned, reason)
+            member.network.free_dropped()
+            self._note_ends(member.network, changes)
+        self.members = [member for member in self.members if member.network.planned]
+        self.learn(known)
 
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
         """Hold queries to their quotas of bytes, as of the entry that has just been applied."""
