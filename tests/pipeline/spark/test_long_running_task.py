@@ -67,7 +67,7 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
             thread.start()
             cases.readings(log, range(150, 200), Random(9))
             cases.reached(data, cases.finish(log) + 1, 60, lambda: str(failure()))
-            cases.eventually(lambda: failure() is not None, 60, lambda: "the job goes on")
+            cases.eventually(lambda: failure() is not None, 180, lambda: "the job goes on")
             over.set()
             thread.join()
     assert "Superseded" in str(failure())
@@ -87,5 +87,5 @@ def test_a_task_that_gets_nowhere_ends_the_job_with_its_reason(spark: SparkSessi
     shutil.rmtree(data / "log")
     scratch.mkdir()
     with working(ResidentJob(data), spark, scratch) as failure:
-        cases.eventually(lambda: failure() is not None, 60, lambda: "it goes on")
+        cases.eventually(lambda: failure() is not None, 180, lambda: "it goes on")
     assert "not the log they came from" in str(failure())
