@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from epsparql.client import Client, segment
 from tests.server.conftest import empty, serving
 
 DEADLINE_MS = 60_000
+expect.set_options(timeout=DEADLINE_MS)  # other suites run beside this one, so a page may take its time
 _WATCH = """
     window.violations = [];
     addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));

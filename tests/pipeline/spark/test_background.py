@@ -29,7 +29,7 @@ from tests.support.run_both import entries, results, run_oracle
 from tests.support.spark_cases import found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
-CASES, AT_ONCE = 20 if is_full() else 8, 20
+CASES, AT_ONCE = 20 if is_full() else 8, 4
 """Cases of each kind, and streaming queries that run beside one another."""
 Drawn = TypeVar("Drawn")
 Log = list[tuple[Entry, tuple[Occurrence, ...]]]

@@ -26,8 +26,8 @@ from tests.support.spark_cases import found_in, frozen_clock, head_of, reached
 
 pytestmark = pytest.mark.slow
 SOME = CASES if is_full() else CASES[::10]
-AT_ONCE = 20
-"""Streaming queries that run beside one another."""
+AT_ONCE = 4
+"""Streaming queries that run beside one another: each starts processes, and Spark gives these ten seconds to connect."""
 
 
 def test_micro_batches(spark: SparkSession, tmp_path: Path) -> None:

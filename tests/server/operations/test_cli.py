@@ -332,6 +332,7 @@ class TestServe:
             pytest.param(["--port", "0", "--export", "{}/file"], "--export {}/file cannot be used", id="export"),
         ],
     )
+    @pytest.mark.slow
     def test_what_is_not_there(self, tmp_path: Path, arguments: list[str], told: str) -> None:
         """The command runs in a process of its own, since it decides on that process's logging and limits."""
         write(tmp_path, "file", "")

@@ -20,6 +20,7 @@ from tests.soak import is_full
 from tests.support import spark_cases as cases
 from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Bucket, Line, served
 
+pytestmark = pytest.mark.slow
 USER = f"{ACCESS}:{quote(SECRET, safe='')}@"
 
 
@@ -72,7 +73,6 @@ def serve(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=Path(__file__).parents[3])
 
 
-@pytest.mark.slow
 def test_each_solution_is_there_once_whatever_happens(s3: Bucket, tmp_path: Path) -> None:
     """The server is killed with -9 at a request of its export, again and again; the store is cut off for a while; at the stop it does not answer."""
     data, told, begins = tmp_path / "data", tmp_path / "log", count(step=30)

@@ -39,7 +39,8 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         yield store.bucket()
 
 
-@pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["store", "bucket", "answer"])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: Path) -> None:
     """The fault is told as other faults of settings are, and without the credentials."""
     with Line(s3) as line:
