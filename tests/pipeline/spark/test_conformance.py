@@ -54,7 +54,7 @@ def test_a_task_that_stays(spark: SparkSession, tmp_path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("mode", [[], ["--low-latency"]], ids=["micro-batches", "low latency"])
+@pytest.mark.parametrize("mode", [pytest.param([], id="micro-batches", marks=pytest.mark.soak), pytest.param(["--low-latency"], id="low latency")])
 @pytest.mark.parametrize("case", CASES[7::80] if is_full() else CASES[7:8], ids=lambda path: path.name)
 def test_replay_on_spark(case: Path, mode: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
