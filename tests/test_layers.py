@@ -70,7 +70,7 @@ ARROWS = {
     "engine/planner/operators": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/rewrite engine/scope.py engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
     "engine/rewrite": "engine/expressions engine/messages.py engine/scope.py",
-    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/operators engine/rewrite engine/state_size.py engine/triples",
+    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/operators engine/rewrite engine/scope.py engine/state_size.py engine/triples",
     "engine/triples": "engine/expressions engine/kernel/state",
     "engine/validation": "engine/background engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/physical_plan engine/planner engine/planner/operators engine/scope.py engine/triples",
     "engine/warmup.py": "engine/engine.py engine/messages.py",
