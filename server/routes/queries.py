@@ -54,17 +54,11 @@ class Wish:
         return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
 
     def _starts_like(self, registration: Registration) -> bool:
-        """Return whether the registration reads from where the wish asks.
-
-        Any registration that reads the past meets a wish for the beginning: the log's beginning may have been another one then.
-        """
-        match self.start:
-            case "now":
-                return registration.reads_from is None
-            case "beginning":
-                return registration.reads_from is not None or registration.registered == 0
-            case offset:
-                return registration.reads_from == offset or (registration.reads_from is None and registration.registered == offset)
+        """Return whether the registration reads from where the wish asks."""
+        if self.start == NOW:
+            return registration.reads_from is None
+        offset = 0 if self.start == BEGINNING else self.start
+        return offset == (registration.registered if registration.reads_from is None else registration.reads_from)
 
 
 class WarningDocument(BaseModel):
