@@ -31,7 +31,7 @@ from server.background.manager import Knowledge
 from server.background.query_pool import Endpoint
 from server.http.audit import Audit
 from server.http.auth import Gate
-from server.http.body_parsing import Bodies
+from server.http.body_parsing import BodyBudget
 from server.http.problem_details import unknown
 from server.process import Threads
 from server.push.connection_limits import Seats
@@ -98,7 +98,7 @@ class Service:
         self.endpoint = Endpoint(settings, log)
         self.solutions = SolutionReader(settings.data)
         self.runner = _runner(settings, log)
-        self.bodies, self.seats, self.audit = Bodies(settings), Seats(settings), Audit(settings.data, settings.audit_bytes)
+        self.bodies, self.seats, self.audit = BodyBudget(settings), Seats(settings), Audit(settings.data, settings.audit_bytes)
         self.retention = _retention(settings, log, self.solutions, export, keeper)
         self.scrubber = Scrubber(settings.data, log.tell_damage)
         self.control = asyncio.Lock()  # the catalogue does not change between a check and the control entry that rests on it

@@ -67,7 +67,7 @@ class Attended:
             await self._app(scope, receive, answered)
         finally:
             if (service := _service_of(scope)) is not None:
-                service.bodies.release(scope)
+                service.bodies.release_body(scope)
             self._told(scope, status, time.perf_counter() - began)
 
     def _told(self, scope: Scope, status: int, seconds: float) -> None:

@@ -236,7 +236,12 @@ def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: M
     looks = time_hint(body, content_type, batch, arrived) if default is None else None
     if looks is None:
         return batch, None
-    return batch, f"all events have the time of arrival: {looks[:_SHOWN]!r} in the body is not read as their time; give ?at=, or time their graph"
+    return batch, unread_time_warning(looks, "body", "give ?at=, or time their graph")
+
+
+def unread_time_warning(name: str, where: str, remedy: str) -> str:
+    """Return the warning of what looks like the time of events that were all given the time of arrival."""
+    return f"all events have the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
 
 
 def _behind(how: str) -> Problem:
