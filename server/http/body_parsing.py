@@ -72,7 +72,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     if announced.isdigit() and int(announced) > limit:
         raise Fault(too_large("body", limit))
     settings: Settings = request.app.state.service.settings
-    bodies: BodyBudget = request.app.state.service.bodies
+    bodies: BodyBudget = request.app.state.service.admission.bodies
     if announced.isdigit():
         bodies.check_room(int(announced))
     parts: list[bytes] = []

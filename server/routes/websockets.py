@@ -106,7 +106,7 @@ async def feed(websocket: WebSocket, name: str) -> None:
         stream = decoded(name)
         admit(websocket, service, auth.ingest(stream))
         check_parameters(websocket)
-        with service.seats.feeder():
+        with service.admission.connections.feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
             await _first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
     except Fault as fault:
@@ -127,22 +127,22 @@ async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bo
     size = len(body)
     if size > service.settings.max_frame:
         return {"error": too_large("frame", service.settings.max_frame).document()}
-    await service.bodies.reserve_frame(size)
+    await service.admission.bodies.reserve_frame(size)
     try:
         pending = await _submit_frame(service, stream, body, binary=binary)
     except BaseException as error:
-        service.bodies.release_bytes(size)
+        service.admission.bodies.release_bytes(size)
         if isinstance(error, Fault | PipelineError):
             return {"error": of_exception(error).document()}
         raise
-    pending.ack.add_done_callback(lambda _: service.bodies.release_bytes(size))
+    pending.ack.add_done_callback(lambda _: service.admission.bodies.release_bytes(size))
     return pending
 
 
 async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> PendingAck:
     """Parse the frame and put it into the log's queue. Raises: Fault, PipelineError."""
-    while service.overtaxed:
-        await service.news(service.generation, 1.0)
+    while service.admission.backlog:
+        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
     parse = partial(_parse_frame, body, service.clock(), binary=binary)
     parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
     while True:
@@ -197,7 +197,7 @@ async def subscribe(
         query = decoded(name)
         admit(websocket, service, auth.read(query))
         check_parameters(websocket)
-        registration = service.query(query)
+        registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
         await _subscribed(websocket, registration, after or "", drops=policy == "drop-oldest")
@@ -210,7 +210,7 @@ async def _subscribed(websocket: WebSocket, registration: Registration, after: s
     service: Service = state.service
     outlet.turn_deaf()  # the protocol has no messages from subscribers
     pace = Pace(registration.registered, outlet.cut, after)
-    with service.seats.follower(SOCKET, registration.registered), service.following(registration), state.watch.over(pace):
+    with service.admission.connections.follower(SOCKET, registration.registered), service.notifier.follow_query(registration), state.watch.over(pace):
         try:
             code, reason = await Subscriber(service, registration, state.crowds, Member(outlet, pace), drops).run()
         except (ValueError, Gone) as error:

@@ -251,8 +251,7 @@ async def _fed_without_a_runner(data: Path, log: LogWriter, **limits: Any) -> li
     headers = {"Content-Type": "application/x-ndjson"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         answers = [await client.post("/streams/a/events", content=f"{event(number)}\n{event(number)}", headers=headers) for number in range(5)]
-    service.solutions.close()
-    service.late_reader.close()
+    service.close()
     return answers
 
 
@@ -332,20 +331,19 @@ async def _refused_beside_a_frame(data: Path, log: LogWriter) -> tuple[int, int]
     service = Service(settings, clock, gate, log)
     await asyncio.wrap_future(log.submit("a", parse_frame(event(1).encode(), arrived=clock())[0], None, arrived=clock()))
     await asyncio.wrap_future(log.submit("a", parse_frame(event(2).encode(), arrived=clock())[0], None, arrived=clock()))
-    assert service.overtaxed
+    assert service.admission.backlog
     found = []
     frame = asyncio.create_task(websockets.accept_frame(service, "a", b" " * 700, binary=False))
     await asyncio.sleep(0)  # the frame waits for the runner, which there is none of
     for _ in range(2):
         try:
-            service.bodies.check_room(600)
+            service.admission.bodies.check_room(600)
             found.append(202)
         except Fault as fault:
             found.append(int(fault.problem.status))
         frame.cancel()
         await asyncio.wait([frame])
-    service.solutions.close()
-    service.late_reader.close()
+    service.close()
     return found[0], found[1]
 
 
