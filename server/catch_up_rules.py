@@ -57,7 +57,7 @@ def _in_one_bucket(service: Service, name: str) -> None:
     """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
     buckets = recorded(service.settings.data) or 1
     if buckets > 1:
-        detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
+        detail = f"queries read the past and pause only with one partition, and this server has {buckets}: start it with --partitions 1"
         raise conflict("several-buckets", detail, name)
 
 

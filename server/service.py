@@ -339,14 +339,14 @@ def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, ex
 
 def _runner(settings: Settings, log: LogWriter) -> Runner:
     if settings.runner == "inprocess":
-        return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
+        return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions)
     from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
 
     return SparkRunner(
         settings.data,
         settings.master,
         log.heartbeat,
-        settings.buckets,
+        settings.partitions,
         low_latency=settings.low_latency,
         store=settings.store if settings.away else None,
         conf=settings.spark_conf,

@@ -26,7 +26,7 @@ class Bodies:
     """Counts the bytes of the bodies of requests that are not answered yet; all share one limit. Runs on the event loop only."""
 
     def __init__(self, settings: Settings) -> None:
-        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
+        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_background), 0
 
     def check(self, size: int) -> None:
         """Check that there is room for so many more bytes. Raises: Fault 429."""

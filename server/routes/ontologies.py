@@ -101,7 +101,7 @@ async def _load(service: Service, request: Request, response: Response, name: st
     media_type = request.headers.get("content-type", "")
     if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
-    body = await read_body(request, service.settings.max_ontology)
+    body = await read_body(request, service.settings.max_background)
     triples = await asyncio.to_thread(read_graph, body, media_type, graph)
     async with service.control:
         new = graph not in service.log.catalogue.graphs

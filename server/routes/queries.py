@@ -353,7 +353,7 @@ def _too_many(limit: int) -> Problem:
 
 def _bounds(settings: Settings) -> tuple[int, int, int]:
     """Return the query's limits. They go into the log with the query, so that every runner and every replay stops it at the same entry."""
-    return settings.max_derivations, settings.max_goals, settings.max_state_bytes
+    return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
 async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
@@ -487,7 +487,7 @@ def _listed(service: Service, caller: auth.Caller) -> QueryList:
     return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
 
 
-@router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
+@router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial matches by operator", responses=_NO_QUERY)
 async def get_goals(name: Name, service: Shared) -> GoalsDocument:
     registration = service.query(name)
     report = await asyncio.to_thread(service.report)

@@ -97,7 +97,7 @@ def _found(deliveries: Deliveries, query: str, id_: str) -> Observer:
 
 def _unknown(deliveries: Deliveries, query: str, id_: str) -> Fault:
     known = ", ".join(repr(each.id) for each in deliveries.of(query)[:5]) or "none"
-    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no observer {id_!r}; it has: {known}", query=query))
+    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no webhook {id_!r}; it has: {known}", query=query))
 
 
 _BODY: dict[str, Any] = {
@@ -137,8 +137,8 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         registration = service.query(name)
         await _known(service, registration, after)
         known = deliveries.find(name, id)
-        if known is None and len(deliveries) >= service.settings.max_observers:
-            raise too_many(service.settings.max_observers)
+        if known is None and len(deliveries) >= service.settings.max_webhooks:
+            raise too_many(service.settings.max_webhooks)
         made = "" if wished or known else new_secret()
         observer = known or _new(service, registration, id, made)
         observer.url, observer.secret, observer.state = url, wished or observer.secret, "active"

@@ -295,5 +295,5 @@ async def delivering(service: Service) -> AsyncIterator[Deliveries]:
 
 def too_many(limit: int) -> Fault:
     return Fault(
-        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_observers")
+        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_webhooks")
     )

@@ -276,7 +276,7 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
         return httpx.post(f"{url}/streams/a/events", headers={"Content-Type": "application/x-ndjson"}, timeout=DEADLINE_S, **sent)
 
     with ExitStack() as stack:
-        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=500_000))
+        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_background=500_000))
         client = Client(url)
         client.create_stream("a")
         held = [stack.enter_context(_unfinished(url, 300_000)) for _ in range(3)]

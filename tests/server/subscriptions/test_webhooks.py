@@ -28,7 +28,7 @@ FAST = {"allow_hosts": ("127.0.0.1",), "webhook_first_s": 0.01, "webhook_longest
 
 @pytest.fixture(scope="module")
 def hooked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("hooked"), webhook_attempts=3, max_observers=3, **FAST) as found:
+    with serving(tmp_path_factory.mktemp("hooked"), webhook_attempts=3, max_webhooks=3, **FAST) as found:
         yield found
 
 
