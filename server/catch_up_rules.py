@@ -22,7 +22,7 @@ def switch(service: Service, offset: int, name: str, state: Literal["paused", "r
     if known.lead is None:
         return Pause(offset, known.registered, name, _held(service, known, "paused"))
     if known.lead != known.registered:
-        raise conflict("query-waits", f"the query {name!r} waits for {_named(service, known.lead)} already; resume that first, or drop it", name)
+        raise conflict("query-waits", f"the query {name!r} already waits for {_named(service, known.lead)}; resume or drop that query first", name)
     return Pause(offset, known.registered, name)
 
 
@@ -43,7 +43,7 @@ def registration(service: Service, offset: int, wish: Register, start: str | int
         return _with(wish, offset, reads_from, held, None)
     waited = ", ".join(sorted(_named(service, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:
-        detail = f"it rests on {waited}, which is behind the others: resume that, wait until it has caught up, and register this one then"
+        detail = f"it depends on {waited}, which has not caught up; resume that query, wait until it has caught up, and register this one then"
         raise conflict("query-waits", detail, wish.name)
     return _with(wish, offset, None, (), leads.pop())
 
@@ -67,7 +67,7 @@ def _start(service: Service, offset: int, name: str, start: str | int) -> int | 
         case "now":
             return None
         case _ if oldest > 0:
-            detail = f"the log has nothing before the offset {oldest} any more, and the past rests on the background and the watermarks of all of it; read from 'now'"
+            detail = f"the log now begins at offset {oldest}, and the past needs the background and the watermarks before it; read from 'now'"
             raise conflict("offset-gone", detail, name)
         case "beginning":
             return 0 if offset > 0 else None
@@ -104,7 +104,7 @@ def _held_back(service: Service, own: Shape, standing: Sequence[Registration], n
     held = [query for query in standing if own.into in reached(shape(query.text).streams, written)]
     behind = [query for query in held if query.lead is not None]
     if behind:
-        detail = f"{name!r} cannot be {how}: {behind[0].name!r} rests on it and is behind the others; resume or drop that one first"
+        detail = f"{name!r} cannot be {how}: {behind[0].name!r} depends on it and has not caught up; resume or drop that query first"
         raise conflict("query-waits", detail, name)
     feeding = reached(own.streams, written)
     if not circles and any(shape(query.text).into in feeding for query in held):

@@ -312,9 +312,9 @@ class Service:
                 try:
                     await asyncio.to_thread(self._catching.step, self.solutions.position)
                 except (OSError, PipelineError) as fault:
-                    _log.warning("queries that are behind wait: %s", fault)
+                    _log.warning("queries that have not caught up must wait: %s", fault)
                 except Exception:  # noqa: BLE001 - it is tried again
-                    _log.exception("queries that are behind cannot read on")
+                    _log.exception("queries that have not caught up cannot read on")
             await self.news(seen, _HOUSEKEEPING_S)
 
 

@@ -38,7 +38,7 @@ def solve(
     partitions: int | None = None,
     policies: Mapping[str, str] | str = UNRESTRICTED,
     default_graph: str = "all",
-    buckets: int | None = None,
+    **former: int,
 ) -> DataFrame:
     """Return the solutions of queries over a DataFrame of occurrences, as the in-process engine gives them.
 
@@ -53,9 +53,7 @@ def solve(
 
     Raises: SolveFailed, QueryError.
     """
-    if buckets is not None:
-        warnings.warn("solve(buckets=...) is deprecated and goes with the next release; use partitions=...", DeprecationWarning, stacklevel=2)
-        partitions = buckets if partitions is None else partitions
+    partitions = _partitions_by_former_name(former) if former else partitions
     _check_pandas()
     _check_columns(events)
     asked, shares = _asked(queries, background, policies, default_graph, _partitions(events, partitions), "stream" in events.columns)
@@ -66,6 +64,14 @@ def solve(
 
         return followed(dealt, asked, total, max_delay)
     return _finished(dealt, asked, total)
+
+
+def _partitions_by_former_name(given: Mapping[str, int]) -> int:
+    """Return the partitions given as `buckets`, with a warning. Raises: TypeError for any other name."""
+    if {*given} != {"buckets"}:
+        raise TypeError(f"solve() got an unexpected keyword argument {min(given.keys() - {'buckets'})!r}")
+    warnings.warn("solve(buckets=...) is deprecated and goes with the next release; use partitions=...", DeprecationWarning, stacklevel=3)
+    return given["buckets"]
 
 
 # ---------------------------------------------------------------- what is asked

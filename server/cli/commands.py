@@ -361,11 +361,10 @@ def _add_bench(commands: Commands) -> None:
 
     shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items())
     parser = _command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
+    parser.epilog = f"The default of --n is: {shown}."
     parser.add_argument("bench", choices=tuple(BENCHES), help="This benchmark is run.")
-    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="docs/benchmarks.md describes the workloads.")
-    parser.add_argument(
-        "--n", type=int, help=f"This is the number of events, of texts for fuzz, or of stored partial matches for goals. The defaults are {shown}."
-    )
+    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
+    parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
     parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
     parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many.")
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The benchmark engine uses this consumption policy.")

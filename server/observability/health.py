@@ -26,12 +26,12 @@ class Ready(BaseModel):
     lag: int
 
 
-@router.get("/livez", summary="The process answers")
+@router.get("/livez", summary="Tell whether the process answers")
 async def livez() -> Live:
     return Live(status="ok")
 
 
-@router.get("/readyz", summary="The runner is up", responses=described(HTTPStatus.SERVICE_UNAVAILABLE))
+@router.get("/readyz", summary="Tell whether the runner is up", responses=described(HTTPStatus.SERVICE_UNAVAILABLE))
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     runner = service.runner
@@ -62,8 +62,4 @@ def _state(service: Service) -> str:
         return "stopping with the server"
     if service.failure:
         return f"failed: {service.failure}"
-    return (
-        "not started yet: its code is being compiled, which takes minutes once per machine and moments later"
-        if service.preparing
-        else service.runner.state
-    )
+    return "not started yet: its code is being compiled, which takes some minutes once per machine" if service.preparing else service.runner.state

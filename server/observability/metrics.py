@@ -142,7 +142,7 @@ class Standing:
 @router.get(
     "/metrics",
     dependencies=[METRICS],
-    summary="Figures for Prometheus",
+    summary="Show metrics in Prometheus' text format",
     responses={200: {"description": "Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )

@@ -112,14 +112,14 @@ _BODY: dict[str, Any] = {
     "/queries/{name}/observers/{id}",
     dependencies=[ADMIN],
     status_code=201,
-    summary="Have a query's solutions delivered to a URL, as Standard Webhooks",
+    summary="Create a webhook, which delivers a query's solutions to a URL",
     responses=described(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.TOO_MANY_REQUESTS,
-        success={200: {"description": "It was there; its deliveries go on", "model": ObserverDocument}},
+        success={200: {"description": "The webhook existed already; its deliveries continue", "model": ObserverDocument}},
     ),
     openapi_extra=_BODY,
 )
@@ -164,19 +164,21 @@ async def _known(service: Service, registration: Registration, after: str) -> No
         raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
 
 
-@router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="A query's webhooks", responses=_NONE)
+@router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="List a query's webhooks", responses=_NONE)
 async def list_observers(name: Name, service: Shared, deliveries: Sent) -> ObserverList:
     service.query(name)
     return ObserverList(observers=[_document(observer) for observer in deliveries.of(name)])
 
 
-@router.get("/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="A webhook: what it was told, and what was given up", responses=_NONE)
+@router.get(
+    "/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="Show a webhook's deliveries, and those that were given up", responses=_NONE
+)
 async def get_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> ObserverDocument:
     service.query(name)
     return _document(_found(deliveries, name, id))
 
 
-@router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Deliver no more", responses=_NONE)
+@router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Delete a webhook", responses=_NONE)
 async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> None:
     async with service.control:
         service.query(name)
