@@ -101,7 +101,7 @@ export function Timeline() {
           <button type="button" title="Everything (0)" aria-pressed={mode.value === "all"} onClick={showAll}>
             All
           </button>
-          <button type="button" title="Keep the newest on view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
+          <button type="button" title="Keep the newest in view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
             Follow
           </button>
         </span>
