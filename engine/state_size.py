@@ -47,4 +47,4 @@ def excess(name: str, usage: Usage, quota: Quota) -> str | None:
         found = f"keeps {usage.state_bytes} bytes of state, more than the limit of {quota.state_bytes} (max_state_bytes)"
     else:
         return None
-    return f"{name} {found}: bound its state with WITHIN, FILTER(getDURATION() < ...), a WINDOW or, along a path, an end that is given, or register it with a larger limit"
+    return f"{name} {found}: limit its state with WITHIN, FILTER(getDURATION() < ...), a WINDOW or a known end of a path, or raise the limit"

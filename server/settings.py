@@ -148,7 +148,7 @@ class Settings:
     partitions: int | None = _setting(
         None,
         _partitions,
-        "This many engines share the events, each on a thread. The default is the number that the data directory has, or else 1. "
+        "This many engines share the events, each on a thread. The default is the number that the data directory already uses, or 1. "
         "With several partitions, queries cannot be paused and cannot read the past.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
@@ -169,7 +169,7 @@ class Settings:
     retain_age: float | None = _setting(
         None,
         age,
-        "Both logs may drop what is older, such as 90s, 15m, 12h or 30d. With several partitions, the log of events keeps everything. "
+        "Both logs may drop what is older than this, such as 90s, 15m, 12h or 30d. With several partitions, the log of events keeps everything. "
         "Without this setting, age removes nothing.",
     )
     retain_bytes: int | None = _setting(
@@ -213,7 +213,9 @@ class Settings:
         100_000, _count, "Events are refused with 429 while the runner is more than this many log entries behind. 0 means no limit."
     )
     max_lag_rows: int = _setting(
-        10_000_000, _count, "Events are refused with 429 while the runner has more than this many rows to read since the start. 0 means no limit."
+        10_000_000,
+        _count,
+        "Events are refused with 429 while the runner is more than this many rows behind, counted since the server's start. 0 means no limit.",
     )
     max_derivations: int = _setting(
         100_000, _count, "A rule may derive at most this many triples at one instant. Each KiB of their text counts as one more triple."
@@ -228,10 +230,12 @@ class Settings:
     stall_s: float = _setting(60.0, _seconds, "A subscription ends in any case when a send waits this long.")
     comment_s: float = _setting(15.0, _seconds, "An idle event stream gets a comment this often.")
     progress_s: float = _setting(1.0, _seconds, "An idle subscription gets a progress message this often.")
-    max_wait_s: float = _setting(60.0, _seconds, "A pull may `wait` at most this long.")
-    webhook_attempts: int = _setting(12, _count, "A delivery is given up after this many attempts.")
-    webhook_first_s: float = _setting(1.0, _seconds, "The first retry of a delivery waits this long. The pause doubles with each further failure.")
-    webhook_longest_s: float = _setting(3600.0, _seconds, "The pause between two attempts is at most this long.")
+    max_wait_s: float = _setting(60.0, _seconds, "A request for solutions may `wait` at most this long.")
+    webhook_attempts: int = _setting(12, _count, "A webhook delivery is given up after this many attempts.")
+    webhook_first_s: float = _setting(
+        1.0, _seconds, "The first retry of a webhook delivery waits this long. The pause doubles with each further failure."
+    )
+    webhook_longest_s: float = _setting(3600.0, _seconds, "The pause between two attempts of a webhook delivery is at most this long.")
     webhook_timeout_s: float = _setting(15.0, _seconds, "A webhook's receiver must answer within this time.")
     audit_bytes: int = _setting(16 << 20, size, "The audit log starts a new file at this many bytes. One older file is kept.")
 

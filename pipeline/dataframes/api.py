@@ -97,7 +97,7 @@ def _asked(
     chosen = dict.fromkeys(texts, policies) if isinstance(policies, str) else dict(policies)
     for name, policy in chosen.items():
         if policy not in POLICIES or name not in texts:
-            raise SolveFailed(f"the policy {policy!r} of {name!r} cannot be had; expected one of {', '.join(POLICIES)}, of a query that is given")
+            raise SolveFailed(f"the policy {policy!r} of {name!r} is not possible; expected one of {', '.join(POLICIES)}, for one of the queries")
     parsed = {name: epsparql.parse(text) for name, text in texts.items()}
     for name, query in parsed.items():
         check(query, {other: each.query for other, each in parsed.items() if other < name}, name=name, policies=chosen)

@@ -94,9 +94,9 @@ def _add_serve(commands: Commands) -> None:
         if isinstance(setting.default, bool):
             parser.add_argument(flag, action="store_true", default=None, help=about)
         elif setting.name == "spark_conf":
-            parser.add_argument(flag, action="append", metavar=form, help=f"{about} It may be repeated.")
+            parser.add_argument(flag, action="append", metavar=form, help=f"{about} The flag may be repeated.")
         elif setting.name == "background":
-            parser.add_argument(flag, action="extend", nargs="+", metavar=form, help=f"{about} It may be repeated.")
+            parser.add_argument(flag, action="extend", nargs="+", metavar=form, help=f"{about} The flag may be repeated.")
         else:
             parser.add_argument(flag, help=about)  # read with the variables and the file, so that faults are told alike
     for former in RENAMED.values():
@@ -139,7 +139,7 @@ def _add_replay(commands: Commands) -> None:
         required=True,
         type=Path,
         metavar="FILE",
-        help="This file holds a query, which is named after the file without its suffix. It may be repeated.",
+        help="This file holds a query, which is named after the file without its suffix. The flag may be repeated.",
     )
     parser.add_argument(
         "--stream",
@@ -147,7 +147,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold events of a stream, or of the stream default. Files of one stream are merged by end. It may be repeated.",
+        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by end. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
@@ -155,7 +155,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[GRAPH=]FILE",
-        help="These files hold background, which always holds. It may be repeated.",
+        help="These files hold background, that is triples that always hold. The flag may be repeated.",
     )
     _add_entailment(parser)
     parser.add_argument(
@@ -163,7 +163,7 @@ def _add_replay(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="[QUERY=]POLICY",
-        help="This is the consumption policy of a query, or of all: unrestricted (default), recent or chronological. It may be repeated.",
+        help="This is the consumption policy of a query, or of all queries: unrestricted (the default), recent or chronological. The flag may be repeated.",
     )
     parser.add_argument(
         "--default-graph",
@@ -251,15 +251,17 @@ def _add_explain(commands: Commands) -> None:
         type=_rates,
         default={},
         metavar="IRI=N,...",
-        help="Each predicate has this many triples, within the query's window if it has one.",
+        help="The plan is for this many triples of each predicate, counted within the query's window if it has one.",
     )
-    parser.add_argument("--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="Planning leaves out this step. It may be repeated.")
+    parser.add_argument(
+        "--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="Planning leaves out this step. The flag may be repeated."
+    )
     parser.add_argument(
         "--background",
         action="append",
         default=[],
         metavar="[GRAPH=]FILE",
-        help="The plan shows which triples of this background are copied and which are looked up. It may be repeated.",
+        help="The plan shows which triples of this background are copied and which are looked up. The flag may be repeated.",
     )
     _add_entailment(parser)
 
@@ -362,7 +364,7 @@ def _add_bench(commands: Commands) -> None:
     shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items())
     parser = _command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
     parser.epilog = f"The default of --n is: {shown}."
-    parser.add_argument("bench", choices=tuple(BENCHES), help="This benchmark is run.")
+    parser.add_argument("bench", choices=tuple(BENCHES), help="This is the benchmark to run.")
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
     parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
     parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
