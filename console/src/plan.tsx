@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, type GoalsDocument, type PlanDocument, type PlanStep, Refused } from "./api";
 import { checked } from "./checks";
-import { bytes, count, prefixesOf, some } from "./format";
+import { bytes, count, partialMatches, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
 import { amount } from "./solutions";
 import { different, registered } from "./state";
@@ -148,7 +148,7 @@ function Step({ node, kept, found }: { node: Node; kept: Kept | undefined; found
         <b>{step.operator}</b>
         {found !== null && <span class="live out figures">{some(found, "solution")}</span>}
         {kept && (
-          <span class="live figures" title={kept.sides.map((side) => `${side.goals} partial matches of the ${side.side} side wait here${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
+          <span class="live figures" title={kept.sides.map((side) => `${side.side} side: ${partialMatches(side.goals)}${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
             {kept.sides.map((side) => `${side.side} ${count(side.goals)}`).join(" · ")}
             {kept.bytes > 0 && ` ${bytes(kept.bytes)}`}
           </span>

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
-import { bytes, clock, count, day, rate, shortIri } from "./format";
+import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
 import { millis } from "./solutions";
 import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
 import { Spark } from "./spark";
@@ -113,7 +113,7 @@ function Query({ query }: { query: QuerySummary }) {
     showQuery(query);
     go({ kind: "query" });
   };
-  const memory = query.memory !== null && query.memory.goals > 0 ? ` · ${count(query.memory.goals)} partial matches · ${bytes(query.memory.state_bytes)}` : "";
+  const memory = query.memory !== null && query.memory.goals > 0 ? ` · ${partialMatches(query.memory.goals)} · ${bytes(query.memory.state_bytes)}` : "";
   const work = `${query.state === "running" ? rate(rateOf(key)) : query.state}${memory}${query.lag > 0 ? ` · ${count(query.lag)} behind` : ""}`;
   const tells = query.state !== "running" || query.lag > 0;
   return (

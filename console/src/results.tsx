@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { token } from "./api";
 import { checked } from "./checks";
 import { Download } from "./download";
-import { bytes, count, rate } from "./format";
+import { bytes, count, partialMatches, rate } from "./format";
 import { Plan } from "./plan";
 import { selected } from "./selection";
 import { amount, rows, standing, watch } from "./solutions";
@@ -76,7 +76,7 @@ function Counts() {
       <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
       {query.memory !== null && query.memory.goals > 0 && (
         <span class="quiet" title="Partial solutions that wait to be completed, and the memory of the query's state">
-          {count(query.memory.goals)} partial matches · {bytes(query.memory.state_bytes)}
+          {partialMatches(query.memory.goals)} · {bytes(query.memory.state_bytes)}
         </span>
       )}
       {query.lag > 0 && <span class="quiet">{count(query.lag)} behind</span>}
