@@ -190,7 +190,7 @@ class Settings:
     max_bodies: int = _setting(
         512 << 20,
         size,
-        "The bodies of all requests that are not yet answered may take at most this many bytes. Requests beyond it get 429. "
+        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Beyond it, bodies get 429 and frames wait. "
         "One body of `max_body` or `max_background` always fits.",
     )
     max_frame: int = _setting(16 << 20, size, "A WebSocket frame may have at most this many bytes.")
