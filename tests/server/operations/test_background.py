@@ -120,11 +120,6 @@ def test_the_server_tells_of_a_fault_and_does_not_start(tmp_path: Path, capsys: 
 
 
 class TestReplay:
-    @pytest.mark.parametrize("name", FILES)
-    def test_each_syntax(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-        assert self.replayed(tmp_path, name, FILES[name], "?s :in :hall") == 0
-        assert len(capsys.readouterr().out.splitlines()) == 1
-
     @pytest.mark.parametrize(("regime", "solutions"), [("rdfs", 0), ("owl-rl", 1)])
     def test_a_regime(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], regime: str, solutions: int) -> None:
         text = f"<{EX}value> <http://www.w3.org/2002/07/owl#inverseOf> <{EX}of> ."

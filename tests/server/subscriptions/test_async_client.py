@@ -91,6 +91,7 @@ def test_a_query_is_held(url: str, name: str, stream: str) -> None:
     assert asyncio.run(use()) == 1
 
 
+@pytest.mark.slow
 def test_a_restart_in_between(tmp_path: Path, port: int) -> None:
     async def use() -> list[str]:
         client = AsyncClient(f"http://127.0.0.1:{port}", patience_s=COMPILING_S)
