@@ -55,7 +55,7 @@ ARROWS = {
     "engine/dictionary": "engine/dictionary/native engine/expressions engine/messages.py",
     "engine/dictionary/native": "engine/dictionary/native/__init__.py",
     "engine/dictionary/native/__init__.py": "engine/jit.py",
-    "engine/engine.py": "engine/background engine/catch_up.py engine/checkpoint engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/runtime engine/state_size.py",
+    "engine/engine.py": "engine/background engine/catch_up.py engine/checkpoint engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/replay.py engine/runtime engine/state_size.py",
     "engine/engine_state.py": "engine/background engine/catch_up.py engine/checkpoint engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/operators engine/runtime",
     "engine/explain": "engine/aggregation engine/background engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/operators engine/rewrite engine/scope.py engine/triples",
     "engine/expressions": "engine/dictionary/native engine/scope.py",
@@ -69,6 +69,7 @@ ARROWS = {
     "engine/planner": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/planner/operators engine/rewrite engine/scope.py",
     "engine/planner/operators": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/rewrite engine/scope.py engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
+    "engine/replay.py": "engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/scope.py",
     "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/operators engine/rewrite engine/state_size.py engine/triples",
     "engine/triples": "engine/expressions engine/kernel/state",
@@ -115,6 +116,7 @@ ARROWS = {
 
 HIDDEN = {
     "engine/catch_up.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
+    "engine/replay.py -> engine/engine.py": "goes with that of catch_up.py",
     "engine/engine_state.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
     "engine/network/background_update.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
     "engine/network/background_update.py -> engine/network/query_slots.py": "goes when Network is carved into parts that are composed",
