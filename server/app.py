@@ -62,7 +62,7 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
     app = FastAPI(
         title="epsparql",
         version=version("epsparql"),
-        description="Continuous EP-SPARQL queries over streams of time-stamped RDF. The WebSockets, /streams/{name}/feed and /queries/{name}/feed, are described in asyncapi.yaml.",
+        description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF. asyncapi.yaml describes the WebSockets, /streams/{name}/feed and /queries/{name}/feed.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -103,8 +103,9 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
 
 
 _SCOPES = (
-    "A token has scopes: read:<query> for what a query is and gives, ingest:<stream> for a stream's events, read:* and ingest:* for all of them, metrics, "
-    "and admin for everything. Without a token file, on loopback alone, no token is needed."
+    "A token has scopes. read:<query> allows reading a query and its solutions, and ingest:<stream> allows sending events to a stream. "
+    "read:* and ingest:* stand for all names. metrics allows /metrics, and admin allows everything. "
+    "A server without a token file listens on loopback only and needs no token."
 )
 _PUBLIC = ("/livez", "/readyz")
 """Requests for these paths need no token."""

@@ -103,7 +103,7 @@ class BackgroundManager:
         try:
             check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
         except Cycle as cycle:
-            detail = f"with this background a rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+            detail = f"with this background, a rule would read its own negation without a strict step in time: {cycle.way}"
             expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
             raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
         except EntailmentLimit as limit:

@@ -82,9 +82,7 @@ class Unfed:
 
     def __str__(self) -> str:
         option = shlex.quote(f"{self.stream}={self.unread or 'FILE'}")
-        return (
-            f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream {option}"
-        )
+        return f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file and no rule writes it; give --stream {option}"
 
 
 def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None], doubt: Callable[[Unfed], None]) -> Summary:
@@ -132,7 +130,7 @@ def _check_names(queries: Sequence[QueryFile]) -> None:
     seen: dict[str, QueryFile] = {}
     for query in queries:
         if query.name in seen:
-            raise SourceFault(query.path, f"its name {query.name!r} is that of {seen[query.name].path} too; rename one of the files")
+            raise SourceFault(query.path, f"{seen[query.name].path} has the same name {query.name!r}; rename one of the files")
         seen[query.name] = query
 
 

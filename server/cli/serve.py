@@ -35,7 +35,7 @@ from server.settings import Settings, SettingsError
 _GRACE_S = 20
 _ANSWERS_S = 30.0
 """The place to export to, or the store, has this long to answer at the start."""
-_SEE = "see to it that the store can be reached, that what it names is there, and that the credentials are of one who may read and write there"
+_SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 

@@ -26,7 +26,7 @@ class BodyBudget:
     """Counts the bytes of bodies and WebSocket frames that are not answered yet; all share one limit. Runs on the event loop only."""
 
     def __init__(self, settings: Settings) -> None:
-        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
+        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_background), 0
         self._freed = asyncio.Event()
 
     def check_room(self, size: int) -> None:
@@ -66,7 +66,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        detail = f"bodies with the Content-Encoding {encoding!r} are not taken"
+        detail = f"bodies with the Content-Encoding {encoding!r} are not accepted"
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", detail, expected="no Content-Encoding"))
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > limit:
@@ -88,7 +88,7 @@ async def read_body(request: Request, limit: int) -> bytes:
                 bodies.reserve_body(request.scope, len(part))
                 parts.append(part)
     except TimeoutError:
-        detail = f"the body did not come in time; {size} bytes did (body_s, body_total_s)"
+        detail = f"the body did not arrive in time: only {size} bytes did (body_s, body_total_s)"
         raise Fault(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", detail, headers={"Connection": "close"})) from None
     except ClientDisconnect:
         raise bad_request("hung-up", f"the client hung up after {size} bytes of the body") from None

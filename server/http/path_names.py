@@ -34,7 +34,7 @@ def decoded(segment: str) -> str:
     if not name or any(character < " " for character in name):
         raise bad_request("bad-name", f"{name!r} is no name: it is empty or holds control characters")
     if name in (".", ".."):
-        raise bad_request("bad-name", f"{name!r} is no name: in a path it is a step, encoded or not, and clients take it before they ask")
+        raise bad_request("bad-name", f"{name!r} is no name: clients take it for a step in the path, encoded or not")
     return name
 
 

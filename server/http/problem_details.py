@@ -114,10 +114,11 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
     """Return a 404 with the nearest known name; `kind` is `query`, `stream` or `ontology`."""
     near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
-    remedy = f"the nearest known name is {near[0]!r}" if near else f"no {kind} is known yet"
+    shown = "graph of the background" if kind == "ontology" else kind
+    remedy = f"the nearest known name is {near[0]!r}" if near else f"there is no {shown} yet"
     expected = near[0] if near else None
     query = name if kind == "query" else None
-    reserved = f"there is no {kind} named {name!r}"
+    reserved = f"there is no {shown} named {name!r}"
     return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=expected, query=query, reserved=reserved))
 
 

@@ -26,7 +26,7 @@ class Requests:
         labels = ("method", "route", "status")
         self._count = Counter("epsparql_http_requests", "Requests answered, and WebSockets closed", labels, registry=self.registry)
         self._seconds = Histogram(
-            "epsparql_http_request_seconds", "Until a request was answered in full", ("route",), buckets=_BUCKETS, registry=self.registry
+            "epsparql_http_request_seconds", "Seconds until a request was answered in full", ("route",), buckets=_BUCKETS, registry=self.registry
         )
         ProcessCollector(namespace="epsparql", registry=self.registry)
 
@@ -62,40 +62,44 @@ class Standing:
         head, position = service.log.head(), service.solutions.position
         yield _gauge("log_head_entries", "Entries in the input log", head)
         yield _gauge("runner_position_entries", "Entries whose solutions are published", position)
-        yield _gauge("runner_lag_entries", "Entries that the runner is behind", max(head - position, 0))
+        yield _gauge("runner_lag_entries", "Entries that the runner has not read yet", max(head - position, 0))
         yield _gauge("runner_ready", "1 if the runner is up", float(service.lifecycle.runner.ready))
         if service.lifecycle.export is not None:
             yield _gauge(
-                "export_lag_entries", "Entries whose solutions are published and not exported", max(position - service.lifecycle.export.position, 0)
+                "export_lag_entries", "Entries whose solutions are published but not exported", max(position - service.lifecycle.export.position, 0)
             )
-            yield _gauge("export_failing", "1 if the last try to export failed", float(service.lifecycle.export.failure != ""))
+            yield _gauge("export_failing", "1 if the last attempt to export failed", float(service.lifecycle.export.failure != ""))
         if service.lifecycle.keeper is not None:
             yield _gauge(
                 "store_failing",
-                "1 if the last try to bring solutions and snapshots to the store failed",
+                "1 if the last attempt to write solutions and snapshots to the store failed",
                 float(service.lifecycle.keeper.failure != ""),
             )
         batch = service.read_batch()
         if batch is not None:
-            yield _gauge("batch_seconds", "What the last batch on Spark took", batch.seconds)
-            yield _gauge("batch_rows", "Occurrences in it, late ones too", batch.rows)
-            yield _gauge("batch_lag_entries", "Entries that were left for the next one", batch.lag)
+            yield _gauge("batch_seconds", "Seconds that the last micro-batch on Spark took", batch.seconds)
+            yield _gauge("batch_rows", "Occurrences in the last micro-batch, with late ones", batch.rows)
+            yield _gauge("batch_lag_entries", "Entries that the last micro-batch left for the next one", batch.lag)
         report = service.read_report()
         if report is not None:
             yield _gauge("engine_reserved_bytes", "Bytes of the engine's tables", report.own.reserved_bytes)
-            yield _gauge("engine_terms", "Terms that the engine knows", report.own.terms)
+            yield _gauge("engine_terms", "Terms that the engine stores", report.own.terms)
             yield _gauge(
-                "entailment_limited", "1 if OWL would entail too much of the background, so that RDFS alone is applied", float(report.limited != "")
+                "entailment_limited",
+                "1 if OWL would entail too many triples, so that RDFS alone is applied to the background",
+                float(report.limited != ""),
             )
 
     def _streams(self) -> Iterator[Metric]:
         streams = list(self._service.log.catalogue.streams.values())
-        yield _gauge("streams", "Streams", len(streams))
+        yield _gauge("streams", "Number of streams", len(streams))
         shown = streams[:_SHOWN]
-        accepted = CounterMetricFamily("epsparql_stream_occurrences", "Occurrences accepted, late ones too", labels=("stream",))
-        late = CounterMetricFamily("epsparql_stream_late_occurrences", "Occurrences that came late", labels=("stream",))
-        latest = GaugeMetricFamily("epsparql_stream_latest_seconds", "The greatest end seen, since 1970", labels=("stream",))
-        watermark = GaugeMetricFamily("epsparql_stream_watermark_seconds", "The watermark, since 1970, of a stream not finished", labels=("stream",))
+        accepted = CounterMetricFamily("epsparql_stream_occurrences", "Occurrences accepted, with late ones", labels=("stream",))
+        late = CounterMetricFamily("epsparql_stream_late_occurrences", "Occurrences that arrived late", labels=("stream",))
+        latest = GaugeMetricFamily("epsparql_stream_latest_seconds", "Latest end of an occurrence, in seconds since 1970", labels=("stream",))
+        watermark = GaugeMetricFamily(
+            "epsparql_stream_watermark_seconds", "Watermark of an unfinished stream, in seconds since 1970", labels=("stream",)
+        )
         for stream in shown:
             accepted.add_metric((stream.name,), stream.accepted)
             late.add_metric((stream.name,), stream.late)
@@ -111,20 +115,22 @@ class Standing:
         states = GaugeMetricFamily("epsparql_queries", "Queries by state", labels=("state",))
         for state in dict.fromkeys(("running", "completed", "failed", *(query.state for query in queries))):
             states.add_metric((state,), sum(query.state == state for query in queries))
-        solutions = CounterMetricFamily("epsparql_query_solutions", "Solutions given", labels=("query",))
-        goals = GaugeMetricFamily("epsparql_query_goals", "Partial solutions kept", labels=("query",))
-        size = GaugeMetricFamily("epsparql_query_state_bytes", "Bytes of a query's state, as the limits count them", labels=("query",))
+        solutions = CounterMetricFamily("epsparql_query_solutions", "Solutions that a query has emitted", labels=("query",))
+        matches = GaugeMetricFamily("epsparql_query_partial_matches", "Partial matches that a query stores", labels=("query",))
+        goals = GaugeMetricFamily("epsparql_query_goals", "Deprecated, use epsparql_query_partial_matches", labels=("query",))
+        size = GaugeMetricFamily("epsparql_query_state_bytes", "Bytes of a query's state, as max_state_bytes counts them", labels=("query",))
         for query in queries[:_SHOWN]:
             solutions.add_metric((query.name,), service.solutions.tally(query.registered).count)
             standing = report.queries.get(query.registered) if report is not None and query.state in ("running", "paused") else None
             if standing is not None:
-                goals.add_metric((query.name,), standing.usage.goals)
+                for family in (matches, goals):
+                    family.add_metric((query.name,), standing.usage.goals)
                 size.add_metric((query.name,), standing.usage.state_bytes)
-        yield from (states, solutions, goals, size)
+        yield from (states, solutions, matches, goals, size)
 
     def _subscribers(self) -> Iterator[Metric]:
         seats = self._service.admission.connections
-        now = GaugeMetricFamily("epsparql_subscribers", "Subscribers by class; feed is of those that send", labels=("class",))
+        now = GaugeMetricFamily("epsparql_subscribers", "Connections by class; the class feed sends events", labels=("class",))
         sent = CounterMetricFamily("epsparql_deliveries", "Solutions sent to subscribers", labels=("class",))
         for kind in seats.kinds:
             now.add_metric((kind,), seats.taken(kind))
@@ -132,15 +138,15 @@ class Standing:
         now.add_metric(("webhook",), len(self._deliveries))
         sent.add_metric(("webhook",), sum(observer.delivered for observer in self._deliveries))
         yield from (now, sent)
-        yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was found too slow", value=seats.slow)
+        yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was marked as slow", value=seats.slow)
         given_up = sum(observer.given_up for observer in self._deliveries)
-        yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries given up, of the webhooks there are", value=given_up)
+        yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries that the present webhooks gave up", value=given_up)
 
 
 @router.get(
     "/metrics",
     dependencies=[METRICS],
-    summary="Figures for Prometheus",
+    summary="Show metrics in Prometheus' text format",
     responses={200: {"description": "Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )

@@ -44,7 +44,7 @@ class ConnectionLimits:
         """Check that one more subscriber is allowed. Raises: Fault 429."""
         settings = self._settings
         if self._taken[SOCKET] + self._taken[EVENT_STREAM] >= settings.max_subscribers:
-            raise _full(f"{settings.max_subscribers} subscribers are here already", "max_subscribers")
+            raise _full(f"there are {settings.max_subscribers} subscribers already", "max_subscribers")
         if self._of_query[registered] >= settings.max_subscribers_per_query:
             raise _full(f"{settings.max_subscribers_per_query} subscribers follow this query already", "max_subscribers_per_query")
 
@@ -52,7 +52,7 @@ class ConnectionLimits:
     def feeder(self) -> Iterator[None]:
         """Count a connection that feeds while the block runs. Raises: Fault 429."""
         if self._taken[FEED] >= self._settings.max_feeds:
-            raise _full(f"{self._settings.max_feeds} connections feed streams already", "max_feeds")
+            raise _full(f"{self._settings.max_feeds} connections send events already", "max_feeds")
         self._taken[FEED] += 1
         try:
             yield
@@ -62,6 +62,6 @@ class ConnectionLimits:
 
 def _full(what: str, setting: str) -> Fault:
     problem = Problem(
-        HTTPStatus.TOO_MANY_REQUESTS, "too-many-subscribers", f"{what}; come again later, or raise {setting}", headers={"Retry-After": "5"}
+        HTTPStatus.TOO_MANY_REQUESTS, "too-many-subscribers", f"{what}; try again later, or raise {setting}", headers={"Retry-After": "5"}
     )
     return Fault(problem)

@@ -23,7 +23,7 @@ def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state
     if known.lead is None:
         return Pause(offset, known.registered, name, _held(catalog, known, "paused"))
     if known.lead != known.registered:
-        raise conflict("query-waits", f"the query {name!r} waits for {_named(catalog, known.lead)} already; resume that first, or drop it", name)
+        raise conflict("query-waits", f"the query {name!r} already waits for {_named(catalog, known.lead)}; resume or drop that query first", name)
     return Pause(offset, known.registered, name)
 
 
@@ -44,7 +44,7 @@ def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register
         return _with(wish, offset, reads_from, held, None)
     waited = ", ".join(sorted(_named(catalog, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:
-        detail = f"it rests on {waited}, which is behind the others: resume that, wait until it has caught up, and register this one then"
+        detail = f"it depends on {waited}, which has not caught up; resume that query, wait until it has caught up, and register this one then"
         raise conflict("query-waits", detail, wish.name)
     return _with(wish, offset, None, (), leads.pop())
 
@@ -58,7 +58,7 @@ def _in_one_partition(data: Path, name: str) -> None:
     """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
     buckets = recorded(data) or 1
     if buckets > 1:
-        detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
+        detail = f"queries read the past and pause only with one partition, and this server has {buckets}: start it with --partitions 1"
         raise conflict("several-buckets", detail, name)
 
 
@@ -68,7 +68,7 @@ def _start(catalog: CatalogView, offset: int, name: str, start: str | int) -> in
         case "now":
             return None
         case _ if oldest > 0:
-            detail = f"the log has nothing before the offset {oldest} any more, and the past rests on the background and the watermarks of all of it; read from 'now'"
+            detail = f"the log now begins at offset {oldest}, and the past needs the background and the watermarks before it; read from 'now'"
             raise conflict("offset-gone", detail, name)
         case "beginning":
             return 0 if offset > 0 else None
@@ -105,7 +105,7 @@ def _held_back(catalog: CatalogView, own: Shape, standing: Sequence[Registration
     held = [query for query in standing if own.into in reached(shape(query.text).streams, written)]
     behind = [query for query in held if query.lead is not None]
     if behind:
-        detail = f"{name!r} cannot be {how}: {behind[0].name!r} rests on it and is behind the others; resume or drop that one first"
+        detail = f"{name!r} cannot be {how}: {behind[0].name!r} depends on it and has not caught up; resume or drop that query first"
         raise conflict("query-waits", detail, name)
     feeding = reached(own.streams, written)
     if not circles and any(shape(query.text).into in feeding for query in held):

@@ -122,7 +122,7 @@ _PLAN: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/queries/{name}/plan",
     dependencies=[READ],
-    summary="How the query is evaluated",
+    summary="Show how the query is evaluated",
     responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, success=_PLAN),
     response_class=Response,
 )

@@ -20,7 +20,7 @@ from server.http.path_names import Name, encoded
 from server.http.problem_details import Fault, Problem, described, unknown
 from server.service import Service
 
-router = APIRouter(tags=["ontologies"])
+router = APIRouter(tags=["background"])
 _UNNAMED = "default"
 _WRITTEN = {
     TURTLE: ox.RdfFormat.TURTLE,
@@ -77,7 +77,7 @@ _CHANGED = described(
 @router.put(
     "/ontologies/{name}",
     dependencies=[ADMIN],
-    summary="Load a graph of the background in place of what it was; `default` stands for triples in no graph",
+    summary="Replace a graph of the background; `default` stands for triples in no graph",
     responses=_CHANGED,
     openapi_extra=_BODY,
 )
@@ -101,7 +101,7 @@ async def _load(service: Service, request: Request, response: Response, name: st
     media_type = request.headers.get("content-type", "")
     if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
-    body = await read_body(request, service.settings.max_ontology)
+    body = await read_body(request, service.settings.max_background)
     triples = await asyncio.to_thread(read_graph, body, media_type, graph)
     async with service.catalog.changing:
         new = graph not in service.log.catalogue.graphs
@@ -112,7 +112,7 @@ async def _load(service: Service, request: Request, response: Response, name: st
     return await _document(service, _known(service, name))
 
 
-@router.get("/ontologies", dependencies=[ADMIN], summary="All graphs of the background")
+@router.get("/ontologies", dependencies=[ADMIN], summary="List the graphs of the background")
 async def list_ontologies(service: Shared) -> OntologyList:
     graphs = list(service.log.catalogue.graphs.values())
     report = await asyncio.to_thread(service.read_report)
@@ -124,7 +124,7 @@ async def list_ontologies(service: Shared) -> OntologyList:
 @router.get(
     "/ontologies/{name}",
     dependencies=[ADMIN],
-    summary="A graph's triples as they were loaded, without what they entail",
+    summary="Read a graph's triples as they were loaded, without what they entail",
     responses=described(
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
@@ -159,7 +159,7 @@ def _written(service: Service, graph: Graph, media_type: str) -> bytes:
     "/ontologies/{name}",
     dependencies=[ADMIN],
     status_code=204,
-    summary="Drop a graph of the background; what was found with it stays",
+    summary="Drop a graph of the background; solutions found with it stay",
     responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 async def delete_ontology(name: Name, service: Shared) -> None:

@@ -32,7 +32,9 @@ async def _switched(service: Service, name: str, state: Literal["paused", "runni
         known = service.catalog.get_query(name)
         if known.state not in ("paused", "running"):
             raise conflict(
-                "query-ended", f"the query {name!r} is {known.state}: it reads nothing any more; to begin anew, drop it and register it again", name
+                "query-ended",
+                f"the query {name!r} is {known.state}: it no longer reads events; to start it again, drop it and register it again",
+                name,
             )
         if known.state != state:
             await asyncio.to_thread(service.log.append, lambda offset: switch_entry(service.catalog, service.settings.data, offset, name, state))

@@ -99,7 +99,7 @@ class WhyDocument(SolutionDocument):
 @router.get(
     "/queries/{name}/solutions/{id}/why",
     dependencies=[READ],
-    summary="What a solution came from: occurrences, rules and inference steps",
+    summary="Explain a solution by occurrences, rules and inference steps",
     responses=described(
         HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.CONFLICT, HTTPStatus.GONE, HTTPStatus.SERVICE_UNAVAILABLE,
         success={200: {"description": "A derivation of the solution, as JSON or in PROV-O", "model": WhyDocument, "content": {TURTLE: {}, N_TRIPLES: {}}}},

@@ -144,7 +144,7 @@ class QueryList(BaseModel):
 
 
 class SideDocument(BaseModel):
-    """Counts the goals that wait at one side of an operator for what the other sides bring.
+    """Counts the partial matches (`goals`) that wait at one side of an operator for the other sides.
 
     `oldest` is the least end of them, null if all are timeless.
     """
@@ -157,7 +157,7 @@ class SideDocument(BaseModel):
 class OperatorDocument(BaseModel):
     """Describes an operator that has state.
 
-    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside goals.
+    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside partial matches.
     """
 
     operator: str
@@ -167,7 +167,7 @@ class OperatorDocument(BaseModel):
 
 
 class GoalsDocument(BaseModel):
-    """Shows how far a query is, at a log position: its partial matches by operator, outermost first."""
+    """Shows a query's partial matches (`goals`) by operator, outermost first, at a log position."""
 
     offset: int
     goals: int
@@ -222,7 +222,7 @@ async def put_query(
     policy: str = UNRESTRICTED,
     default_graph: str = DEFAULT_GRAPHS[0],
     from_: Annotated[str, Query(alias="from")] = "now",
-    replace: Annotated[bool, Query(description="Drop a different query of this name, or one that has failed, and start a new solution log")] = False,
+    replace: Annotated[bool, Query(description="This drops a different or failed query of the same name, and starts a new solution log.")] = False,
 ) -> QueryDocument:
     wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
     if named is not None and named != name:
@@ -234,7 +234,7 @@ async def put_query(
     "/queries",
     dependencies=[ADMIN],
     status_code=201,
-    summary="Register a query; without a name it gets one from its text",
+    summary="Register a query; without a name, it gets one from its text",
     responses=_REGISTERED,
     openapi_extra=_BODY,
 )
@@ -348,7 +348,7 @@ def _too_many(limit: int) -> Problem:
 
 def _bounds(settings: Settings) -> tuple[int, int, int]:
     """Return the query's limits. They go into the log with the query, so that every runner and every replay stops it at the same entry."""
-    return settings.max_derivations, settings.max_goals, settings.max_state_bytes
+    return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
 async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
@@ -470,7 +470,7 @@ def _warning(warning: Warning_, text: str) -> WarningDocument:
 
 
 # ---------------------------------------------------------------- what is registered
-@router.get("/queries", summary="All queries that the token may read")
+@router.get("/queries", summary="List the queries that the token may read")
 async def list_queries(service: Shared, caller: Reader) -> QueryList:
     return await asyncio.to_thread(_listed, service, caller)
 
@@ -482,7 +482,7 @@ def _listed(service: Service, caller: auth.Caller) -> QueryList:
     return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
 
 
-@router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
+@router.get("/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches by operator", responses=_NO_QUERY)
 async def get_goals(name: Name, service: Shared) -> GoalsDocument:
     registration = service.catalog.get_query(name)
     report = await asyncio.to_thread(service.read_report)
@@ -500,7 +500,7 @@ def _side(side: Side) -> SideDocument:
     return SideDocument(side=side.side, goals=side.goals, oldest=None if side.oldest is None else iso(side.oldest))
 
 
-@router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)
+@router.get("/queries/{name}", dependencies=[READ], summary="Show a query's state and counts", responses=_NO_QUERY)
 async def get_query(name: Name, service: Shared) -> QueryDocument:
     registration = service.catalog.get_query(name)
     warnings: tuple[Warning_, ...] = ()

@@ -64,13 +64,13 @@ def written(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
 @router.get(
     "/queries/{name}/solutions",
     dependencies=[READ],
-    summary="A page of solutions; the Link header leads to the next one",
+    summary="Read a page of solutions; the Link header leads to the next page",
     responses=described(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
         HTTPStatus.GONE,
-        success={200: {"description": "Solutions in order of emission", "content": {media: {} for media in dict.fromkeys(_TABLES + _GRAPHS)}}},
+        success={200: {"description": "Solutions, in order of emission", "content": {media: {} for media in dict.fromkeys(_TABLES + _GRAPHS)}}},
     ),
     response_class=Response,
 )
@@ -78,9 +78,9 @@ async def get_solutions(
     name: Name,
     request: Request,
     service: Shared,
-    after: Annotated[str | None, Query(description="The id of the last solution already seen")] = None,
+    after: Annotated[str | None, Query(description="This is the id of the last solution that was already read.")] = None,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
-    wait: Annotated[float, Query(ge=0, description="Seconds to wait for a first solution")] = 0.0,
+    wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
 ) -> Response:
     registration = service.catalog.get_query(name)
     form = shape(registration.text).form
@@ -111,21 +111,21 @@ async def _pull(service: Service, registration: Registration, after: str | None,
 @router.get(
     "/queries/{name}/events",
     dependencies=[READ],
-    summary="Solutions as they come, as Server-Sent Events",
+    summary="Follow a query's solutions as Server-Sent Events",
     responses=described(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.GONE,
-        success={200: {"description": "Events whose id is the solution's", "content": {_EVENT_STREAM: {"schema": {"type": "string"}}}}},
+        success={200: {"description": "Events; the id of each is its solution's id", "content": {_EVENT_STREAM: {"schema": {"type": "string"}}}}},
     ),
     response_class=Response,
 )
 async def get_events(
     name: Name,
     service: Shared,
-    after: Annotated[str | None, Query(description="As Last-Event-ID, for the first connection")] = None,
-    last_event_id: Annotated[str | None, Header(description="The id of the last event seen")] = None,
+    after: Annotated[str | None, Query(description="This has the meaning of Last-Event-ID, for the first connection.")] = None,
+    last_event_id: Annotated[str | None, Header(description="This is the id of the last event that was already read.")] = None,
 ) -> Response:
     registration = service.catalog.get_query(name)
     last = last_event_id or after

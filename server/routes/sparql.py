@@ -21,7 +21,7 @@ from server.http.problem_details import Fault, Problem, bad_request, described, 
 from server.http.query_parameters import check_names
 from server.service import Service
 
-router = APIRouter(tags=["ontologies"])
+router = APIRouter(tags=["background"])
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
 _PLACE = re.compile(r"^error at (\d+):(\d+): ")
 _ANSWERS = described(
@@ -39,14 +39,14 @@ _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"
 @router.get(
     "/sparql",
     dependencies=[ADMIN],
-    summary="A SPARQL query over the background as it stands, with what it entails",
+    summary="Query the present background, with what it entails",
     responses=_ANSWERS,
     response_class=Response,
 )
 async def get_sparql(
     request: Request,
     service: Shared,
-    query: Annotated[str | None, Query(description="SPARQL 1.1; without a dataset of its own it looks through all graphs")] = None,
+    query: Annotated[str | None, Query(description="This is a SPARQL 1.1 query. Without a dataset of its own, it looks in all graphs.")] = None,
     default_graph: Annotated[list[str] | None, Query(alias="default-graph-uri")] = None,
     named_graph: Annotated[list[str] | None, Query(alias="named-graph-uri")] = None,
     update: Annotated[str | None, Query(include_in_schema=False)] = None,
@@ -63,7 +63,7 @@ async def get_sparql(
 @router.post(
     "/sparql",
     dependencies=[ADMIN],
-    summary="As GET, with the query as the body, or all parameters as a form",
+    summary="Query the background, with the query as the body or all parameters as a form",
     responses=_ANSWERS,
     openapi_extra=_BODY,
     response_class=Response,
@@ -124,13 +124,13 @@ def _placed(fault: Fault) -> Fault:
     if problem.code != "query":
         return fault
     found = _PLACE.match(problem.detail)
-    detail = f"this is no SPARQL 1.1 query, and only those are answered at once: {problem.detail[found.end() if found else 0 :]}"
-    expected = "SPARQL 1.1; what is asked of streams is registered at /queries"
+    detail = f"only SPARQL 1.1 queries are answered here: {problem.detail[found.end() if found else 0 :]}"
+    expected = "SPARQL 1.1; register queries over streams at /queries"
     return Fault(Problem(problem.status, "syntax", detail, int(found[1]) if found else None, int(found[2]) if found else None, expected))
 
 
 def _no_update() -> Fault:
-    return unsupported("updates are refused here; the background is changed by PUT, POST and DELETE of /ontologies/{name}")
+    return unsupported("updates are refused here; change the background with PUT, POST and DELETE of /ontologies/{name}")
 
 
 def _too_long(service: Service) -> Fault:

@@ -127,7 +127,7 @@ _EVENTS_BODY: dict[str, Any] = {
 @router.put(
     "/streams/{name}",
     dependencies=[ADMIN],
-    summary="Create a stream, or change its settings",
+    summary="Create a stream or change its settings",
     responses=described(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
     openapi_extra=_SETTINGS_BODY,
 )
@@ -147,12 +147,12 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
     return _document(service.catalog.get_stream(name))
 
 
-@router.get("/streams", summary="All streams that the token may feed")
+@router.get("/streams", summary="List the streams that the token may send events to")
 async def list_streams(service: Shared, caller: Feeder) -> StreamList:
     return StreamList(streams=[_document(stream) for name, stream in service.catalog.list_streams().items() if caller.may(ingest(name))])
 
 
-@router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)
+@router.get("/streams/{name}", dependencies=[INGEST], summary="Show a stream's settings, watermark and counts", responses=_NO_STREAM)
 async def get_stream(name: Name, service: Shared) -> StreamDocument:
     return _document(service.catalog.get_stream(name))
 
@@ -161,7 +161,7 @@ async def get_stream(name: Name, service: Shared) -> StreamDocument:
     "/streams/{name}",
     dependencies=[ADMIN],
     status_code=204,
-    summary="Forget a stream that no running query reads or writes; what it gave stays",
+    summary="Delete a stream that no running query reads or writes; its solutions stay",
     responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 async def delete_stream(name: Name, service: Shared) -> None:
@@ -179,7 +179,9 @@ def _in_use(name: str, users: Sequence[str]) -> Fault:
     return Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=users[0]))
 
 
-@router.post("/streams/{name}/finish", dependencies=[ADMIN], summary="The stream has ended: nothing is waited for any more", responses=_NO_STREAM)
+@router.post(
+    "/streams/{name}/finish", dependencies=[ADMIN], summary="Finish a stream, so that no query waits for it any longer", responses=_NO_STREAM
+)
 async def finish_stream(name: Name, service: Shared) -> StreamDocument:
     async with service.catalog.changing:
         if not service.catalog.get_stream(name).finished:
@@ -194,7 +196,7 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
     dependencies=[INGEST],
     status_code=202,
     response_model_exclude_none=True,
-    summary="Add events; answered when they are durable",
+    summary="Send events; the answer comes when they are durable",
     responses=described(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.CONFLICT,
@@ -209,13 +211,15 @@ async def post_events(
     name: Name,
     request: Request,
     service: Shared,
-    at: Annotated[str | None, Query(description="xsd:dateTime of what the body leaves untimed")] = None,
-    start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
+    at: Annotated[str | None, Query(description="This xsd:dateTime is the time of events that have none in the body.")] = None,
+    start: Annotated[str | None, Query(description="Together with `end`, this gives an interval in place of `at`.")] = None,
     end: str | None = None,
     timing: Annotated[
-        str | None, Query(description="of RDF Messages and RDF/XML: the property that times a message, in place of prov:generatedAtTime")
+        str | None, Query(description="In RDF Messages and RDF/XML, this property gives a message's time, in place of prov:generatedAtTime.")
     ] = None,
-    idempotency_key: Annotated[str | None, Header(max_length=LONGEST_KEY, description="A body sent again with its key is accepted once")] = None,
+    idempotency_key: Annotated[
+        str | None, Header(max_length=LONGEST_KEY, description="A body that is sent again with the same key is accepted once.")
+    ] = None,
 ) -> Accepted:
     if behind := service.admission.backlog:
         raise Fault(_behind(behind))
@@ -236,12 +240,12 @@ def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: M
     looks = time_hint(body, content_type, batch, arrived) if default is None else None
     if looks is None:
         return batch, None
-    return batch, unread_time_warning(looks, "body", "give ?at=, or time their graph")
+    return batch, unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
 
 
 def unread_time_warning(name: str, where: str, remedy: str) -> str:
     """Return the warning of what looks like the time of events that were all given the time of arrival."""
-    return f"all events have the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
+    return f"all events got the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
 
 
 def _behind(how: str) -> Problem:
@@ -252,19 +256,21 @@ def _behind(how: str) -> Problem:
 @router.get(
     "/streams/{name}/late",
     dependencies=[INGEST],
-    summary="What came late, and was not applied",
+    summary="Show late events, which are not evaluated",
     responses=described(
         HTTPStatus.NOT_FOUND,
         HTTPStatus.GONE,
-        success={200: {"description": "One JSON object per line", "content": {NDJSON: {"schema": {"type": "string"}}}}},
+        success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
     ),
     response_class=Response,
 )
 async def get_late(
     name: Name,
     service: Shared,
-    after: Annotated[int, Query(ge=0, description="The `offset` of the last line already seen")] = 0,
-    limit: Annotated[int, Query(ge=1, le=100_000, description="Met by whole bodies, so a little more may come")] = 1000,
+    after: Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")
+    ] = 1000,
 ) -> Response:
     service.catalog.get_stream(name)
     rows = await service.catalog.late_feed.read_rows(name, after, limit)

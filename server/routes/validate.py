@@ -78,7 +78,7 @@ _BODY: dict[str, Any] = {
 @router.post(
     "/check",
     dependencies=[ADMIN],
-    summary="Faults, warnings and the plan of a query that is not registered",
+    summary="Check a query without registering it: its faults, warnings and plan",
     responses=described(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     openapi_extra=_BODY,
 )

@@ -97,7 +97,7 @@ def _found(deliveries: Deliveries, query: str, id_: str) -> Observer:
 
 def _unknown(deliveries: Deliveries, query: str, id_: str) -> Fault:
     known = ", ".join(repr(each.id) for each in deliveries.of(query)[:5]) or "none"
-    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no observer {id_!r}; it has: {known}", query=query))
+    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no webhook {id_!r}; it has: {known}", query=query))
 
 
 _BODY: dict[str, Any] = {
@@ -112,14 +112,14 @@ _BODY: dict[str, Any] = {
     "/queries/{name}/observers/{id}",
     dependencies=[ADMIN],
     status_code=201,
-    summary="Have a query's solutions delivered to a URL, as Standard Webhooks",
+    summary="Create a webhook, which delivers a query's solutions to a URL",
     responses=described(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.TOO_MANY_REQUESTS,
-        success={200: {"description": "It was there; its deliveries go on", "model": ObserverDocument}},
+        success={200: {"description": "The webhook existed already; its deliveries continue", "model": ObserverDocument}},
     ),
     openapi_extra=_BODY,
 )
@@ -137,8 +137,8 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         registration = service.catalog.get_query(name)
         await _known(service, registration, after)
         known = deliveries.find(name, id)
-        if known is None and len(deliveries) >= service.settings.max_observers:
-            raise too_many(service.settings.max_observers)
+        if known is None and len(deliveries) >= service.settings.max_webhooks:
+            raise too_many(service.settings.max_webhooks)
         made = "" if wished or known else new_secret()
         observer = known or _new(service, registration, id, made)
         observer.url, observer.secret, observer.state = url, wished or observer.secret, "active"
@@ -164,19 +164,21 @@ async def _known(service: Service, registration: Registration, after: str) -> No
         raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
 
 
-@router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="A query's webhooks", responses=_NONE)
+@router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="List a query's webhooks", responses=_NONE)
 async def list_observers(name: Name, service: Shared, deliveries: Sent) -> ObserverList:
     service.catalog.get_query(name)
     return ObserverList(observers=[_document(observer) for observer in deliveries.of(name)])
 
 
-@router.get("/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="A webhook: what it was told, and what was given up", responses=_NONE)
+@router.get(
+    "/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="Show a webhook's deliveries, and those that were given up", responses=_NONE
+)
 async def get_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> ObserverDocument:
     service.catalog.get_query(name)
     return _document(_found(deliveries, name, id))
 
 
-@router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Deliver no more", responses=_NONE)
+@router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Delete a webhook", responses=_NONE)
 async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> None:
     async with service.catalog.changing:
         service.catalog.get_query(name)

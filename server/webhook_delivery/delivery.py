@@ -30,8 +30,8 @@ EVENT = "epsparql.solution"
 _ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connection can be used again
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
-_HERE = "it is so here, and in the store once that answers"
-_NOWHERE = "the webhook is not set up, for the store does not take it"
+_HERE = "the change is stored here, and in the store once that answers"
+_NOWHERE = "the webhook is not created, because the store does not take it"
 _log = logging.getLogger("epsparql.webhooks")
 
 
@@ -147,7 +147,7 @@ class Deliveries:
             try:
                 await self._tell(observer)
             except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
-                _log.exception("webhook %s of query %s goes on in %g s", observer.id, observer.query, _AFTER_FAULT_S)
+                _log.exception("webhook %s of query %s continues in %g s", observer.id, observer.query, _AFTER_FAULT_S)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_AFTER_FAULT_S):
                         await self._service.lifecycle.stopping.wait()
@@ -295,5 +295,5 @@ async def delivering(service: Service) -> AsyncIterator[Deliveries]:
 
 def too_many(limit: int) -> Fault:
     return Fault(
-        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_observers")
+        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_webhooks")
     )

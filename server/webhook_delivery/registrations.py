@@ -78,7 +78,7 @@ class ObserverFiles:
             try:
                 yield msgspec.json.decode(path.read_bytes(), type=Observer)
             except msgspec.MsgspecError as error:
-                raise ValueError(f"{path} holds no observer: {error}; delete it, or restore it from a copy") from None
+                raise ValueError(f"{path} holds no webhook: {error}; delete it, or restore it from a copy") from None
 
     def save(self, observer: Observer, *, durable: bool = False) -> None:
         """Replace the observer's file in one step.

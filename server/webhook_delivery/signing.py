@@ -24,7 +24,7 @@ def key_of(secret: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not secret.startswith(_PREFIX) or not _LEAST <= len(key) <= _MOST:
-        detail = f"secret must be {_PREFIX} and then {_LEAST} to {_MOST} bytes in base64; leave it out to be given one"
+        detail = f"secret must be {_PREFIX} and then {_LEAST} to {_MOST} bytes in base64; leave it out to get one"
         raise bad_request("invalid-secret", detail, expected=f"{_PREFIX}<base64>")
     return key
 

@@ -118,7 +118,7 @@ def not_public(address: Address) -> str:
     """Return why an address is not one that anybody on the internet could have; empty if it is."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
-            return not_public(address.ipv4_mapped) and f"an IPv4 address in disguise, {not_public(address.ipv4_mapped)}"
+            return not_public(address.ipv4_mapped) and f"an IPv4 address inside an IPv6 address, {not_public(address.ipv4_mapped)}"
         if address.is_loopback or address.is_unspecified:
             return "this machine"
         if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:

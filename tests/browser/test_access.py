@@ -76,7 +76,7 @@ def scenes(page: Page) -> Any:
     yield "fault"
     page.get_by_role("navigation").get_by_role("button", name="winter").click()
     yield "stream"
-    page.get_by_role("button", name="Ontologies").click()
+    page.get_by_role("button", name="Background").click()
     yield "ontologies"
     page.keyboard.press("?")
     yield "keys"

@@ -107,7 +107,7 @@ def test_a_background_under_which_a_rule_would_deny_itself_is_no_start(tmp_path:
     (tmp_path / "a.ttl").write_text(f"<{EX}s> <{EX}B> <{EX}o> .")
     with LogWriter(tmp_path / "data", clock) as log:
         log.append(lambda offset: Register(offset, "rule", rule))
-        with pytest.raises(SettingsError, match="a rule would feed itself through a negative part"):
+        with pytest.raises(SettingsError, match="a rule would read its own negation"):
             bring(Settings(data=tmp_path / "data", background=(str(tmp_path / "a.ttl"),)), log)
         assert log.catalogue.graphs == {}
 

@@ -77,6 +77,15 @@ def test_metrics(operated: str, root: Client, name: str, stream: str) -> None:
     assert ("epsparql_process_resident_memory_bytes", frozenset()) in found
 
 
+def test_partial_matches_are_counted_under_both_names(operated: str, root: Client, name: str, stream: str) -> None:
+    root.register(name, f"PREFIX : <http://example.org/> SELECT ?v ?w FROM STREAM <{stream}> WHERE {{ {{ ?s :value ?v }} SEQ {{ ?s :other ?w }} }}")
+    root.send(stream, event(3) + "\n" + event(4))
+    of_query = frozenset({("query", name)})
+    until(lambda: figures(operated).get(("epsparql_query_partial_matches", of_query)) == 2, "the runner has reported the query's state")
+    found = figures(operated)
+    assert found["epsparql_query_goals", of_query] == found["epsparql_query_partial_matches", of_query]
+
+
 def test_what_clients_make_up_makes_no_series(operated: str) -> None:
     for number in range(5):
         httpx.request(f"MADE{number}", f"{operated}/made/up/{number}")

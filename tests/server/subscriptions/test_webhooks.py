@@ -28,7 +28,7 @@ FAST = {"allow_hosts": ("127.0.0.1",), "webhook_first_s": 0.01, "webhook_longest
 
 @pytest.fixture(scope="module")
 def hooked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("hooked"), webhook_attempts=3, max_observers=3, **FAST) as found:
+    with serving(tmp_path_factory.mktemp("hooked"), webhook_attempts=3, max_webhooks=3, **FAST) as found:
         yield found
 
 
@@ -69,7 +69,7 @@ def test_a_position_that_cannot_be_saved_ends_no_deliveries(tmp_path: Path, capl
         in_the_way = file.with_suffix(".tmp")
         in_the_way.mkdir()
         send(api, "s", 0, 2)
-        until(lambda: "goes on in" in caplog.text, "the fault is told of")
+        until(lambda: "continues in" in caplog.text, "the fault is told of")
         in_the_way.rmdir()
         until(lambda: bool(get(api, "q", "1")["delivered"] == 2), "both deliveries")
     assert numbers(receiver.taken) == [0, 1]
@@ -178,7 +178,7 @@ def test_an_observer_goes_with_its_query_and_stays_with_a_replacement(api: Clien
         until(lambda: len(receiver.taken) == 2, "the new one's solutions")
         api.drop(name)
         api.register(name, values(stream))
-        with pytest.raises(ApiError, match="no observer 'o'"):
+        with pytest.raises(ApiError, match="no webhook 'o'"):
             get(api, name, "o")
         assert json.loads(api.request("GET", f"/queries/{segment(name)}/observers")[2]) == {"observers": []}
 
