@@ -37,12 +37,12 @@ Found = Counter[tuple[object, ...]]
 def _with_states(spark: SparkSession) -> Iterator[None]:
     """Set in the shared session what streaming frames with states need, as long as this module's tests run."""
     chosen = {"spark.sql.streaming.stateStore.providerClass": ROCKS, "spark.sql.shuffle.partitions": "2"}
-    before = {name: spark.conf.get(name) for name in chosen}
+    before = {name: str(spark.conf.get(name)) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)
     yield
     for name, value in before.items():
-        spark.conf.set(name, str(value))
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="module")
