@@ -24,7 +24,7 @@ from engine.network.placed_query import Planned
 from engine.physical_plan.join_trees import Shape
 from engine.planner.operators.join_order import Rates
 from engine.runtime.event_queue import Waiting
-from engine.runtime.event_scheduler import Member, reached
+from engine.runtime.event_scheduler import Member, find_reached
 from engine.runtime.result_assembly import NOTHING
 from epsparql import algebra as a
 from epsparql import parse
@@ -72,7 +72,7 @@ class Behind:
     def _writes_here(self, entry: Register) -> bool:
         """Return whether an entry registers a rule that writes what the queries here rest on."""
         query = _parsed(entry)
-        return isinstance(query, a.Construct) and entry.reads_from is None and query.into in reached(_read_in(self.engine), self.engine.rules)
+        return isinstance(query, a.Construct) and entry.reads_from is None and query.into in find_reached(_read_in(self.engine), self.engine.rules)
 
     # ------------------------------------------------------------ reading on
     def read(self, upto: int) -> list[Outcome]:
@@ -106,7 +106,7 @@ class Behind:
     def _begin(self) -> Outcome:
         changes: list[StateChange] = []
         for entry in self.beginning:
-            self.engine.enrol(entry, changes)
+            self.engine.enrol_query(entry, changes)
         self.beginning = ()
         return Outcome(NOTHING, tuple(changes))
 
@@ -127,7 +127,7 @@ class Behind:
             if self.later is not None:
                 self.engine, self.later, self.beginning = self.later, None, ()
                 self.engine.heeds = self._heeds
-        self.engine.drop(entry.registered)
+        self.engine.drop_query(entry.registered)
 
     @property
     def engines(self) -> "tuple[Engine, ...]":
@@ -157,7 +157,7 @@ def register(engine: "Engine", entry: Register) -> bool:
     if entry.reads_from is None:
         return False
     held, streams = set(entry.holds), set(_parsed(entry).streams)
-    rests_on = reached(streams, engine.rules)
+    rests_on = find_reached(streams, engine.rules)
     rules = [rule for rule in engine.registered.values() if rule.offset not in held and _writes(rule) in rests_on]
     later = fork(engine, entry.offset, held, streams)
     beginning = tuple(replace(rule, reads_from=entry.reads_from, holds=(), waits_for=None) for rule in (*rules, entry))
@@ -175,7 +175,7 @@ def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) 
     side.streams = {name: replace(stream) for name, stream in engine.streams.items()}
     side.fallen = dict(engine.fallen)
     read = {stream for member in engine.members for p in member.network.planned.values() if p.registered in own for stream in p.query.streams}
-    rests_on = reached(read | set(streams), engine.rules)
+    rests_on = find_reached(read | set(streams), engine.rules)
     for member in list(engine.members):
         wanted = [p for p in member.network.planned.values() if p.registered in own or p.writes in rests_on]
         going = [p.registered for p in wanted if p.registered in own]
@@ -186,7 +186,7 @@ def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) 
         elif wanted:
             side.members.append(copied(side, member, wanted))
             for registered in going:
-                member.network.drop(registered)
+                member.network.drop_query(registered)
     for registered in own:
         engine.registered.pop(registered, None)
     return side
@@ -196,9 +196,9 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
     """Move the queries of `own` that are left over from an engine that stands at the same position."""
     for member in side.members:
         for registered in [registered for registered in member.network.planned if registered not in own]:
-            member.network.drop(registered)
+            member.network.drop_query(registered)
         if member.network.planned:
-            member.network.take_for(side.known, engine.known)
+            member.network.background.replace_known(side.known, engine.known)
             engine.members.append(member)
     engine.registered |= {registered: entry for registered, entry in side.registered.items() if registered in own}
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
@@ -207,14 +207,17 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
 def copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
     """Return a network with copies of some queries of another one, as they stand."""
     meta, arrays = kept(member.network, queries)
-    network = Network(side.terms, known=member.network.known, owns=side.owns(member.part), without=member.network.without)
+    network = Network(
+        side.terms, known=member.network.planning.known, owns=side.make_owner_test(member.part), without=member.network.planning.without
+    )
 
     def add(registered: int, rates: Rates, shape: Shape | None) -> None:
-        side.put(network, side.registered[registered], rates, shape, member.network.knows[registered])
+        side.restore_query(network, side.registered[registered], rates, shape, member.network.planning.knows[registered])
 
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
-    network.known, network.coming, network.begun = member.network.known, member.network.coming, member.network.begun
-    return Member(network, member.time, Waiting.of(member.pending.table), member.part)
+    network.planning.known = member.network.planning.known
+    network.background.coming, network.background.begun = member.network.background.coming, member.network.background.begun
+    return Member(network, member.time, Waiting.from_table(member.pending.table), member.part)
 
 
 def _read_in(engine: "Engine") -> set[str]:

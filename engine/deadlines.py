@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Micros
-from engine.runtime.event_scheduler import Member, reached
+from engine.runtime.event_scheduler import Member, find_reached
 from engine.runtime.watermarks import Stream
 
 
@@ -17,7 +17,7 @@ def find_deadlines(engine: Engine) -> dict[str, Micros]:
         deadline = find_deadline(member)
         if deadline is None:
             continue
-        for name in reached(member.network.reads, rules):
+        for name in find_reached(member.network.reads, rules):
             if _holds_back(engine.streams, name, deadline):
                 found[name] = min(deadline, found.get(name, deadline))
     return found
@@ -40,6 +40,6 @@ def find_deadline(member: Member) -> Micros | None:
     due = int(net.timers[: net.at[c.TIMER_NODES], c.T_DUE].min(initial=c.FOREVER))
     if len(member.pending):
         due = min(due, int(member.pending.end.min()) - 1)
-    if net.at[c.WAITING] or member.network.unopened():
+    if net.at[c.WAITING] or member.network.slots.find_unopened():
         due = min(due, time)
     return max(due, time) if due < c.AT_END else None

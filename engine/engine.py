@@ -39,24 +39,24 @@ from engine.partitioning import ONE, Part, Sets, Share
 from engine.physical_plan.plan import Read
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
-from engine.runtime.event_scheduler import reached
-from engine.runtime.introspection import Operator, progress
-from engine.runtime.partition_filter import Feed, cut_at_controls, routed
+from engine.runtime.event_scheduler import find_reached
+from engine.runtime.introspection import Operator, measure_progress
+from engine.runtime.partition_filter import Feed, cut_at_controls, route_rows
 from engine.runtime.query_registry import Registry
-from engine.runtime.result_assembly import found_of, in_emission_order, outlets_of, parts_of, row_part
+from engine.runtime.result_assembly import assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
 from engine.runtime.watermarks import (
     NO_TIME,
     Arrivals,
     Course,
-    advance,
-    arrivals,
-    latest_end,
-    latest_ends,
-    latest_of,
-    reach,
-    taken,
-    time_of,
-    together,
+    advance_stream,
+    advance_to,
+    concatenate_arrivals,
+    find_latest,
+    find_latest_end,
+    find_latest_ends,
+    find_time,
+    import_arrivals,
+    make_arrivals,
 )
 from engine.state_size import Own, Usage
 from epsparql import algebra as a
@@ -119,7 +119,7 @@ class Engine(Registry):
         changes: list[StateChange] = []
         for part in [block] if self.share.whole else cut_at_controls(block):
             self._feed(part, found, changes)
-        solutions, caught = in_emission_order(found, tied=not self.share.whole), self._caught
+        solutions, caught = sort_by_emission(found, tied=not self.share.whole), self._caught
         self._caught = []
         return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
 
@@ -130,20 +130,20 @@ class Engine(Registry):
         new: dict[Feed, Arrivals] = {}
         latest = NO_TIME
         if rows.num_rows:
-            arrived = new[entry.stream, None] = taken(rows, self.terms, layout.terms_wanted, entry.offset)
-            latest = latest_end(arrived)
-        reach(self.streams, entry.stream, entry.watermark, latest)
+            arrived = new[entry.stream, None] = import_arrivals(rows, self.terms, layout.terms_wanted, entry.offset)
+            latest = find_latest_end(arrived)
+        advance_to(self.streams, entry.stream, entry.watermark, latest)
         for listener in layout.by_stream.get(entry.stream, ()):
             member = listener.member
-            time = time_of(listener.gate, layout.sources, self.streams, member.time)
-            self._run(layout, listener, member.feed_one(entry.offset, time, listener.part_of(new)), new, found, changes)
+            time = find_time(listener.gate, layout.sources, self.streams, member.time)
+            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
         if self._weighs_after(entry):
             self._weigh(entry.offset, changes)
         self.position = entry.offset + 1
-        return Outcome(in_emission_order(found), tuple(changes))
+        return Outcome(sort_by_emission(found), tuple(changes))
 
     def _weighs_after(self, entry: Entry) -> bool:
-        return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs for member in self.members)
+        return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs_collectors for member in self.members)
 
     def _feed(self, block: Block, found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         arrived = self._arrivals(block)
@@ -173,9 +173,9 @@ class Engine(Registry):
             return self._routed(block.rows, [e for e in block.entries if isinstance(e, Events)])
         wanted = self._terms_wanted(block)
         events = [e for e in block.entries if isinstance(e, Events)]
-        arrived = taken(block.rows, self.terms, wanted)
+        arrived = import_arrivals(block.rows, self.terms, wanted)
         arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
-        self._ends = latest_ends(arrived)
+        self._ends = find_latest_ends(arrived)
         if not wanted:
             return {}
         names = list(dict.fromkeys(e.stream for e in events))
@@ -190,8 +190,8 @@ class Engine(Registry):
         for member in self.members:
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
-        waits = any(len(reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
-        found, self._ends = routed(rows, events, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
+        waits = any(len(find_reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
+        found, self._ends = route_rows(rows, events, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
         return found
 
     def _terms_wanted(self, block: Block) -> int:
@@ -225,7 +225,7 @@ class Engine(Registry):
                 self._catch_up(entry, changes)
             case Drop():
                 self.sets.drop(entry.registered, entry.offset)
-                self.drop(entry.registered)
+                self.drop_query(entry.registered)
                 for behind in self.behind.values():
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
@@ -239,22 +239,22 @@ class Engine(Registry):
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> None:
         """Take up another background. Queries that then decide by what they have let go get it from the log."""
         self.sets.learn(entry, known)
-        if not self.accepts(known):
+        if not self.accepts_background(known):
             return
         for member in list(self.members):
-            for planned in member.network.needs_past(known, member.time):
+            for planned in member.network.background.find_needing_past(known, member.time):
                 if (reason := read_again(self, planned, entry)) is not None:
                     member.network.net.at[c.ENTRY] = entry
-                    member.network.fail(planned, reason)
-            member.network.free_dropped()
+                    member.network.host.fail_query(planned, reason)
+            member.network.slots.free_dropped()
             self._note_ends(member.network, changes)
         self.members = [member for member in self.members if member.network.planned]
-        self.learn(known)
+        self.announce_background(known)
 
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
         """Hold queries to their quotas of bytes, as of the entry that has just been applied."""
         for member in self.members:
-            member.network.quotas.weigh(entry)
+            member.network.host.weigh_collectors(entry)
             self._note_ends(member.network, changes)
 
     # ------------------------------------------------------------ what is behind
@@ -288,9 +288,9 @@ class Engine(Registry):
             join(self, behind.engine, behind.own)
 
     # ------------------------------------------------------------ queries
-    def drop(self, registered: int) -> None:
+    def drop_query(self, registered: int) -> None:
         rules = self.rules
-        super().drop(registered)
+        super().drop_query(registered)
         if self.rules != rules:
             self._part_networks()
 
@@ -299,11 +299,11 @@ class Engine(Registry):
         for member in list(self.members):
             by_gate: dict[frozenset[str], list[Planned]] = {}
             for planned in member.network.planned.values():
-                by_gate.setdefault(frozenset(reached(planned.query.streams, self.rules)), []).append(planned)
+                by_gate.setdefault(frozenset(find_reached(planned.query.streams, self.rules)), []).append(planned)
             for queries in list(by_gate.values())[1:]:
                 self.members.append(copied(self, member, queries))
                 for planned in queries:
-                    member.network.drop(planned.registered)
+                    member.network.drop_query(planned.registered)
 
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
@@ -313,7 +313,7 @@ class Engine(Registry):
         except Exception as fault:  # noqa: BLE001  # as below
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
             return
-        self.enrol(entry, changes)
+        self.enrol_query(entry, changes)
 
     # ------------------------------------------------------------ time
     def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
@@ -327,7 +327,7 @@ class Engine(Registry):
         courses = self._courses(layout, entries, settled)
         for listener in layout.order:
             if listener in courses:
-                feed = listener.member.feed(entries, courses[listener], listener.part_of(new))
+                feed = listener.member.feed(entries, courses[listener], listener.select_feeds(new))
                 self._run(layout, listener, feed, new, found, changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, Course]:
@@ -337,15 +337,15 @@ class Engine(Registry):
         """
         courses: dict[Listener, Course] = {}
         for k, entry in enumerate(entries):
-            stream = advance(self.streams, entry, self._ends)
+            stream = advance_stream(self.streams, entry, self._ends)
             everyone = isinstance(entry, Tick | Finish) or (k == 0 and not settled)
             for listener in layout.order if everyone else layout.by_stream.get(stream or "", ()):
                 if listener not in courses:
                     courses[listener] = Course.from_time(listener.member.time, len(entries))
                 course = courses[listener]
-                course.reach(k, time_of(listener.gate, layout.sources, self.streams, course.now))
+                course.reach(k, find_time(listener.gate, layout.sources, self.streams, course.now))
                 if everyone:
-                    course.latest[k] = latest_of(listener.gate, self.streams)
+                    course.latest[k] = find_latest(listener.gate, self.streams)
         return courses
 
     def _run(
@@ -353,38 +353,38 @@ class Engine(Registry):
     ) -> None:
         """Let a network's kernel take in a feed. Sort the rows found to its queries, and hand what rules derived to the networks that read it."""
         network = listener.member.network
-        before = list(network.planned.values()) if network.coming is not None else []
+        before = list(network.planned.values()) if network.background.coming is not None else []
         rows = network.feed(feed)
         if before:  # they may have been placed elsewhere
             outs = {planned.out: planned for planned in (*before, *network.planned.values())}
-            self._layout, listener = None, replace(listener, outlets=outlets_of(outs.values()))
+            self._layout, listener = None, replace(listener, outlets=make_outlets(outs.values()))
         if len(rows):
             self._collect(layout, listener, rows, new, found)
-        if network.failures or network.completions:
+        if network.host.failures or network.collectors.completions:
             self._note_ends(network, changes)
 
     def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
         """Note queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
-        for failure in network.failures:
+        for failure in network.host.failures:
             entry = self.registered.pop(failure.planned.registered)
             self.fallen[entry.offset] = entry
             self._layout = None
             changes.append(StateChange(failure.planned.registered, failure.planned.name, failure.entry, "failed", failure.reason))
-        for completion in network.completions:
+        for completion in network.collectors.completions:
             planned = completion.planned
             changes.append(StateChange(planned.registered, planned.name, completion.entry, "completed", completion.reason))
             if planned.writes is None and planned.registered in network.planned:
                 del self.registered[planned.registered]
-                network.drop(planned.registered)
-        if network.completions:
+                network.drop_query(planned.registered)
+        if network.collectors.completions:
             self._layout = None
             self.members = [member for member in self.members if member.network.planned]
-        network.failures.clear()
-        network.completions.clear()
+        network.host.failures.clear()
+        network.collectors.completions.clear()
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
         outlets = listener.outlets
-        found += found_of(outlets, rows, self.terms, listener.member.network.known, tied=not self.share.whole)
+        found += assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
         for node, rule in outlets.others.items() if layout.sources else ():
             query = rule.query
             if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
@@ -392,23 +392,23 @@ class Engine(Registry):
                 if len(own):
                     feed = query.into, listener.member.part  # its readers are dealt out as it is
                     others = [new[feed]] if feed in new else []
-                    new[feed] = together([*others, self._derived(rule, query, own)])
+                    new[feed] = concatenate_arrivals([*others, self._derived(rule, query, own)])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
         """Return a rule's triples as occurrences for the networks that read its stream; the rule's own network has them already."""
         parts = []
         for triple in rule.template:
-            s, p, o = (row_part(planned, rows, part, self.terms) for part in parts_of(triple))
+            s, p, o = (read_part(planned, rows, part, self.terms) for part in list_parts(triple))
             good = (s > 0) & (p > 0) & (o > 0) & (self.terms.kinds[s] < LITERAL) & (self.terms.kinds[p] == IRI)
             graph = np.zeros(len(rows), np.int64)
-            parts.append(arrivals(s, p, o, graph, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
-        return together(parts)
+            parts.append(make_arrivals(s, p, o, graph, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
+        return concatenate_arrivals(parts)
 
     # ------------------------------------------------------------ what it keeps
     def usage(self, registered: int) -> Usage:
         """Return the size of a running query's state."""
         network, _ = self._of(registered)
-        return network.quotas.usage(registered)
+        return network.quotas.measure_usage(registered)
 
     def reads(self, registered: int) -> tuple[Read, ...]:
         """Return the parts of the background that a running query reads."""
@@ -416,7 +416,7 @@ class Engine(Registry):
 
     def progress(self, registered: int) -> tuple[Operator, ...]:
         """Return how far a running query is, operator by operator."""
-        return progress(*self._of(registered))
+        return measure_progress(*self._of(registered))
 
     def _of(self, registered: int) -> tuple[Network, Planned]:
         network = next(member.network for member in self.members if registered in member.network.planned)

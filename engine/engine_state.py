@@ -62,12 +62,12 @@ def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | N
         own["pending"] = pending(member.pending.table)
         place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
         arrays |= {f"{place}.{name}": array for name, array in own.items()}
-        part, knows = None if member.part is None else member.part.value, member.network.knows
+        part, knows = None if member.part is None else member.part.value, member.network.planning.knows
         earlier = list({id(known): known for known in knows.values() if known is not engine.known}.values())
         arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
         members.append({
             "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part,
-            "without": sorted(member.network.without),
+            "without": sorted(member.network.planning.without),
             "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
             "regimes": [known.regime for known in earlier],
         })  # fmt: skip
@@ -116,20 +116,22 @@ def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, N
     part = None if meta.get("part") is None else Part(meta["part"])
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    network = Network(engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.owns(part), without=frozenset(meta.get("without", ())))
+    network = Network(
+        engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.make_owner_test(part), without=frozenset(meta.get("without", ()))
+    )
 
     def add(registered: int, rates: Rates, shape: Shape | None) -> None:
-        engine.put(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
+        engine.restore_query(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
 
     try:
         restore(network, meta["network"], arrays, add)
     except (QueryError, Refusal, Cycle) as fault:
         raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
-    network.begun = meta["time"]
+    network.background.begun = meta["time"]
     if ignorant:  # the next instant brings them the background
-        network.known = earlier[0]
-        network.learn(engine.known, meta["time"])
-    return Member(network, meta["time"], Waiting.of(pending_again(meta["pending"], arrays["pending"])), part)
+        network.planning.known = earlier[0]
+        network.background.announce(engine.known, meta["time"])
+    return Member(network, meta["time"], Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), part)
 
 
 def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:

@@ -10,7 +10,7 @@ from engine.catch_up import join
 from engine.errors import LogGap
 from engine.messages import CatchUp, Entry, Pause, Register, Resume, StateChange
 from engine.network.placed_query import Planned
-from engine.runtime.event_scheduler import reached
+from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, parse
 from epsparql import algebra as a
 
@@ -33,7 +33,7 @@ def read_again(engine: "Engine", planned: Planned, after: int) -> str | None:
     except (LogGap, NotRepeatable) as fault:
         return LOST.format(fault if isinstance(fault, NotRepeatable) else "the log does not go back to where the query began")
     member = next(member for member in engine.members if planned.registered in member.network.planned)
-    member.network.drop(planned.registered)
+    member.network.drop_query(planned.registered)
     join(engine, side, {planned.registered})
     return None
 
@@ -55,7 +55,7 @@ def _replayed(engine: "Engine", planned: Planned, after: int) -> "Engine":
             if engine.caught_up - before > MOST_ROWS:
                 raise NotRepeatable(f"the log has over {MOST_ROWS:,} rows")
         if until == begins:
-            side.enrol(entry, changes)
+            side.enrol_query(entry, changes)
     if side.position != after:
         raise LogGap(f"the log ends at {side.position}")
     if planned.registered not in side.registered:
@@ -87,5 +87,5 @@ def _is_rule(entry: Register) -> bool:
 
 def _is_on_cycle(engine: "Engine", rule: a.Construct) -> bool:
     """Return whether a rule rests on other rules that rest on it."""
-    above, below = reached(rule.streams, engine.rules), reached([rule.into], engine.rules, onwards=True)
+    above, below = find_reached(rule.streams, engine.rules), find_reached([rule.into], engine.rules, onwards=True)
     return any(other.into in above and below & set(other.streams) for other in engine.rules if other != rule)

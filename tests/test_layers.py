@@ -65,7 +65,7 @@ ARROWS = {
     "engine/kernel/state": "engine/jit.py engine/kernel/__init__.py",
     "engine/network": "engine/aggregation engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/messages.py engine/physical_plan engine/planner engine/planner/operators engine/state_size.py engine/triples",
     "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/scope.py engine/triples",
-    "engine/physical_plan": "engine/aggregation engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/rewrite engine/scope.py",
+    "engine/physical_plan": "engine/aggregation engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/rewrite engine/scope.py engine/triples",
     "engine/planner": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/planner/operators engine/rewrite engine/scope.py",
     "engine/planner/operators": "engine/aggregation engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/physical_plan engine/rewrite engine/scope.py engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
@@ -120,12 +120,6 @@ HIDDEN = {
     "engine/catch_up.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
     "engine/replay.py -> engine/engine.py": "goes with that of catch_up.py",
     "engine/engine_state.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
-    "engine/network/background_update.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
-    "engine/network/background_update.py -> engine/network/query_slots.py": "goes when Network is carved into parts that are composed",
-    "engine/network/chain_replanning.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
-    "engine/network/quotas.py -> engine/network/network.py": "goes when Network is carved into parts that are composed",
-    "engine/network/stratification.py -> engine/network/query_slots.py": "goes when Network is carved into parts that are composed",
-    "engine/network/subplan_sharing.py -> engine/network/quotas.py": "goes when Network is carved into parts that are composed",
     "engine/planner/groups_and_modifiers.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
     "engine/planner/operators/background_probe.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
     "engine/planner/operators/filter_bind_exists.py -> engine/planner/planner.py": "goes when Planner is carved into a plan builder that knows no operator",
@@ -155,7 +149,6 @@ HIDDEN = {
 """Imports under TYPE_CHECKING inside a package: each hides a circle, and goes with what is given as its reason."""
 
 CIRCLES = {
-    "engine/network/query_slots.py -> engine/network/window_subquery.py": "a window's subquery is a network of its own; goes with the carve of Network",
     "engine/planner/operators/triple_patterns.py -> engine/planner/operators/joins.py": "goes when Planner is carved into one module an operator",
     "pipeline/runners/partitions.py -> pipeline/runners/remote_engines.py": "the host of partitions chooses the remote kind; goes when the caller gives it the host",
     "pipeline/dataframes/streaming.py -> pipeline/dataframes/api.py": "one constant, SOLVED_COLUMNS; goes when it stands in a file of its own",

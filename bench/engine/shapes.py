@@ -68,8 +68,8 @@ def _fed(log: Sequence[Block], shape: Shape | None) -> _Run:
     network = engine.members[0].network
     (planned,) = network.planned.values()
     if shape is not None:
-        network.drop(planned.registered)
-        engine.put(network, engine.registered[planned.registered], planned.rates, shape)
+        network.drop_query(planned.registered)
+        engine.restore_query(network, engine.registered[planned.registered], planned.rates, shape)
         (planned,) = network.planned.values()
     assert planned.shape is not None
     rest = [moved(block, engine.position + k, _SEEN + k * BATCH) for k, block in enumerate(log[seen:])]

@@ -50,4 +50,4 @@ def _fed(queries: int, log: Sequence[Block], *, shares: bool) -> tuple[tuple[flo
     for block in log:
         matches += engine.feed(block).solutions.num_rows
     seconds = time.process_time() - began
-    return (seconds, engine.goals, sum(len(member.network.shares) for member in engine.members)), matches
+    return (seconds, engine.goals, sum(len(member.network.host.shares.numbered) for member in engine.members)), matches

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from engine.aggregation import GroupCollector
 from engine.background.reasoning.rdfs_schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
+from engine.background.reasoning.stream_entailment import Entailment
 from engine.errors import SnapshotMismatch
 from engine.expressions.evaluator import parse_term
 from engine.kernel.goal_maintenance import enter_goals, enter_rows, read_ages, read_goals, restore_seen, sweep_stores
@@ -22,7 +23,7 @@ from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.network.subplan_sharing import Moment, Share
+from engine.network.shares import Moment, Share
 from engine.physical_plan.join_trees import Linear, Shape, kept_shape, shape_again
 from engine.planner.operators.join_order import Rates
 from epsparql.terms import Term
@@ -62,20 +63,20 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
     net = network.net
     assert not net.at[c.DEPTH]
     assert not net.at[c.PARKED]
-    sweep_stores(network.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
+    sweep_stores(network.arrays.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
     queries = list(network.planned.values() if chosen is None else chosen)
-    shares = network.shares_of(queries)
+    shares = network.host.shares.list_shares(queries)
     places = Places.of(network, [*queries, *(share.stands for share in shares)])
     meta = {
         "row": list(ROW),
         "waits": list(WAITS),
         "timers": list(TIMER),
-        "streams": network.streams,
+        "streams": network.slots.streams.numbers,
         "at": {name: int(net.at[cell]) for name, cell in (AT | AT_SINCE).items()},
-        "began": network.began,
+        "began": network.arrays.began,
         "queries": [_query(network, planned) for planned in queries],
-        "collectors": [_collector(network, places, node) for node in network.collecting if places.query[node] != c.NONE],
-        "outgoing": _stated(network.outgoing),
+        "collectors": [_collector(network, places, node) for node in network.collectors.placed if places.query[node] != c.NONE],
+        "outgoing": _stated(network.slots.scans.outgoing),
         "shares": [_share(share, queries) for share in shares],
     }
     stores, numbers, goals = _goals(network)
@@ -88,7 +89,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
     seen = seen[places.stand(seen[:, c.SEEN_TAG])]
     facts = [net.facts[first : first + n] for first, n in (net.queries[p.number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist() for p in queries)]
     arrays = {
-        "observed": network.observed(),
+        "observed": network.arrays.observed,
         "goals": goals,
         "goals.places": places.of_stores(stores),
         "goals.marked": net.links[numbers, c.MARKED] if len(net.links) else np.zeros(0, np.int64),
@@ -113,7 +114,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     if unknown := {*meta["row"]} - ROW.keys():
         raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
     for name in meta["streams"]:
-        network.number_of(name)
+        network.slots.streams.number_stream(name)
     for query in meta["queries"]:
         add(query["registered"], query["rates"], _shape(query))
         if network.planned[query["registered"]].form != query["form"]:
@@ -125,35 +126,35 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     for name, cell in AT_SINCE.items():
         net.at[cell] = meta["at"].get(name, net.at[cell])
     if meta.get("outgoing") is not None:
-        network.go_by(schema_stating(_statements(meta["outgoing"])))
+        network.slots.scans.entail_by(Entailment(schema_stating(_statements(meta["outgoing"]))))
         net = network.net
     for planned, query in zip(queries, meta["queries"], strict=True):
         for name, column in QUERY.items():
             net.queries[planned.number, column] = query["stands"][name]
         for name, column in QUERY_SINCE.items():
             net.queries[planned.number, column] = query["stands"].get(name, 0)
-        network.quotas.limit(planned.registered, network.quotas.of(planned.registered)[0], query["held"])
+        network.quotas.set_quota(planned.registered, network.quotas.get_quota(planned.registered)[0], query["held"])
         if (moment := _moment(query.get("moment"))) is not None:
-            network.moments[planned.registered] = moment
-    network.observe(arrays["observed"])
-    network.began = meta.get("began")
+            network.sharing.moments[planned.registered] = moment
+    network.arrays.restore_observed(arrays["observed"])
+    network.arrays.began = meta.get("began")
     shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
     places = Places.of(network, [*queries, *(share.stands for share in shares)])
-    network.await_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
+    network.slots.restore_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
     _enter(network, places, meta, arrays)
     for query, node, completed, timer, state, tables in meta["collectors"]:
         at = places.node(query, node)
-        collecting = network.collecting[at]
+        collecting = network.collectors.placed[at]
         collecting.collector.restore(state)
         if isinstance(collecting.collector, GroupCollector):
             collecting.collector.restore_tables(tables)
         if collecting.timer is not None:
             network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
         if completed:
-            network.completed.add(at)
-    network.list_restored()
+            network.collectors.completed.add(at)
+    network.sharing.list_restored()
     for planned in queries:
-        network.quotas.deal(planned)
+        network.quotas.deal_goals(planned)
 
 
 def _stated(schema: Schema[Term] | None) -> list[list[str]] | None:
@@ -222,7 +223,7 @@ def _columns(network: Network, row: Sequence[str]) -> Ints:
 def _query(network: Network, planned: Planned) -> dict[str, Any]:
     row = network.net.queries[planned.number]
     stands = {name: int(row[column]) for name, column in (QUERY | QUERY_SINCE).items()}
-    _, held = network.quotas.of(planned.registered)
+    _, held = network.quotas.get_quota(planned.registered)
     return {
         "registered": planned.registered,
         "form": planned.form,
@@ -230,7 +231,7 @@ def _query(network: Network, planned: Planned) -> dict[str, Any]:
         "shape": None if planned.shape is None else kept_shape(planned.shape),
         "stands": stands,
         "held": held,
-        "moment": _instant(network.moments.get(planned.registered)),
+        "moment": _instant(network.sharing.moments.get(planned.registered)),
     }
 
 
@@ -253,7 +254,7 @@ def _shared(network: Network, share: Mapping[str, Any], queries: Sequence[Planne
     readers = [(queries[k], queries[k].subplans[root]) for k, root in share["readers"]]
     if len({subplan.digest for _, subplan in readers}) > 1:
         raise SnapshotMismatch("this version shares other parts of queries")
-    return network.share_again(readers, _moment(share["moment"]), share["form"])
+    return network.sharing.restore_share(readers, _moment(share["moment"]), share["form"])
 
 
 def _instant(moment: Moment | None) -> list[int] | None:
@@ -279,23 +280,23 @@ def _goals(network: Network) -> tuple[Ints, Ints, Ints]:
     columns = _columns(network, list(ROW))
     n = int(network.net.stores[:, c.COUNT].sum())
     stores, numbers, goals = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, len(columns)), np.int64)
-    read_goals(network.address, columns, 0, len(network.net.stores), stores, numbers, goals)
+    read_goals(network.arrays.address, columns, 0, len(network.net.stores), stores, numbers, goals)
     if not len(network.net.links):
         return stores, numbers, goals
     ages = np.zeros(len(network.net.rows), np.int64)
-    read_ages(network.address, ages)
+    read_ages(network.arrays.address, ages)
     timeless = goals[:, 0] > goals[:, 1]
     order = np.lexsort((np.where(timeless, 0, ages[numbers]), np.where(timeless, c.BIG, goals[:, 1]), stores))
     return stores, numbers[order], goals[order]
 
 
 def _collector(network: Network, places: Places, node: int) -> list[object]:
-    collecting = network.collecting[node]
+    collecting = network.collectors.placed[node]
     query = int(places.query[node])
     timer = None if collecting.timer is None else network.net.timers[collecting.timer, list(TIMER.values())].tolist()
     collector = collecting.collector
     tables = collector.tables() if isinstance(collector, GroupCollector) else {}
-    return [query, node - int(places.first[query]), node in network.completed, timer, collector.state(), tables]
+    return [query, node - int(places.first[query]), node in network.collectors.completed, timer, collector.state(), tables]
 
 
 # ---------------------------------------------------------------- back
@@ -314,10 +315,10 @@ def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Ma
     numbers = np.empty(len(goals), np.int64)
     numbers[order] = entered = _rows(network, meta["row"], goals[order])
     marked = arrays["goals.marked"][order] if len(arrays["goals.marked"]) else np.full(len(goals), -c.BIG)
-    enter_goals(network.address, stores[order], entered, marked)
+    enter_goals(network.arrays.address, stores[order], entered, marked)
     met = arrays["met.places"]
     tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
-    restore_seen(network.address, tags, _rows(network, ["start"], arrays["met"]))
+    restore_seen(network.arrays.address, tags, _rows(network, ["start"], arrays["met"]))
     _wait(network, places, meta, arrays, numbers)
 
 
@@ -330,7 +331,8 @@ def _wait(network: Network, places: Places, meta: Mapping[str, Any], arrays: Map
     frames[:, c.FRAME_SIDE] = np.array([WAITS[name] for name in meta["waits"]], np.int64)[at[:, 2]]
     frames[~own, c.FRAME_ROW] = goals[goal[~own]]
     frames[own, c.FRAME_ROW] = _rows(network, meta["row"], arrays["waiting"][own])
-    network.make_room(len(frames))
+    network.arrays.make_room(len(frames))
+    network.arrays.spread_heads()
     network.net.waiting[: len(frames)] = frames
     network.net.at[c.WAITING] = len(frames)
 
@@ -360,6 +362,7 @@ def _rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
     numbers = np.empty(len(cells), np.int64)
     for first in range(0, len(cells), _AT_ONCE):
         part = cells[first : first + _AT_ONCE]
-        network.make_room(len(part))
-        enter_rows(network.address, columns, part, numbers[first : first + _AT_ONCE])
+        network.arrays.make_room(len(part))
+        network.arrays.spread_heads()
+        enter_rows(network.arrays.address, columns, part, numbers[first : first + _AT_ONCE])
     return numbers

@@ -10,7 +10,7 @@ from engine.explain.plan_reader import FOR_EVER, Reader, Step
 from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED
 from engine.network.network import Network
-from engine.network.placed_query import reads_of
+from engine.network.placed_query import list_reads
 from engine.partitioning import partition
 from engine.physical_plan.join_trees import Linear, Tree
 from engine.physical_plan.plan import Fragment, Read
@@ -47,11 +47,11 @@ def explain(
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewritten(query, default_graph, policy, without)
-    fragment = plan(taken, network.names(FactIndex(terms), policy=policy, rates=rates))
+    fragment = plan(taken, network.planning.make_names(FactIndex(terms), policy=policy, rates=rates))
     algebra, apart = Outliner.of(query).query(query), partition(query, policy)
-    streams = {number: name for name, number in network.streams.items()}
+    streams = {number: name for name, number in network.slots.streams.numbers.items()}
     outliner = Outliner.of(taken, fragment.columns)
-    steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, network.terms.text).steps()
+    steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, terms.text).steps()
     unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
     return Explanation(
         render(query),
@@ -69,7 +69,7 @@ def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED
     """Return what a query would read of a background. Raises Refusal."""
     terms = TermTable()
     facts = FactIndex.of(quads, terms, regime)
-    return reads_of(plan(rewritten(query, "all", policy), Network(terms).names(facts, policy=policy)))
+    return list_reads(plan(rewritten(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
 
 
 def shape_of(fragment: Fragment, rates: Rates) -> str:

@@ -11,7 +11,7 @@ from engine.explain.dataflow import Feeds
 from engine.explain.source_attribution import Written
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT
-from engine.network.stratification import POLICIES
+from engine.network.placed_query import POLICIES
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 from engine.physical_plan.plan import Fragment

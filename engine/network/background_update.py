@@ -10,77 +10,184 @@ it once more what came of the stream, in order of end.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation.order_limit import ModifiersCollector
-from engine.kernel.goal_maintenance import free_timeless_goals, read_goals
+from engine.background.fact_store import FactIndex
+from engine.kernel.goal_maintenance import free_timeless_goals
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import to_width
-from engine.network.placed_query import Planned
-from engine.physical_plan.plan import Fact, Fragment, Lookup, Unit
+from engine.network.host_calls import KernelHost
+from engine.network.kernel_arrays import Goals
+from engine.network.placed_query import POLICIES, Planned, list_reads, list_scans
+from engine.network.stratification import rank_nodes
+from engine.physical_plan.join_trees import Linear, Shape, straighter
+from engine.physical_plan.plan import Fact, Fragment, Unit, placed_nodes
+from engine.physical_plan.plan_difference import Difference, compare_plans
+from engine.physical_plan.plan_signature import form_of
 from engine.state_size import Quota
-from engine.triples.relation import addition, without
-
-if TYPE_CHECKING:
-    from engine.network.network import Network
-    from engine.network.query_slots import Residents
+from engine.triples.relation import without
 
 Ints = NDArray[np.int64]
 Target = tuple[int, int]
+MORE = 2
+"""Where negative parts let all pass, a query's timeless solutions may have this many times its limits."""
+OPTIONALS = (c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Holds the difference of two plans of a query over two backgrounds: rows that they take in, and what they look up, by node of the join."""
+class BackgroundUpdate:
+    """Brings the queries of a network from one background to another, between two instants."""
 
-    added: list[Fact]
-    removed: list[Fact]
-    more: dict[int, Ints]
-    fewer: dict[int, Ints]
+    def __init__(self, host: KernelHost) -> None:
+        self._host, self._slots = host, host.slots
+        self.coming: FactIndex | None = None  # the background from the next instant on
+        self.begun: int = -c.BIG  # the instant that time had reached when it came, which is decided without it
 
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.more or self.fewer)
+    def announce(self, known: FactIndex, time: int) -> None:
+        """Set the background that holds from the instant after `time` on, whatever its queries have seen of that instant.
+
+        The background closes no cycle.
+        """
+        self.coming, self.begun = known, max(self.begun, time)
 
     @property
-    def loses(self) -> bool:
-        return bool(self.removed or self.fewer)
+    def is_due(self) -> bool:
+        """Return whether the instant that has begun goes by another background than later ones."""
+        return self.coming is not None or self._slots.scans.entails_otherwise
 
-    @property
-    def nodes(self) -> list[int]:
-        return [fact.node for fact in (*self.added, *self.removed)] + [*self.more, *self.fewer]
+    def replace_known(self, known: FactIndex, other: FactIndex) -> None:
+        """Replace the background `known` by `other`, which is the same background."""
+        self._host.planning.replace_known(known, other)
+        self.coming = other if self.coming is known else self.coming
+
+    def check_cycles(self, known: FactIndex) -> None:
+        """Raise Cycle if the background `known` would close one; nothing has changed then, nor otherwise."""
+        slots, net = self._slots, self._slots.arrays.net
+        planned, nodes, bounds, entailment = dict(slots.planned), net.nodes.copy(), net.queries[:, c.Q_BOUND].copy(), slots.scans.entailment
+        try:
+            slots.scans.entailment = slots.scans.entailment_by(known)
+            self._plan_all(known)
+            rank_nodes(slots, list(slots.planned.values()))
+        finally:
+            net.nodes[:], net.queries[:, c.Q_BOUND] = nodes, bounds
+            slots.scans.entailment, slots.planned = entailment, planned
+
+    def apply_coming(self) -> None:
+        """Change the background between two instants. What the queries keep is held to it, and what it brings they take in at their next instant."""
+        assert self.coming is not None
+        host, slots, known, self.coming = self._host, self._slots, self.coming, None
+        host.sharing.part_changing(known)
+        for planned in [p for p in slots.planned.values() if p.shape != host.planning.plan_anew(p, known).shape]:
+            _straighten(host, planned)
+        host.set_background(known)
+        before = list(slots.planned.values())
+        fragments = self._plan_all(known)
+        rank_nodes(slots, list(slots.planned.values()))
+        for planned in slots.planned.values():
+            slots.list_query(planned)
+        for planned, now, fragment in zip(before, slots.planned.values(), fragments, strict=True):
+            slots.scans.replace_scans(planned, now, fragment)
+        slots.scans.update_margin()
+        for planned, fragment in zip([*slots.planned.values()], fragments, strict=True):
+            slots.lookups.set_tables(planned, fragment, known)
+            host.sharing.relist_query(planned, fragment)
+            was = host.planning.plan_anew(planned)
+            host.planning.knows[planned.registered] = known
+            if change := compare_plans(was, fragment):
+                added = _hold_to(host, planned, fragment, change) if slots.arrays.net.queries[planned.number, c.Q_OPEN] else change.added
+                if planned.registered in slots.planned:
+                    slots.change_facts(planned, added, change.removed)
+        slots.free_dropped()
+
+    def _plan_all(self, known: FactIndex) -> list[Fragment]:
+        """Plan all queries over a background: the nodes change where timeless solutions become possible. Return the new fragments."""
+        fragments, slots = [], self._slots
+        for registered, planned in slots.planned.items():
+            fragment = self._host.planning.plan_anew(planned, known)
+            fragments.append(fragment)
+            if planned.shape != fragment.shape:
+                continue  # `apply_coming` plans it otherwise; nothing of it decides on absence
+            nodes = placed_nodes(fragment, planned.at, planned.number)
+            assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
+            slots.arrays.net.nodes[planned.at.node : planned.after.node] = nodes
+            slots.planned[registered] = replace(
+                planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=form_of(fragment), reads=list_reads(fragment)
+            )
+        self._host.sharing.replace_roots()
+        return fragments
+
+    # ------------------------------------------------------------ what a query has let go
+    def find_needing_past(self, known: FactIndex, time: int) -> list[Planned]:
+        """Return the queries that, over another background, decide by goals which have outlived the window that they had for them.
+
+        Time has come to `time`.
+        """
+        return [planned for planned in self._slots.planned.values() if self._decides_by_window(planned) and self._needs_past(planned, known, time)]
+
+    def _decides_by_window(self, planned: Planned) -> bool:
+        """Return whether an open query may decide by less than all that ever came."""
+        net = self._slots.arrays.net
+        nodes = net.nodes[planned.at.node : planned.after.node]
+        windowed = (nodes[:, c.LIFE_BLOCKER] != c.FOREVER) & np.isin(nodes[:, c.KIND], (c.WITHOUT, *POLICIES))
+        windowed |= (nodes[:, [c.LIFE_LEFT, c.LIFE_RIGHT]] != c.FOREVER).all(axis=1) & np.isin(nodes[:, c.KIND], OPTIONALS)
+        return bool(net.queries[planned.number, c.Q_OPEN] and windowed.any())
+
+    def _needs_past(self, planned: Planned, known: FactIndex, time: int) -> bool:
+        net, was, now = self._slots.arrays.net, self._host.planning.plan_anew(planned), self._host.planning.plan_anew(planned, known)
+        if planned.shape != now.shape:
+            return False  # nothing of it decides on absence
+        passed = max(time, int(net.at[c.NOW])) - int(net.queries[planned.number, c.Q_T0])
+        lives = [(one[c.LIFE_BLOCKER], other[c.LIFE_BLOCKER]) for one, other in zip(was.nodes, now.nodes, strict=True)]
+        if any(before < after and before <= passed for before, after in lives):
+            return True
+        change = compare_plans(was, now)
+        return bool(now.forgetful and (change.added or change.more))
 
 
-def difference(before: Fragment, now: Fragment) -> Difference:
-    """Return what differs between two plans over two backgrounds. The same plan has the same places for rows, in the same order."""
-    found = Difference([], [], {}, {})
-    for old, new in zip(before.facts, now.facts, strict=True):
-        if old.source is None or old.source is not new.source:
-            for rows, part in ((without(new.rows, old.rows), found.added), (without(old.rows, new.rows), found.removed)):
-                if len(rows):
-                    part.append(replace(new, rows=rows))
-    for node in now.lookups:
-        one, other = before.lookups[node], now.lookups[node]
-        if (one is None) != (other is None) or (one is not None and other is not None and one.source is not other.source):
-            for here, there, where in ((other, one, found.more), (one, other, found.fewer)):
-                if here is not None and len(rows := _beyond(here, there)):
-                    where[node] = rows
-    return found
+# ---------------------------------------------------------------- a chain of SEQs that was joined in another order than it is written
+def _straighten(host: KernelHost, planned: Planned) -> None:
+    """Plan a chain as it is written, step by step (`straighter`), because an operand is timeless now (docs/decisions/0013-shapes.md).
+
+    It may fail by its limits on the way.
+    """
+    while planned.shape not in (None, Linear.WRITTEN) and planned.registered in host.slots.planned:
+        planned = _reshape(host, planned, straighter(planned.shape, max(last for _, last in planned.segments) + 1))
 
 
-def _beyond(here: Lookup, there: Lookup | None) -> Ints:
-    """Return the rows that one lookup has and another has not."""
-    if there is None:
-        return here.rows
-    if addition(here.source, there.source) is not None:
-        return here.source[:0, here.parts]
-    more = addition(there.source, here.source)
-    return without(here.rows, there.rows) if more is None else more[:, here.parts]
+def _reshape(host: KernelHost, planned: Planned, shape: Shape) -> Planned:
+    """Plan a query in an order in which what its joins keep follows from what they kept, and take that over."""
+    slots, arrays, at = host.slots, host.arrays, planned.at.node
+    order, before = list(slots.planned), arrays.net.queries[planned.number].copy()
+    stores, (quota, held) = arrays.read_goals(c.SIDES * at, c.SIDES * planned.after.node), host.quotas.get_quota(planned.registered)
+    host.take_out(planned)
+    host.add_query(
+        planned.registered, planned.name, planned.query, host.planning.known, planned.max_derivations, planned.policy, planned.rates, shape,
+        reads_after=planned.reads_after,
+    )  # fmt: skip
+    host.quotas.set_quota(planned.registered, quota, held)
+    new = slots.planned[planned.registered]
+    slots.planned = {registered: slots.planned[registered] for registered in order}
+    tags = arrays.net.seen[: arrays.net.at[c.SEEN_N], c.SEEN_TAG]
+    tags[tags == planned.out] = new.out  # solutions that it has given at this instant
+    if before[c.Q_OPEN]:
+        slots.streams.count_pending(planned, -1)
+    for column in (c.Q_OPEN, c.Q_FROM, c.Q_AFTER, c.Q_T0):
+        arrays.net.queries[new.number, column] = before[column]
+    slots.free_dropped()
+    parts = {segment: stores[store].timed for segment, (node, side) in planned.segments.items() if (store := c.SIDES * (at + node) + side) in stores}
+    if parts:
+        places = [(new.at.node + node, side) for segment, rows in parts.items() for node, side in [new.segments[segment]] * len(rows)]
+        most, arrays.net.at[c.MOST_NOW] = int(arrays.net.at[c.MOST_NOW]), c.FOREVER  # it has been counted when it came
+        host.enter_solutions(np.concatenate([*parts.values()]), np.array(places, np.int64))
+        arrays.net.at[c.MOST_NOW] = most
+        arrays.net.queries[new.number, [c.Q_MADE, c.Q_MADE_AT]] = before[[c.Q_MADE, c.Q_MADE_AT]]
+    return new
 
 
-def _brought(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+# ---------------------------------------------------------------- what a query keeps
+def _join_brought(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
     """Return the joins of timeless goals with what there is more to look up.
 
     If those rows were copied before, the copies have found their joins already.
@@ -92,7 +199,7 @@ def _brought(network: "Network", planned: Planned, fragment: Fragment, change: D
             continue  # what it once decided stands
         keys, free = (tuple(fragment.slots[at : at + n]) for at, n in ((row[c.KEY_AT], row[c.KEY_N]), (row[c.LOOK_AT], row[c.LOOK_N])))
         store = c.SIDES * (planned.at.node + node) + c.LEFT
-        left = goals_of(network, store, store + 1).get(store)
+        left = host.arrays.read_goals(store, store + 1).get(store)
         if left is None or not len(left.timeless):
             continue
         for fact in change.removed:
@@ -115,20 +222,20 @@ def _brought(network: "Network", planned: Planned, fragment: Fragment, change: D
     return found
 
 
-def held_to(network: "Network", planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+def _hold_to(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
     """Hold what a query keeps to the background for which `fragment` is its plan.
 
     Return what it is to take in at its next instant. It may fail by its limits.
     """
     units = [unit for unit in fragment.units if any(node in unit.nodes for node in change.nodes)]
     if change.loses or units:
-        review(network, planned, fragment, units)
-    if planned.registered not in network.planned:
+        _review_goals(host, planned, fragment, units)
+    if planned.registered not in host.slots.planned:
         return []
-    return _taken_in(network, planned, fragment, [*change.added, *_brought(network, planned, fragment, change)])
+    return _take_in_timed(host, planned, fragment, [*change.added, *_join_brought(host, planned, fragment, change)])
 
 
-def _taken_in(network: "Network", planned: Planned, fragment: Fragment, added: Sequence[Fact]) -> list[Fact]:
+def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added: Sequence[Fact]) -> list[Fact]:
     """Take in at once what timers look for, and return the rest, which is for the query's next instant.
 
     Timers decide at instants at which nothing may come.
@@ -136,124 +243,96 @@ def _taken_in(network: "Network", planned: Planned, fragment: Fragment, added: S
     timers = {node for node, row in enumerate(fragment.nodes) if row[c.KIND] == c.WITHOUTFOR}
     now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
     for fact in now:
-        rows = np.zeros((len(fact.rows), network.net.rows.shape[1]), np.int64)
+        rows = np.zeros((len(fact.rows), host.arrays.net.rows.shape[1]), np.int64)
         rows[:, c.START], rows[:, c.END] = c.BIG, -c.BIG
         rows[:, fact.columns] = fact.rows
-        network.take_in(rows, np.broadcast_to(np.array([planned.at.node + fact.node, fact.side], np.int64), (len(rows), 2)))
+        host.take_in_timeless(rows, np.broadcast_to(np.array([planned.at.node + fact.node, fact.side], np.int64), (len(rows), 2)))
     return [fact for fact in added if not any(fact is each for each in now)]
 
 
-NOTHING: Ints = np.zeros((0, 1), np.int64)
-MORE = 2
-"""Where negative parts let all pass, a query's timeless solutions may have this many times its limits."""
-OPTIONALS = (c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL)
-
-
-@dataclass(slots=True)
-class Goals:
-    """Holds the goals of one store as whole rows: the timed ones in order of end and then the timeless ones, the oldest first."""
-
-    timed: Ints
-    timeless: Ints
-
-
-def goals_of(network: "Residents", first: int, after: int) -> dict[int, Goals]:
-    """Return the goals of the stores from `first` to `after` (exclusive) that hold any, by store."""
-    n = int(network.net.stores[first:after, c.COUNT].sum())
-    width = network.net.rows.shape[1]
-    stores, numbers, cells = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, width), np.int64)
-    read_goals(network.address, np.arange(width), first, after, stores, numbers, cells)
-    timeless = cells[:, c.START] > cells[:, c.END]
-    edges = np.flatnonzero(np.diff(stores, prepend=-1, append=-1))
-    found = {}
-    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        split = low + int((~timeless[low:high]).sum())
-        found[int(stores[low])] = Goals(cells[low:split], cells[split:high])
-    return found
-
-
-def review(network: "Network", planned: Planned, fragment: Fragment, units: Sequence[Unit]) -> None:
+def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units: Sequence[Unit]) -> None:
     """Hold the goals of a query between two instants to the background for which `fragment` is its plan; `units` are those that the change concerns."""
     first, after = c.SIDES * planned.at.node, c.SIDES * planned.after.node
-    stands = goals_of(network, first, after)
-    units = [unit for unit in units if any(len(stands[at].timed) for at in _stores(planned, (store for store, _ in unit.leaves)) if at in stands)]
+    stands = host.arrays.read_goals(first, after)
+    units = [
+        unit for unit in units if any(len(stands[at].timed) for at in _number_stores(planned, (store for store, _ in unit.leaves)) if at in stands)
+    ]
     if not units and not any(len(goals.timeless) for goals in stands.values()):
         return
-    shadow, place = _shadow(network, planned, fragment, stands)
+    shadow, place = _place_shadow(host, planned, fragment, stands)
     if shadow.failures:
-        network.fail(planned, f"with the background as it is now, {shadow.failures[0].reason}")
+        host.fail_query(planned, f"with the background as it is now, {shadow.failures[0].reason}")
         return
-    possible = goals_of(shadow, c.SIDES * place, c.SIDES * (place + len(fragment.nodes)))
-    unseen = _unseen(planned)
+    possible = shadow.arrays.read_goals(c.SIDES * place, c.SIDES * (place + len(fragment.nodes)))
+    unseen = _find_unseen(planned)
     for store, goals in stands.items():
         if len(goals.timeless):
             there = possible.get(store - first + c.SIDES * place)
-            known = set() if there is None else set(_keys(there.timeless, unseen))
-            gone = np.array([key not in known for key in _keys(goals.timeless, unseen)], np.int64)
+            known = set() if there is None else set(_key_rows(there.timeless, unseen))
+            gone = np.array([key not in known for key in _key_rows(goals.timeless, unseen)], np.int64)
             if gone.any():
-                free_timeless_goals(network.address, store, gone[::-1].copy())
+                free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
                 goals.timeless = goals.timeless[gone == 0]
     for unit in units:
-        _remake(network, planned, shadow, place, unit, stands)
+        _remake_unit(host, planned, shadow, place, unit, stands)
 
 
-def _stores(planned: Planned, places: Iterable[Target]) -> list[int]:
+def _number_stores(planned: Planned, places: Iterable[Target]) -> list[int]:
     return [c.SIDES * (planned.at.node + node) + side for node, side in places]
 
 
-def _unseen(planned: Planned) -> Ints:
+def _find_unseen(planned: Planned) -> Ints:
     """Return the columns that say what an EXISTS found, which may have been either."""
     return np.array([column for variable, column in planned.columns.items() if variable.name.startswith("_:exists@")], np.int64)
 
 
-def _keys(rows: Ints, unseen: Ints) -> list[bytes]:
+def _key_rows(rows: Ints, unseen: Ints) -> list[bytes]:
     cells = rows[:, c.VAR :].copy()
     cells[:, unseen - c.VAR] = 0
     width = int(np.flatnonzero(cells.any(axis=0)).max(initial=-1)) + 1 if len(cells) else 0
     return [cell.tobytes().rstrip(b"\0") for cell in np.ascontiguousarray(cells[:, :width])]
 
 
-def _remake(network: "Network", planned: Planned, shadow: "Network", place: int, unit: Unit, stands: dict[int, Goals]) -> None:
+def _remake_unit(host: KernelHost, planned: Planned, shadow: KernelHost, place: int, unit: Unit, stands: dict[int, Goals]) -> None:
     """Make the partial solutions of a unit anew: what came of the stream is joined with the background as it is now."""
     rows, places = [], []
     for store, entry in unit.leaves:
-        (at,) = _stores(planned, [store])
+        (at,) = _number_stores(planned, [store])
         if at in stands:
             rows.append(stands[at].timed)
             places.append(np.broadcast_to(np.array([place + entry[0], entry[1]], np.int64), (len(stands[at].timed), 2)))
-    shadow.net.nodes[place + unit.root, c.EDGE_N] = 0  # solutions that the unit gave in the past are not given again
-    shadow.replay(np.concatenate(rows), np.concatenate(places))
-    made = goals_of(shadow, c.SIDES * (place + unit.nodes.start), c.SIDES * (place + unit.nodes.stop))
-    nothing = np.zeros((0, network.net.rows.shape[1]), np.int64)
+    shadow.arrays.net.nodes[place + unit.root, c.EDGE_N] = 0  # solutions that the unit gave in the past are not given again
+    shadow.replay_solutions(np.concatenate(rows), np.concatenate(places))
+    made = shadow.arrays.read_goals(c.SIDES * (place + unit.nodes.start), c.SIDES * (place + unit.nodes.stop))
+    nothing = np.zeros((0, host.arrays.net.rows.shape[1]), np.int64)
     for node, side in unit.inner:
-        (at,) = _stores(planned, [(node, side)])
+        (at,) = _number_stores(planned, [(node, side)])
         there, before = made.get(c.SIDES * (place + node) + side), stands.get(at)
         timed = nothing if there is None else there.timed
         if before is None and not len(timed):
             continue
         timeless = nothing if before is None else before.timeless
-        network.replace_goals(at, np.concatenate([to_width(timed, nothing.shape[1]), timeless]))
+        host.arrays.replace_goals(at, np.concatenate([to_width(timed, nothing.shape[1]), timeless]))
 
 
-def _shadow(network: "Network", planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple["Network", int]:
+def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple[KernelHost, int]:
     """Place the query alone over the background, with its facts taken in. Return that network and the first of the query's nodes."""
-    taken = replace(fragment, facts=[*fragment.facts, *_firsts(planned, fragment, stands)])
-    shadow = network.empty_like()
-    shadow.known = network.known
-    shadow.settle(planned.registered, planned.name, planned.query, _permissive(taken, network), policy=planned.policy, rates=planned.rates)
-    there, (quota, held) = shadow.planned[planned.registered], network.quotas.of(planned.registered)
-    shadow.quotas.limit(planned.registered, Quota(MORE * quota.goals, MORE * quota.state_bytes), held)
+    taken = replace(fragment, facts=[*fragment.facts, *_find_first_facts(planned, fragment, stands)])
+    shadow = host.make_empty()
+    shadow.place_plan(planned.registered, planned.name, planned.query, _make_permissive(taken, host), policy=planned.policy, rates=planned.rates)
+    there, (quota, held) = shadow.slots.planned[planned.registered], host.quotas.get_quota(planned.registered)
+    shadow.quotas.set_quota(planned.registered, Quota(MORE * quota.goals, MORE * quota.state_bytes), held)
     feed = np.zeros((c.FEED_HEIGHT, 1), np.int64)
-    feed[c.IN_KIND], feed[c.IN_S], feed[c.IN_END] = c.OPENING, there.number, network.net.at[c.NOW]
+    feed[c.IN_KIND], feed[c.IN_S], feed[c.IN_END] = c.OPENING, there.number, host.arrays.net.at[c.NOW]
     shadow.feed(feed)
     return shadow, there.at.node
 
 
-def _firsts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> list[Fact]:
+def _find_first_facts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> list[Fact]:
     """Return facts for the graphs that a stream has named; they stay."""
     facts = []
     for node, row in enumerate(fragment.nodes):
-        (at,) = _stores(planned, [(node, c.LEFT)])
+        (at,) = _number_stores(planned, [(node, c.LEFT)])
         if row[c.KIND] == c.FIRST and at in stands:
             columns = tuple(range(c.VAR, c.VAR + len(fragment.columns)))
             facts.append(Fact(node, c.LEFT, False, columns, stands[at].timeless[:, columns]))
@@ -295,10 +374,10 @@ class _Permissive:
         return self.fragment.edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]]
 
 
-def _permissive(fragment: Fragment, network: "Network") -> Fragment:
+def _make_permissive(fragment: Fragment, host: KernelHost) -> Fragment:
     made = _Permissive(fragment)
     for node, row in enumerate(fragment.nodes):
-        _let_pass(made, node, row[c.KIND], network)
+        _let_pass(made, node, row[c.KIND], host)
     edges = [edge if k in made.direct else made.instead.get(edge, edge) for k, edge in enumerate(made.edges)]
     facts = [
         replace(fact, node=at[0], side=at[1]) for fact in fragment.facts for at in [made.instead.get((fact.node, fact.side), (fact.node, fact.side))]
@@ -306,12 +385,12 @@ def _permissive(fragment: Fragment, network: "Network") -> Fragment:
     return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, alpha=[], collectors={})
 
 
-def _let_pass(made: _Permissive, node: int, kind: int, network: "Network") -> None:
+def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None:
     row, readers = made.nodes[node], made.readers(node)
     if kind in (c.MINUS, c.EXISTS, c.NOTEXISTS) and readers:
         made.instead[node, c.LEFT] = made.passing(readers, row[c.FILTER])
     elif kind == c.MARK:
-        made.instead[node, c.LEFT] = _either(made, node, network, made.passing(readers, row[c.FILTER]))
+        made.instead[node, c.LEFT] = _mark_either(made, node, host, made.passing(readers, row[c.FILTER]))
     elif kind in OPTIONALS:
         side = c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
         finds = [(row[c.LOOK_VIA], c.LEFT)] if row[c.LOOK_VIA] != c.NONE else []
@@ -335,11 +414,11 @@ def _as_join(row: list[int]) -> None:
     row[c.KIND], row[c.TIMELESS], row[c.LIFE_LEFT], row[c.LIFE_RIGHT], row[c.MARK_N] = c.JOIN, 1, c.FOREVER, c.FOREVER, 0
 
 
-def _either(made: _Permissive, node: int, network: "Network", target: Target) -> Target:
+def _mark_either(made: _Permissive, node: int, host: KernelHost, target: Target) -> Target:
     """Place nodes before `target` that make each EXISTS of the node both true and false."""
     row = made.fragment.nodes[node]
     for mark, _ in made.fragment.edges[row[c.MARK_AT] : row[c.MARK_AT] + row[c.MARK_N]]:
         column = made.fragment.nodes[mark][c.COLUMN]
-        values = [int(network.net.at[c.TRUE_TERM]), int(network.net.at[c.FALSE_TERM])]
+        values = [int(host.arrays.net.at[c.TRUE_TERM]), int(host.arrays.net.at[c.FALSE_TERM])]
         target = made.passing([made.moving(target, [(-value, column)], keep=True) for value in values])
     return target

@@ -1,17 +1,364 @@
-"""This module answers the kernel's questions; answers are exact, and functions of the arguments alone."""
+"""This module runs one kernel over the queries that are placed, and serves what it returns for: room, decisions and exact answers."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from engine.dictionary.term_dictionary import TermTable
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation import Rows
+from engine.background.fact_store import FactIndex
+from engine.background.reasoning.stream_entailment import Entailment
+from engine.dictionary.term_dictionary import Held, TermTable
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.nondeterministic import Identity
+from engine.kernel.scheduler import run
 from engine.kernel.state import layout as c
-from engine.physical_plan.plan import Inquiry
+from engine.kernel.state.arrays import Net, to_width
+from engine.kernel.state.goal_store import clear_stores
+from engine.messages import UNRESTRICTED
+from engine.network.collectors import Collectors
+from engine.network.kernel_arrays import KernelArrays
+from engine.network.placed_query import POLICIES, Planned, QueryPlanning, SolverOf, describe_plan
+from engine.network.query_slots import QuerySlots
+from engine.network.quotas import Quotas
+from engine.network.shares import Shares
+from engine.network.stratification import find_affected, rank_nodes
+from engine.network.subplan_sharing import SubplanSharing
+from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.plan import Fragment, Inquiry
+from engine.planner import plan
+from engine.planner.operators.join_order import NO_RATES, Rates
+from engine.triples.quads import Quad
+from epsparql import algebra as a
 from epsparql.terms import BlankNode, Term, Variable
 
+Ints = NDArray[np.int64]
+FEED = Net._fields.index("feed")
+FEW_COLUMNS = 8
+"""A feed of at most this many columns has the tables of chains looked after only when pools grow."""
+MOST_FOUND = 1 << 16
+"""The host takes the rows of `out` when there are more than this, before it grants more room."""
 
-def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str, now: int) -> int:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """Says that a query was stopped at an entry because it was beyond a bound of its own."""
+
+    planned: Planned
+    entry: int
+    reason: str
+
+
+class KernelHost:
+    """Composes a kernel's arrays with the queries that are placed there, and runs it."""
+
+    def __init__(
+        self,
+        terms: TermTable,
+        known: FactIndex,
+        solver_of: SolverOf,
+        owns: Callable[[Quad], bool] | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.arrays = KernelArrays(terms)
+        self.slots = QuerySlots(self.arrays, Entailment(known.schema))
+        self.planning = QueryPlanning(self.arrays, self.slots.streams.number_stream, known, owns, without, solver_of)
+        self.collectors, self.shares = Collectors(self.slots), Shares(self.slots)
+        self.quotas = Quotas(self.slots, self.collectors, self.shares)
+        self.sharing = SubplanSharing(self.planning, self.slots, self.shares, self.quotas)
+        self.failures: list[Failure] = []
+        self._few: Ints = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)  # the feed, where it has few columns
+        self._lent: Ints | None = None  # the feed that the kernel sees, kept alive while it is there
+        terms.holders.add(self)
+
+    def hold(self, held: Held) -> None:
+        """Mark the terms of program, goals and collectors; what was asked may be asked again."""
+        net = self.arrays.net
+        for table in (net.at[[c.TRUE_TERM, c.FALSE_TERM]], net.code, net.templates, net.moves, net.facts):
+            held.add(table)
+        self.slots.scans.hold_terms(held)
+        held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
+        held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
+        self.collectors.hold_terms(held)
+        self.arrays.forget_answers()
+
+    # ------------------------------------------------------------ queries
+    def add_query(
+        self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
+        rates: Rates | None = None, shape: Shape | None = None, *, reads_after: int | None = None,
+    ) -> None:  # fmt: skip
+        """Plan a rewritten query and put it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed.
+
+        If no rates are given, those observed are taken; if no shape is given, the rates decide the shape.
+        """
+        self.set_background(facts)
+        rates = self.planning.estimate_rates(query) if rates is None else rates
+        fragment = plan(query, self.planning.make_names(facts, name, policy, rates, shape))
+        self.place_plan(registered, name, query, fragment, max_derivations, policy, rates, reads_after)
+        self.planning.knows[registered] = facts
+
+    def place_plan(
+        self, registered: int, name: str, query: a.Query, fragment: Fragment, max_derivations: int = 0, policy: str = UNRESTRICTED,
+        rates: Rates = NO_RATES, reads_after: int | None = None,
+    ) -> None:  # fmt: skip
+        """Put a plan into rows that are free. Raises Cycle; nothing has changed then."""
+        number, at = self.slots.take_place(fragment)
+        after = registered if reads_after is None else reads_after
+        planned = describe_plan(registered, after, name, query, number, fragment, at, max_derivations, policy, rates)
+        self.slots.enter_query(planned)
+        try:
+            self.slots.write_plan(planned, fragment)
+            rank_nodes(self.slots, find_affected(self.slots, planned))
+        except BaseException:
+            self.slots.leave_query(planned)
+            self.slots.free_rows(planned)
+            raise
+        self.slots.add_inquiries(planned)
+        self.slots.lookups.set_tables(planned, fragment, self.planning.known)
+        self.slots.add_readers(planned, fragment)
+        self.collectors.add_collectors(planned, fragment, self.collectors.add_timers(fragment, at))
+
+    def set_background(self, known: FactIndex) -> None:
+        """Take up a background. The occurrences of an instant that has begun go on to entail what they did."""
+        scans = self.slots.scans
+        self.planning.known, scans.entailment = known, scans.entailment_by(known)
+        if scans.entails_otherwise and self.arrays.net.at[c.NOW] == -c.BIG:
+            scans.entail_by(scans.entailment)
+
+    def take_out(self, planned: Planned) -> None:
+        """Take a query out with its goals; `free_dropped` is yet to come."""
+        self.slots.remove_readers(planned)
+        self.sharing.remove_query(planned)
+        self.slots.leave_query(planned)
+        self.planning.knows.pop(planned.registered, None)
+        net = self.arrays.net
+        net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
+        clear_stores(self.arrays.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)
+        self.collectors.remove_query(planned)
+        self.quotas.remove_quota(planned.registered)
+        self.slots.dropped.append(planned)
+
+    def fail_query(self, planned: Planned, reason: str) -> None:
+        """Stop a query; no other is touched. `free_dropped` is yet to come."""
+        self.failures.append(Failure(planned, int(self.arrays.net.at[c.ENTRY]), reason))
+        self.take_out(planned)
+
+    def weigh_collectors(self, entry: int) -> None:
+        """Stop the queries whose collectors hold more than their quotas allow, as of an entry between feeds."""
+        for planned in self.quotas.weigh_collectors():
+            self.arrays.net.at[c.ENTRY] = entry
+            self._stop_excessive([planned])
+        self.slots.free_dropped()
+
+    def _stop_excessive(self, queries: Sequence[Planned]) -> None:
+        """Stop those of these queries that are beyond one of their bounds."""
+        for planned in queries:
+            if (reason := self.quotas.explain_excess(planned)) is not None:
+                self.fail_query(planned, reason)
+        staying = [planned for planned in queries if planned.registered in self.slots.planned]
+        for planned in staying[:1]:
+            self.quotas.deal_anew(planned)
+        for planned in staying[1:]:
+            self.quotas.deal_goals(planned)
+
+    def make_empty(self) -> "KernelHost":
+        """Return a host without queries, over the same terms and background, that numbers streams alike."""
+        host = KernelHost(self.arrays.terms, FactIndex(), self.planning.solver_of)
+        for name in self.slots.streams.numbers:
+            host.slots.streams.number_stream(name)
+        host.planning.known = self.planning.known
+        return host
+
+    # ------------------------------------------------------------ what the kernel takes in
+    def feed(self, columns: Ints) -> Ints:
+        """Let the kernel take in a feed; return the rows found, in the columns of `out`."""
+        arrays, n = self.arrays, columns.shape[1]
+        now = arrays.now
+        if not n:
+            return arrays.net.out[:0]
+        if arrays.began is None:
+            arrays.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
+        now[c.EVENT], now[c.EVENTS] = 0, n
+        self._lend_feed(columns)
+        arrays.refresh_terms()
+        chunks: list[Ints] = []
+        while (code := run(arrays.address)) != c.DONE:
+            if arrays.now[c.FOUND] > MOST_FOUND:
+                chunks.append(self._take_found())
+            self._serve_return(code)
+        if n > FEW_COLUMNS:
+            arrays.spread_heads()
+        if self.slots.dropped:
+            self.slots.free_dropped()
+        found = self._take_found()
+        return np.concatenate([*chunks, found]) if chunks else found
+
+    def _lend_feed(self, columns: Ints) -> None:
+        """Show a feed to the kernel. Few columns are copied to an array that the kernel sees already, which costs less."""
+        n = columns.shape[1]
+        if n <= FEW_COLUMNS:
+            self._few[:, :n] = columns
+            columns = self._few
+        if columns is not self._lent:
+            self.arrays.show_array(FEED, columns)
+            self._lent = columns
+
+    def _take_found(self) -> Ints:
+        now, out = self.arrays.now, self.arrays.net.out
+        n = now[c.FOUND]
+        if n == 0:
+            return out[:0]
+        now[c.FOUND] = 0
+        return out[:n].copy()
+
+    def replay_solutions(self, rows: Ints, places: Ints) -> None:
+        """Let solutions of the past arrive at their nodes, instant by instant."""
+        order = np.argsort(rows[:, c.END], kind="stable")
+        self.enter_solutions(to_width(rows[order], self.arrays.net.rows.shape[1]), places[order], anew=True)
+
+    def take_in_timeless(self, rows: Ints, places: Ints) -> None:
+        """Let timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
+        self.arrays.net.at[c.NOW] += 1
+        self.enter_solutions(rows, places)
+        self.arrays.net.at[c.NOW] -= 1
+
+    def enter_solutions(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
+        """Let solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
+        arrays = self.arrays
+        at = arrays.net.at
+        at[c.EVENT] = at[c.EVENTS] = 0
+        arrays.refresh_terms()
+        for end in np.unique(rows[:, c.END]).tolist():
+            now = np.flatnonzero(rows[:, c.END] == end)
+            if anew:
+                at[c.NOW] = end
+                at[c.SEEN_FIRST] += at[c.SEEN_N]
+                at[c.SEEN_N] = 0
+            numbers = arrays.take_rows(len(now))
+            arrays.net.rows[numbers] = rows[now]
+            arrays.push_frames(places[now, 0], places[now, 1], numbers)
+            while (code := run(arrays.address)) != c.DONE:
+                self._serve_return(code)
+        assert anew or not at[c.FOUND], "the last operand keeps no goals"
+
+    # ------------------------------------------------------------ what the kernel returns for
+    def _serve_return(self, code: int) -> None:
+        at = self.arrays.net.at
+        if code == c.GROW:
+            self.arrays.make_room(int(at[c.MARGIN]), int(at[c.WAITING]))
+            self.arrays.spread_heads()
+        elif code == c.EXCEEDED:
+            number = int(at[c.ENDLESS])
+            at[c.ENDLESS] = c.NONE
+            self._stop_excessive(self.shares.find_readers(number))
+        elif code == c.COLLECTION:
+            self._collect_gathered()
+        elif code == c.DECISION:
+            self._decide_deferred()
+        else:
+            self._answer_questions()
+
+    def _collect_gathered(self) -> None:
+        """Hand what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""
+        arrays = self.arrays
+        gathered = arrays.net.gathered[: arrays.net.at[c.GATHERED]].copy()
+        arrays.net.at[c.GATHERED] = 0
+        to_order = gathered[:, c.FRAME_SIDE] == c.ORDER
+        if to_order.any():
+            self._order_goals(gathered[to_order])
+            gathered = gathered[~to_order]
+        for node in np.unique(gathered[:, c.FRAME_NODE]).tolist():
+            frames = gathered[gathered[:, c.FRAME_NODE] == node]
+            if node in self.collectors.placed:
+                self._emit_rows(node, self.collectors.decide_rows(node, frames))
+            arrays.release_rows(frames[:, c.FRAME_ROW])
+        arrays.refresh_terms()
+
+    def _emit_rows(self, node: int, given: Rows) -> None:
+        """Put the collector's rows on the stack as the node's own."""
+        if not len(given):
+            return
+        numbers, net = self.arrays.take_rows(len(given)), self.arrays.net
+        net.rows[numbers] = 0
+        net.rows[numbers, c.START], net.rows[numbers, c.END] = given.start, given.end
+        net.rows[np.ix_(numbers, self.collectors.placed[node].writes)] = given.cells
+        self.arrays.push_frames(node, c.EMIT, numbers[::-1])
+
+    def _order_goals(self, frames: Ints) -> None:
+        """Put left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""
+        net = self.arrays.net
+        goals: dict[int, int] = {}  # and their nodes
+        for node, goal in frames[:, [c.FRAME_NODE, c.FRAME_ROW]].tolist():
+            if net.nodes[node, c.KIND] in POLICIES and goal not in goals:  # its query may have failed meanwhile
+                goals |= dict.fromkeys(find_goals_beside(net, node, goal), node)
+        numbers = np.array(list(goals), np.int64)
+        numbers = numbers[sort_by_age(self.slots, numbers, np.array(list(goals.values()), np.int64))][::-1]
+        self.arrays.make_room(0, len(numbers))
+        self.arrays.push_frames(np.array([goals[goal] for goal in numbers.tolist()], np.int64), c.YOUNGEST, numbers)
+
+    def _decide_deferred(self) -> None:
+        """Hand what was deferred to its collectors, and what they give back to the kernel, which takes it on instant by instant."""
+        arrays = self.arrays
+        net, at = arrays.net, arrays.net.at
+        frames = net.deferred[: at[c.DEFERRED_N]].copy()
+        at[c.DEFERRED_N] = 0
+        nodes = [node for node in np.unique(frames[:, c.FRAME_NODE]).tolist() if node in self.collectors.placed]
+        parts = [self.collectors.decide_reports(node, frames[frames[:, c.FRAME_NODE] == node]) for node in nodes]
+        arrays.release_rows(frames[:, c.FRAME_ROW])
+        reports = np.concatenate([net.reports[:0], *parts])
+        at[c.REPORTED], at[c.REPORTS], at[c.STOOD] = 0, len(reports), at[c.NOW]
+        arrays.replace_arrays(net._replace(reports=reports))
+        arrays.refresh_terms()
+
+    def _answer_questions(self) -> None:
+        """Answer the kernel's open questions and hand the parked work back."""
+        arrays = self.arrays
+        at, questions = arrays.net.at, arrays.net.questions
+        for q in range(int(at[c.ANSWERED]), int(at[c.ASKED])):
+            who, *arguments = questions[q, c.ASK_WHO :].tolist()
+            inquiry, name = self.slots.inquiries[who]
+            given = answer_question(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, name, int(at[c.NOW]))
+            questions[q, c.ASK_ANSWER] = given
+        at[c.ANSWERED] = at[c.ASKED]
+        n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
+        arrays.make_room(0, n)
+        arrays.net.stack[depth : depth + n] = arrays.net.parked[:n]
+        at[c.DEPTH], at[c.PARKED] = depth + n, 0
+        arrays.refresh_terms()
+
+
+# ---------------------------------------------------------------- goals of a policy
+def find_goals_beside(net: Net, node: int, goal: int) -> list[int]:
+    """Return the goals of one chain that have a goal's key and end at this instant, that goal included."""
+    rows, now = net.rows, net.at[c.NOW]
+    first, n = net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
+    columns = [c.HASH, *net.slots[first : first + n].tolist()]
+    key, found = rows[goal, columns].tolist(), [goal]
+    for direction in (c.OLDER, c.NEWER):
+        other = int(rows[goal, direction])
+        while other != c.NONE and rows[other, c.END] == now:
+            if rows[other, columns].tolist() == key:
+                found.append(other)
+            other = int(rows[other, direction])
+    return found
+
+
+def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
+    """Return the order of goals of one instant by start, then terms in N-Triples text by variable name, hidden ones last."""
+    net, order = slots.arrays.net, np.zeros(len(goals), np.int64)
+    for query in np.unique(net.nodes[nodes, c.QUERY]).tolist():
+        planned = slots.numbered[query]
+        columns = np.array([planned.columns[v] for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
+        own = np.flatnonzero(net.nodes[nodes, c.QUERY] == query)
+        ranks = slots.arrays.terms.in_order(net.rows[np.ix_(goals[own], columns)])
+        order[own] = own[np.lexsort((*ranks.T[::-1], net.rows[goals[own], c.START]))]
+    return order
+
+
+# ---------------------------------------------------------------- answers
+def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str, now: int) -> int:
     """Return a verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
 
     `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `name` is the query's; `now` is the
@@ -27,7 +374,7 @@ def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: s
         return terms.term(bound.get(variable, c.UNBOUND))
 
     if inquiry.fresh is not None:
-        return terms.intern(str(fresh_node(inquiry.fresh, name, [terms.text(k) for k in bound.values()], start, end)))
+        return terms.intern(str(make_blank_node(inquiry.fresh, name, [terms.text(k) for k in bound.values()], start, end)))
     identity = None
     if inquiry.site or (inquiry.timed and end is None):
         identity = Identity(name, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now)
@@ -40,7 +387,7 @@ def answer(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: s
         return c.UNBOUND if inquiry.condition is None else c.FALSE
 
 
-def fresh_node(label: str, name: str, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:
+def make_blank_node(label: str, name: str, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:
     """Return a template's blank node, a function of rule, solution and label (semantics.md section 6)."""
     whole = "\x00".join([name, label, str(start), str(end), *solution])
     return BlankNode(f"c{hashlib.sha256(whole.encode()).hexdigest()[:24]}")

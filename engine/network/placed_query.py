@@ -1,23 +1,36 @@
-"""This module describes queries at their places in a network."""
+"""This module plans queries, and describes them at their places in a network."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.alpha.alpha_nodes import Want
+from engine.alpha.free_rows import by_predicate
+from engine.background.fact_store import FactIndex
+from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
+from engine.messages import UNRESTRICTED
+from engine.network.kernel_arrays import KernelArrays
 from engine.physical_plan.common_subplans import Subplan, subplans
 from engine.physical_plan.join_trees import Segment, Shape
 from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of
 from engine.physical_plan.plan_signature import form_of
-from engine.planner.operators.join_order import Rates
+from engine.planner import Names, plan
+from engine.planner.operators.join_order import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
+from engine.planner.operators.triple_patterns import FEW
 from engine.planner.queries import RANK
+from engine.triples.quads import Quad
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]
+POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
+Solve = Callable[[Mapping[str, Ints], int], Ints]
+"""It solves a query over contents of windows at an instant."""
+SolverOf = Callable[[TermTable, a.Select, FactIndex, str], Solve]
+"""It makes a solver of a query over a background, under a policy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +80,63 @@ class Planned:
         return self.query.into if isinstance(self.query, a.Construct) else None
 
 
-def planned_from(
+class QueryPlanning:
+    """Plans the queries of a network, each over the background on which it rests."""
+
+    def __init__(
+        self, arrays: KernelArrays, number_stream: Callable[[str], int], known: FactIndex, owns: Callable[[Quad], bool] | None,
+        without: frozenset[str], solver_of: SolverOf,
+    ) -> None:  # fmt: skip
+        self._arrays, self._number_stream = arrays, number_stream
+        self.known = known  # the background as it stands
+        self.knows: dict[int, FactIndex] = {}  # the one that each query rests on, by `registered`
+        self.owns = owns  # says which background triples are not another bucket's; None: all
+        self.without = without  # those of the planner's CHOICES that are not made
+        self.solver_of = solver_of
+
+    def make_names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None) -> Names:
+        """Return what a plan over a background is made with."""
+        solvers: list[tuple[FactIndex, Solve]] = []
+
+        def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
+            if not solvers or solvers[-1][0] is not self.known:
+                solvers[:] = [(self.known, self.solver_of(self._arrays.terms, inner, self.known, policy))]
+            return solvers[-1][1](contents, now)
+
+        owns, intern = self.owns, self._arrays.terms.intern
+        own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
+        return Names(intern, self._number_stream, facts.matching, facts.graphs, facts.any, query, policy, rates, shape, self.without, once, own)
+
+    def plan_anew(self, planned: Planned, known: FactIndex | None = None) -> Fragment:
+        """Plan a query as it was planned, over a background; None stands for the one on which it rests."""
+        facts = self.knows[planned.registered] if known is None else known
+        return plan(planned.query, self.make_names(facts, planned.name, planned.policy, planned.rates, planned.shape))
+
+    def estimate_rates(self, query: a.Query) -> Rates:
+        """Return how often there have been triples of each predicate of a query here.
+
+        If there have been none at all, only predicates of which the background has many are there.
+        """
+        arrays = self._arrays
+        seen = by_predicate(arrays.net)[:, c.ALPHA_SEEN]
+        known = {f"{KNOWN}{text}": n for text in sorted(predicates_of(query)) if (n := self.known.count(text)) > FEW}
+        if not seen[0]:
+            return known
+        numbers = {text: arrays.terms.intern(text) for text in sorted(predicates_of(query))}
+        known |= {OVER: int(arrays.net.at[c.NOW]) - arrays.began} if arrays.began is not None else {}
+        return known | {EVERYTHING: int(seen[0])} | {text: int(seen[number]) for text, number in numbers.items() if number < len(seen)}
+
+    def replace_known(self, known: FactIndex, other: FactIndex) -> None:
+        """Replace the background `known` by `other`, which is the same background."""
+        self.knows = {registered: other if each is known else each for registered, each in self.knows.items()}
+        self.known = other if self.known is known else self.known
+
+
+def describe_plan(
     registered: int, reads_after: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str,
     rates: Rates,
 ) -> Planned:  # fmt: skip
-    scans, after = scans_of(fragment), end_of(fragment, at)
+    scans, after = list_scans(fragment), end_of(fragment, at)
     graphs = any(row[c.A_GRAPH] != c.NONE or row[c.A_GVAR] != c.NONE for row in fragment.alpha)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
@@ -82,19 +147,19 @@ def planned_from(
     form = form_of(fragment)
     return Planned(
         registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
-        rates, fragment.shape, fragment.segments, subplans(fragment), reads_of(fragment),
+        rates, fragment.shape, fragment.segments, subplans(fragment), list_reads(fragment),
     )  # fmt: skip
 
 
-def reads_of(fragment: Fragment) -> tuple[Read, ...]:
+def list_reads(fragment: Fragment) -> tuple[Read, ...]:
     return tuple(Read(pattern, n, use) for (pattern, use), n in fragment.reads.items())
 
 
-def scans_of(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
+def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
     return tuple((row[c.A_NODE], row[c.A_SIDE], (row[-1], max(row[c.A_O], 0))) for row in fragment.alpha)
 
 
-def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
+def make_scan_rows(fragment: Fragment, at: Place, query: int) -> Ints:
     """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
     alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node

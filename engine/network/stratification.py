@@ -2,20 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.alpha.alpha_nodes import AS_SENT, Want
 from engine.kernel.state import layout as c
-from engine.network.placed_query import Planned
+from engine.network.placed_query import POLICIES, Planned
+from engine.network.query_slots import QuerySlots
 from engine.physical_plan.operator_names import OPERATORS
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 
-if TYPE_CHECKING:
-    from engine.network.query_slots import Residents
-
-
-POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
 NEGATIVE = frozenset(
     {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT} | POLICIES
 )
@@ -43,7 +38,7 @@ class Cycle(Exception):
         return f"{reason}: {self.way}" if self.way else reason
 
 
-def strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int, int]) -> dict[int, int]:
+def find_strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int, int]) -> dict[int, int]:
     """Return the stratum of each node of `kinds`: how many negative parts decide before it at an instant. Raises Cycle.
 
     `settled` are the strata of other sources, which are positive.
@@ -68,16 +63,16 @@ def strata(kinds: Mapping[int, int], wires: Sequence[Wire], settled: Mapping[int
         if not changed:
             return level
         pending = {target for node in changed for target in onwards[node]}
-    raise Cycle(negative_cycle(kinds, onwards))
+    raise Cycle(find_negative_cycle(kinds, onwards))
 
 
-def negative_cycle(kinds: Mapping[int, int], onwards: Mapping[int, list[int]]) -> list[int]:
+def find_negative_cycle(kinds: Mapping[int, int], onwards: Mapping[int, list[int]]) -> list[int]:
     """Return a shortest cycle inside an instant through some negative part, from that part on; there is one."""
-    ways = (way for node, kind in kinds.items() if kind in NEGATIVE and (way := _way_back(node, onwards)))
+    ways = (way for node, kind in kinds.items() if kind in NEGATIVE and (way := _find_way_back(node, onwards)))
     return min(ways, key=len)
 
 
-def _way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
+def _find_way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
     """Return the nodes of a shortest way from a node to itself."""
     came_from: dict[int, int] = {}
     edge = [node]
@@ -97,51 +92,51 @@ def _way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | None:
     return way[::-1]
 
 
-def on_cycle(node: int, wires: Sequence[Wire]) -> bool:
+def is_on_cycle(node: int, wires: Sequence[Wire]) -> bool:
     """Return whether a node's solutions come back to it inside an instant."""
     onwards: dict[int, list[int]] = {}
     for wire in wires:
         if not wire.strict:
             onwards.setdefault(wire.source, []).append(wire.target)
-    return _way_back(node, onwards) is not None
+    return _find_way_back(node, onwards) is not None
 
 
-def affected(residents: "Residents", planned: Planned) -> list[Planned]:
+def find_affected(slots: QuerySlots, planned: Planned) -> list[Planned]:
     """Return a query and those that its triples reach through rules: no other's strata depend on it."""
     found, pending = {planned.registered: planned}, [planned]
     while pending:
         into = pending.pop().writes
-        reached = [] if into is None else [p for p in residents.planned.values() if into in p.query.streams and p.registered not in found]
+        reached = [] if into is None else [p for p in slots.planned.values() if into in p.query.streams and p.registered not in found]
         found |= {p.registered: p for p in reached}
         pending += reached
     return list(found.values())
 
 
-def rank(residents: "Residents", queries: Sequence[Planned]) -> None:
+def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     """Set the strata of these queries' nodes, and bounds for the rules that may feed themselves inside an instant.
 
     No other rule needs a bound. Raises Cycle.
     """
-    nodes = residents.net.nodes
-    wires = [wire for planned in queries for wire in _wires(residents, planned)]
+    nodes = slots.arrays.net.nodes
+    wires = [wire for planned in queries for wire in _find_wires(slots, planned)]
     kinds = {node: int(nodes[node, c.KIND]) for planned in queries for node in range(planned.at.node, planned.after.node)}
-    settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in residents.rules.values() if rule.out not in kinds}
+    settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in slots.rules.values() if rule.out not in kinds}
     try:
-        ranked = strata(kinds, wires, settled)
+        ranked = find_strata(kinds, wires, settled)
     except Cycle as cycle:
-        raise Cycle(cycle.nodes, _way(residents, cycle.nodes)) from None
+        raise Cycle(cycle.nodes, _describe_cycle(slots, cycle.nodes)) from None
     nodes[list(ranked), c.STRATUM] = list(ranked.values())
     for planned in queries:
-        bounded = planned.writes is not None and on_cycle(planned.out, wires)
-        residents.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
+        bounded = planned.writes is not None and is_on_cycle(planned.out, wires)
+        slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
 
 
-def _way(residents: "Residents", nodes: Sequence[int]) -> str:
+def _describe_cycle(slots: QuerySlots, nodes: Sequence[int]) -> str:
     """Describe a cycle for its reader: queries, with their negative parts and the streams they write."""
     steps: list[str] = []
     for node in nodes:
-        planned = next(p for p in residents.planned.values() if p.at.node <= node < p.after.node)
-        kind = int(residents.net.nodes[node, c.KIND])
+        planned = next(p for p in slots.planned.values() if p.at.node <= node < p.after.node)
+        kind = int(slots.arrays.net.nodes[node, c.KIND])
         if kind in NEGATIVE:
             steps.append(f"{OPERATORS[kind]} of {planned.name}")
         elif node == planned.out and planned.writes is not None:
@@ -149,9 +144,9 @@ def _way(residents: "Residents", nodes: Sequence[int]) -> str:
     return " -> ".join([*steps, steps[0]])
 
 
-def _wires(residents: "Residents", planned: Planned) -> Iterable[Wire]:
+def _find_wires(slots: QuerySlots, planned: Planned) -> Iterable[Wire]:
     """Return how solutions go on inside one query, along its edges, and to its scans from the templates of rules."""
-    net = residents.net
+    net = slots.arrays.net
     for node in range(planned.at.node, planned.after.node):
         first, n = int(net.nodes[node, c.EDGE_AT]), int(net.nodes[node, c.EDGE_N])
         for reader, side in net.edges[first : first + n].tolist():
@@ -159,24 +154,25 @@ def _wires(residents: "Residents", planned: Planned) -> Iterable[Wire]:
         first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
         for mark in net.edges[first : first + n, 0].tolist():
             yield Wire(mark, node, strict=False)
-    for rule in residents.rules.values():
+    for rule in slots.rules.values():
         assert isinstance(rule.query, a.Construct)
         if rule.query.into in planned.query.streams:
-            yield from (Wire(rule.out, node, strict) for node, strict in _scanned(residents, planned, rule.query.template))
+            yield from (Wire(rule.out, node, strict) for node, strict in _find_scanned(slots, planned, rule.query.template))
 
 
-def _scanned(residents: "Residents", planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
+def _find_scanned(slots: QuerySlots, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
     """Return the nodes of a query whose scans may read triples of a template."""
     written = [t.predicate for t in template]
     anything = any(isinstance(p, Variable) for p in written)
     for node, side, want in planned.scans:
-        if anything or any(_reaches(residents, p, want) for p in written if not isinstance(p, Variable)):
+        if anything or any(_reaches(slots, p, want) for p in written if not isinstance(p, Variable)):
             yield planned.at.node + node, (node, side) in planned.strict
 
 
-def _reaches(residents: "Residents", predicate: Term, want: Want) -> bool:
+def _reaches(slots: QuerySlots, predicate: Term, want: Want) -> bool:
     """Return whether a rule's triples of a predicate, or what they entail, may be wanted."""
     wanted, object_ = want
     if wanted == AS_SENT:
         return True
-    return residents.entailment.reaches(predicate, (residents.terms.term(wanted), residents.terms.term(object_)))
+    terms = slots.arrays.terms
+    return slots.scans.entailment.reaches(predicate, (terms.term(wanted), terms.term(object_)))

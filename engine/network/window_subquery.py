@@ -6,14 +6,19 @@ The query is planned once, then run on contents from a clean state.
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.alpha.free_rows import Ranges, ranges_around
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.network.network import Network
+from engine.kernel.state.arrays import KEPT, Net, with_width
+from engine.network.host_calls import KernelHost
+from engine.network.placed_query import Planned, Solve
+from engine.physical_plan.plan import TABLES, ranges_of
 from engine.planner import plan
 from engine.planner.queries import RANK
 from epsparql import algebra as a
@@ -21,29 +26,32 @@ from epsparql import algebra as a
 Ints = NDArray[np.int64]
 
 
-class Solver:
+def make_solver(terms: TermTable, query: a.Select, known: FactIndex, policy: str) -> Solve:
+    """Return what solves plain SPARQL over a background and the contents of windows."""
+    return WindowSolver(terms, query, known, policy).solve_contents
+
+
+class WindowSolver:
     """Evaluates plain SPARQL over a background and the contents of windows."""
 
     def __init__(self, terms: TermTable, query: a.Select, known: FactIndex, policy: str) -> None:
-        self.query, self.known = query, known
-        self._network = Network(terms, known=known)
-        self._network.add(0, "", query, known, policy=policy)
-        self._planned = self._network.planned[0]
-        self._fragment = plan(query, self._network.names(known, "", policy))
-        self._clean = {name: array.copy() for name, array in self._network.arrays().items()}
+        self._query, self._host = query, KernelHost(terms, known, make_solver)
+        self._host.add_query(0, "", query, known, policy=policy)
+        self._planned = self._host.slots.planned[0]
+        self._fragment = plan(query, self._host.planning.make_names(known, "", policy))
+        self._clean = {name: array.copy() for name, array in self._read_filled().items()}
 
-    def solve(self, contents: Mapping[str, Ints], now: int) -> Ints:
+    def solve_contents(self, contents: Mapping[str, Ints], now: int) -> Ints:
         """Return a row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection."""
-        network = self._network
-        fragment = replace(self._fragment, collectors=deepcopy(self._fragment.collectors))  # which were never used
-        network.restore({name: array.copy() for name, array in self._clean.items()}, [(self._planned, fragment)])
-        found = network.feed(self._feed(contents, now))
-        columns = [self._planned.columns.get(v) for v in (RANK, *self.query.projection)]
+        self._restore_clean()
+        found = self._host.feed(self._make_feed(contents, now))
+        columns = [self._planned.columns.get(v) for v in (RANK, *self._query.projection)]
         nothing = np.zeros(len(found), np.int64)
         return np.column_stack([nothing if k is None else found[:, c.OUT_VAR + k - c.VAR] for k in columns])
 
-    def _feed(self, contents: Mapping[str, Ints], now: int) -> Ints:
-        parts = [(self._network.streams[name], rows) for name, rows in contents.items() if len(rows) and name in self._network.streams]
+    def _make_feed(self, contents: Mapping[str, Ints], now: int) -> Ints:
+        streams = self._host.slots.streams.numbers
+        parts = [(streams[name], rows) for name, rows in contents.items() if len(rows) and name in streams]
         n = sum(len(rows) for _, rows in parts)
         feed = np.zeros((c.FEED_HEIGHT, n + 3), np.int64)
         feed[c.IN_START], feed[c.IN_END], feed[c.IN_SINCE] = now, now, 1
@@ -52,3 +60,38 @@ class Solver:
             feed[[c.IN_S, c.IN_P, c.IN_O, c.IN_G], :n] = np.concatenate([rows for _, rows in parts]).T
         feed[c.IN_KIND, n:], feed[c.IN_S, n], feed[c.IN_END, n + 2] = (c.OPENING, c.LAST, c.TICK), self._planned.number, c.FOREVER
         return feed
+
+    # ------------------------------------------------------------ the clean state
+    def _read_filled(self) -> dict[str, NDArray[Any]]:
+        """Return program and state, by name. Between feeds nothing is on its way, so answers may be asked for again and pools be left out."""
+        arrays = self._host.arrays
+        net = arrays.net
+        assert not net.at[[c.DEPTH, c.PARKED, c.DEFERRED_N]].any()
+        ends = {name: used.end for name, used in arrays.used.items()} | {"stores": c.SIDES * arrays.used["nodes"].end}
+        filled = {name: getattr(net, name)[:end] for name, end in ends.items()} | {"timers": net.timers[: net.at[c.TIMER_NODES]]}
+        pools = {"waiting": net.waiting[: net.at[c.WAITING]], "seen": net.seen[: net.at[c.SEEN_N]]}
+        return {name: getattr(net, name) for name in KEPT} | filled | pools
+
+    def _restore_clean(self) -> None:
+        """Bring the query to where it has seen nothing, with collectors that were never used."""
+        planned, arrays, slots = self._planned, self._host.arrays, self._host.slots
+        clean = {name: array.copy() for name, array in self._clean.items()}
+        arrays.replace_arrays(with_width(arrays.net, clean["rows"].shape[1] - c.VAR)._replace(**clean))
+        arrays.forget_answers()
+        if planned.registered not in slots.planned:  # it was stopped the last time
+            slots.inquiries.clear()
+            slots.enter_query(planned)
+            slots.add_inquiries(planned)
+        arrays.used = _find_used(planned, arrays.net)
+        timers = {node: k for k, node in enumerate(arrays.net.timers[:, c.T_NODE].tolist())}
+        self._host.collectors.add_collectors(planned, replace(self._fragment, collectors=deepcopy(self._fragment.collectors)), timers)
+        self._host.collectors.completed.clear()
+
+
+def _find_used(planned: Planned, net: Net) -> dict[str, Ranges]:
+    """Return the ranges of rows in use where a query stands alone."""
+    used = {name: ranges_around([at]) for name, at in ranges_of(planned.at, planned.after).items() if name in TABLES}
+    used["queries"] = ranges_around([(planned.number, 1)])
+    used["reads"] = ranges_around((k, 1) for k in np.flatnonzero(net.reads[:, c.R_QUERY] != c.NONE).tolist())
+    used["facts"] = Ranges(len(net.facts))
+    return used

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.dictionary.native.arrow_import import TERMS
-from engine.runtime.event_scheduler import Member, in_order_of_rules, reached
+from engine.runtime.event_scheduler import Member, find_reached, sort_by_rules
 from engine.runtime.partition_filter import Feed
-from engine.runtime.result_assembly import Outlets, outlets_of
+from engine.runtime.result_assembly import Outlets, make_outlets
 from engine.runtime.watermarks import Arrivals
 from epsparql import algebra as a
 
@@ -24,7 +24,7 @@ class Listener:
     gate: tuple[str, ...]
     outlets: Outlets
 
-    def part_of(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
+    def select_feeds(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
         return [(feed[0], new[feed]) for feed in self.feeds if feed in new]
 
 
@@ -38,25 +38,25 @@ class Layout:
     terms_wanted: int  # how many of subject, predicate, object and graph the queries look at
 
 
-def laid_out(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
+def build_layout(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
     """Return the layout of these networks; `rules` are all of the engine's, those that have failed included."""
-    order = tuple(listener_of(member, rules) for member in in_order_of_rules(members))
+    order = tuple(make_listener(member, rules) for member in sort_by_rules(members))
     by_stream: dict[str, list[Listener]] = {}
     for listener in order:
         for name in listener.gate:
             by_stream.setdefault(name, []).append(listener)
     graphs = any(planned.graphs for member in members for planned in member.network.planned.values())
     wanted = TERMS if graphs else TERMS - 1 if members else 0
-    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, sources_of(rules), wanted)
+    return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, find_sources(rules), wanted)
 
 
-def listener_of(member: Member, rules: Sequence[a.Construct]) -> Listener:
+def make_listener(member: Member, rules: Sequence[a.Construct]) -> Listener:
     reads = tuple(sorted(member.network.reads))
-    outlets = outlets_of(member.network.planned.values())
-    return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(reached(reads, rules))), outlets)
+    outlets = make_outlets(member.network.planned.values())
+    return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(find_reached(reads, rules))), outlets)
 
 
-def sources_of(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
+def find_sources(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:
     """Return, for each stream that rules write, the others that it rests on."""
     written = {rule.into for rule in rules}
-    return {into: frozenset(reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}
+    return {into: frozenset(find_reached([s for rule in rules if rule.into == into for s in rule.streams], rules) - {into}) for into in written}

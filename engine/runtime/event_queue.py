@@ -21,23 +21,23 @@ class Waiting:
         self._n = self._came = 0
 
     @classmethod
-    def of(cls, table: Ints) -> "Waiting":
+    def from_table(cls, table: Ints) -> "Waiting":
         """Build a queue of the occurrences of a table (FEED_HEIGHT x n), in the order in which they came."""
         found = cls()
-        found.add(table)
+        found.add_rows(table)
         return found
 
     def __len__(self) -> int:
         return self._n
 
-    def add(self, table: Ints) -> None:
+    def add_rows(self, table: Ints) -> None:
         n = table.shape[1]
         if self._n + n > len(self._rows):
             self._resize(max(2 * len(self._rows), self._n + n, _FEW))
         add(self._rows, self._n, np.ascontiguousarray(table), c.IN_END, _NUMBER, self._came)
         self._n, self._came = self._n + n, self._came + n
 
-    def until(self, time: int) -> Ints:
+    def take_until(self, time: int) -> Ints:
         """Take out the occurrences that end at `time` or before, and return them in order of end."""
         found = np.empty((c.FEED_HEIGHT, int(due(self._rows, self._n, time, c.IN_END))), np.int64)
         give(self._rows, self._n, found, c.IN_END, _NUMBER)

@@ -31,27 +31,27 @@ class Member:
     def rules(self) -> list[a.Construct]:
         return [p.query for p in self.network.rules.values() if isinstance(p.query, a.Construct)]
 
-    def share(self, registered: int) -> None:
+    def share_query(self, registered: int) -> None:
         """Let a query that has just come share what it has in common with others."""
         waiting = self.pending
-        self.network.share(registered, self.network.moment(int(waiting.since.max(initial=-1)), int(waiting.end.max(initial=NO_TIME))))
+        self.network.share_query(registered, int(waiting.since.max(initial=-1)), int(waiting.end.max(initial=NO_TIME)))
 
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """Return the kernel's feed as `feed` does, over one entry that brings occurrences and leaves `time` before the end.
 
         Most entries of a live stream come alone.
         """
-        table, before, self.time = in_order_of_end(self._arrived(new)), self.time, time
+        table, before, self.time = sort_by_end(self._number_streams(new)), self.time, time
         latest = table.item(c.IN_END, -1) if table.shape[1] else NO_TIME
         if latest > time:
             released = int(table[c.IN_END].searchsorted(time, "right"))
-            self.pending.add(table[:, released:])
+            self.pending.add_rows(table[:, released:])
             table = table[:, :released].copy()
         if self.pending:
-            table = in_order_of_end(np.concatenate([self.pending.until(time), table], axis=1))
+            table = sort_by_end(np.concatenate([self.pending.take_until(time), table], axis=1))
         table[c.IN_ENTRY] = offset
         if time > before and (not table.shape[1] or time > table.item(c.IN_END, -1)):
-            return with_marks(table, [(table.shape[1], c.TICK, 0, time, offset)])
+            return insert_marks(table, [(table.shape[1], c.TICK, 0, time, offset)])
         return table
 
     def feed(self, entries: Sequence[Entry], course: Course, new: Sequence[tuple[str, Arrivals]]) -> Ints:
@@ -60,29 +60,29 @@ class Member:
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
         """
         first, time = entries[0].offset, course.time
-        table = self._arrived(new)
+        table = self._number_streams(new)
         if self.pending:
-            table = np.concatenate([self.pending.until(int(time[-1])), table], axis=1)
+            table = np.concatenate([self.pending.take_until(int(time[-1])), table], axis=1)
         accepted = table[c.IN_SINCE] - first
         release = np.maximum(np.searchsorted(time, table[c.IN_END]), accepted)
-        openings = self._openings(entries, course, table, accepted)
+        openings = self._find_openings(entries, course, table, accepted)
         out = release < len(entries)
         if not out.all():
-            self.pending.add(table[:, ~out])
+            self.pending.add_rows(table[:, ~out])
             table, release = table[:, out], release[out]
-        if not in_order(release, table[c.IN_END]):
+        if not is_in_order(release, table[c.IN_END]):
             order = np.lexsort((table[c.IN_END], release))
             table, release = table[:, order], release[order]
-        marks = [*self._last(entries, course, release), *self._marks(entries, time, release, table[c.IN_END], openings)]
+        marks = [*self._mark_last_instant(entries, course, release), *self._make_marks(entries, time, release, table[c.IN_END], openings)]
         self.time = int(time[-1])
         table[c.IN_ENTRY] = release + first
-        return with_marks(np.ascontiguousarray(table), marks)
+        return insert_marks(np.ascontiguousarray(table), marks)
 
-    def _openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
+    def _find_openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
         """Return, by place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
-        unopened = self.network.unopened() if silent else []
+        unopened = self.network.slots.find_unopened() if silent else []
         found: dict[int, list[tuple[int, int]]] = {}
         later = self.pending.table if unopened else table[:, :0]  # occurrences later than all of these entries
         opened = set[int]()
@@ -90,32 +90,34 @@ class Member:
             before = self.time if k == 0 else int(time[k - 1])
             if time[k] < END_OF_TIME and (time[k] <= before or isinstance(entries[k], Finish)):
                 continue
-            t0 = int(time[k]) if time[k] < END_OF_TIME else last_instant(before, course.latest[k])
+            t0 = int(time[k]) if time[k] < END_OF_TIME else find_last_instant(before, course.latest[k])
             for planned in (planned for planned in unopened if planned.number not in opened):
-                streams = [self.network.streams[name] for name in planned.query.streams]
-                here = (accepted <= k) & reads(table, streams, planned.reads_after)
-                if here.any() or reads(later, streams, planned.reads_after).any():  # one of these opens it, or has
+                streams = [self.network.slots.streams.numbers[name] for name in planned.query.streams]
+                here = (accepted <= k) & find_read(table, streams, planned.reads_after)
+                if here.any() or find_read(later, streams, planned.reads_after).any():  # one of these opens it, or has
                     continue
                 opened.add(planned.number)
                 found.setdefault(k, []).append((planned.number, t0))
         return found
 
-    def _arrived(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:
+    def _number_streams(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """Return the new occurrences of the streams that the network reads, by its numbers of streams."""
         for name, part in new:
-            part.table[c.IN_STREAM] = self.network.streams[name]
+            part.table[c.IN_STREAM] = self.network.slots.streams.numbers[name]
         return new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
 
-    def _last(self, entries: Sequence[Entry], course: Course, release: Ints) -> list[Mark]:
+    def _mark_last_instant(self, entries: Sequence[Entry], course: Course, release: Ints) -> list[Mark]:
         """Return the mark of the last instant, before what the entry releases that finishes the last of the streams."""
         time = course.time
         if time[-1] < END_OF_TIME or self.network.net.at[c.HORIZON] < c.FOREVER:
             return []
         k = int(np.searchsorted(time, END_OF_TIME))
         before = self.time if k == 0 else int(time[k - 1])
-        return [(int(np.searchsorted(release, k)), c.LAST, 0, last_instant(before, course.latest[k]), entries[k].offset)]
+        return [(int(np.searchsorted(release, k)), c.LAST, 0, find_last_instant(before, course.latest[k]), entries[k].offset)]
 
-    def _marks(self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]) -> list[Mark]:
+    def _make_marks(
+        self, entries: Sequence[Entry], time: Ints, release: Ints, end: Ints, openings: Mapping[int, Sequence[tuple[int, int]]]
+    ) -> list[Mark]:
         """Return (place, kind, query, end, entry) of the openings and ticks."""
         before = np.concatenate([[self.time], time[:-1]])
         last_row = np.searchsorted(release, np.arange(len(entries)), "right") - 1
@@ -129,17 +131,17 @@ class Member:
         return marks
 
 
-def last_instant(before: int, latest: int) -> int:
+def find_last_instant(before: int, latest: int) -> int:
     """Return the last instant of streams that have finished: the time they had reached, or their latest end; 1970 if there was none."""
     return max(before if before < END_OF_TIME else NO_TIME, latest, 0 if latest == NO_TIME else NO_TIME)
 
 
-def in_order(release: Ints, end: Ints) -> bool:
+def is_in_order(release: Ints, end: Ints) -> bool:
     steps = np.diff(release)
     return bool(((steps > 0) | ((steps == 0) & (np.diff(end) >= 0))).all())
 
 
-def in_order_of_end(table: Ints) -> Ints:
+def sort_by_end(table: Ints) -> Ints:
     """Return a feed sorted by end; what ends together stays as it stood."""
     if table.shape[1] <= 1:
         return table
@@ -149,13 +151,13 @@ def in_order_of_end(table: Ints) -> Ints:
     return table.take(np.argsort(end, kind="stable"), axis=1)
 
 
-def reads(table: Ints, streams: Sequence[int], after: int) -> NDArray[np.bool_]:
+def find_read(table: Ints, streams: Sequence[int], after: int) -> NDArray[np.bool_]:
     """Return which occurrences are for a query that reads these streams, and only what comes after an entry."""
     found: NDArray[np.bool_] = np.isin(table[c.IN_STREAM], streams) & (table[c.IN_SINCE] > after)
     return found
 
 
-def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
+def insert_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
     """Return the kernel's feed: arrivals in order with the marks at their places."""
     if not marks:
         return table
@@ -166,7 +168,7 @@ def with_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
     return np.ascontiguousarray(np.insert(table, places, added, axis=1))
 
 
-def reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bool = False) -> set[str]:
+def find_reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bool = False) -> set[str]:
     """Return the streams that these rest on through rules, themselves included; `onwards`: those that rest on these."""
     found, pending = set(streams), True
     while pending:
@@ -179,16 +181,16 @@ def reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bo
     return found
 
 
-def in_order_of_rules(members: Sequence[Member]) -> list[Member]:
+def sort_by_rules(members: Sequence[Member]) -> list[Member]:
     """Order members so that each comes after those whose rules write what it reads."""
     rest, ordered = list(members), list[Member]()
     while rest:
-        following = next((m for m in rest if not any(feeds(other, m) for other in rest if other is not m)), rest[0])
+        following = next((m for m in rest if not any(is_fed_by(other, m) for other in rest if other is not m)), rest[0])
         rest.remove(following)
         ordered.append(following)
     return ordered
 
 
-def feeds(member: Member, other: Member) -> bool:
+def is_fed_by(member: Member, other: Member) -> bool:
     reads = other.network.reads
     return any(rule.into in reads for rule in member.rules)

@@ -32,23 +32,23 @@ class Operator:
     state_bytes: int
 
 
-def progress(network: Network, planned: Planned) -> tuple[Operator, ...]:
+def measure_progress(network: Network, planned: Planned) -> tuple[Operator, ...]:
     """Return the query's operators that keep something, outermost first."""
     names = {column: str(variable) for variable, column in planned.columns.items() if not variable.hidden}
-    found = (_operator(network, planned, node, names) for node in range(planned.at.node, planned.after.node))
+    found = (_describe_operator(network, planned, node, names) for node in range(planned.at.node, planned.after.node))
     return tuple(each for each in found if each.sides or each.state_bytes)
 
 
-def _operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> Operator:
-    net, held = network.net, network.kept_at(planned, node)
+def _describe_operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> Operator:
+    net, held = network.net, network.host.shares.find_keeper(planned, node)
     kind, relation = net.nodes[held, [c.KIND, c.RELATION]].tolist()
     at, n = net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
     on = sorted(names[column] for column in net.slots[at : at + n].tolist() if column in names)
-    sides = (_side(net, held, side, name) for side, name in SIDES.items())
-    size = network.collecting[node].collector.size() if node in network.collecting else 0
+    sides = (_describe_side(net, held, side, name) for side, name in SIDES.items())
+    size = network.collectors.placed[node].collector.size() if node in network.collectors.placed else 0
     return Operator(RELATIONS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), tuple(s for s in sides if s.goals), size)
 
 
-def _side(net: Net, node: int, side: int, name: SideName) -> Side:
+def _describe_side(net: Net, node: int, side: int, name: SideName) -> Side:
     head, goals = net.stores[c.SIDES * node + side, [c.HEAD, c.COUNT]].tolist()
     return Side(name, goals, None if head == c.NONE else int(net.rows[head, c.END]))

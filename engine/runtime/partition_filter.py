@@ -11,7 +11,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import Block, Drop, Entail, Entry, Events, Facts, Register, int64s
 from engine.partitioning.hash_partitioner import Part, Share
-from engine.runtime.watermarks import Arrivals, arrivals, taken, together
+from engine.runtime.watermarks import Arrivals, concatenate_arrivals, import_arrivals, make_arrivals
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -21,7 +21,7 @@ ELSEWHERE = "<\0>"
 """This term stands for the terms of occurrences that another bucket has: no query can name it."""
 
 
-def routed(
+def route_rows(
     rows: pa.RecordBatch, events: Sequence[Events], wanted: Mapping[str, Set[Part | None]], share: Share, terms: TermTable, *, marked: bool
 ) -> tuple[dict[Feed, Arrivals], dict[int, int]]:
     """Return what networks get by the feeds that are `wanted`, without the late occurrences.
@@ -48,21 +48,21 @@ def routed(
             chosen[name, part] = here if part is None else here & mine[part]
             if part is not None:
                 others[name, part] = here & ~mine[part] & waiting
-    found = _numbered(rows, chosen, since, terms)
+    found = _number_terms(rows, chosen, since, terms)
     for feed, mask in others.items():
-        marks = _marks(mask, since, end, terms)
+        marks = _mark_instants(mask, since, end, terms)
         if len(marks):
-            both = together([found[feed], marks])
+            both = concatenate_arrivals([found[feed], marks])
             found[feed] = both.where(np.argsort(both.since, kind="stable"))
-    return found, _latest(since[timely], end[timely])
+    return found, _find_latest_ends(since[timely], end[timely])
 
 
-def _numbered(rows: pa.RecordBatch, chosen: Mapping[Feed, Bools], since: Ints, terms: TermTable) -> dict[Feed, Arrivals]:
+def _number_terms(rows: pa.RecordBatch, chosen: Mapping[Feed, Bools], since: Ints, terms: TermTable) -> dict[Feed, Arrivals]:
     kept = np.zeros(len(since), np.bool_)
     for mask in chosen.values():
         kept |= mask
     whole = np.flatnonzero(kept)
-    arrived = taken(rows if len(whole) == len(since) else rows.take(pa.array(whole)), terms, TERMS)
+    arrived = import_arrivals(rows if len(whole) == len(since) else rows.take(pa.array(whole)), terms, TERMS)
     arrived.table[c.IN_SINCE] = since[whole]
     found = {}
     for feed, mask in chosen.items():
@@ -71,17 +71,17 @@ def _numbered(rows: pa.RecordBatch, chosen: Mapping[Feed, Bools], since: Ints, t
     return found
 
 
-def _marks(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arrivals:
+def _mark_instants(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arrivals:
     """Return one occurrence of ELSEWHERE for each instant of an entry; instants that do not come in order may have several."""
     which = np.flatnonzero(mask)
     first = np.ones(len(which), np.bool_)
     first[1:] = (np.diff(since[which]) != 0) | (np.diff(end[which]) != 0)
     which = which[first]
     nothing = np.full(len(which), terms.intern(ELSEWHERE), np.int64)
-    return arrivals(nothing, nothing, nothing, np.zeros(len(which), np.int64), end[which], end[which], since[which])
+    return make_arrivals(nothing, nothing, nothing, np.zeros(len(which), np.int64), end[which], end[which], since[which])
 
 
-def _latest(since: Ints, end: Ints) -> dict[int, int]:
+def _find_latest_ends(since: Ints, end: Ints) -> dict[int, int]:
     if not len(end):
         return {}
     first = np.flatnonzero(np.diff(since, prepend=-1))

@@ -12,9 +12,9 @@ from engine.partitioning import ONE, Moved, Part, Sets, Share
 from engine.physical_plan.join_trees import Shape
 from engine.planner.operators.join_order import Rates
 from engine.rewrite import rewritten
-from engine.runtime.dispatch import Layout, laid_out, sources_of
-from engine.runtime.event_scheduler import Member, reached
-from engine.runtime.watermarks import NO_TIME, Stream, time_of
+from engine.runtime.dispatch import Layout, build_layout, find_sources
+from engine.runtime.event_scheduler import Member, find_reached
+from engine.runtime.watermarks import NO_TIME, Stream, find_time
 from engine.state_size import Quota
 from engine.triples.quads import Quad
 from epsparql import QueryError, parse
@@ -52,16 +52,16 @@ class Registry:
     def layout(self) -> Layout:
         """Return which network listens to which stream, as registrations have it now."""
         if self._layout is None:
-            self._layout = laid_out(self.members, self.rules)
+            self._layout = build_layout(self.members, self.rules)
         return self._layout
 
-    def enrol(self, entry: Register, changes: list[StateChange]) -> None:
+    def enrol_query(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query that is not behind any other; a fault in it is a change of its state."""
         self._layout = None
         try:
             query = parse(entry.text).query
             if self._lives_here(entry, query):
-                self.admit(entry, query)
+                self.place_query(entry, query)
         except Moved:
             raise
         except (QueryError, Refusal, Cycle) as fault:
@@ -77,33 +77,33 @@ class Registry:
         route = self.sets.route(entry.offset)
         return route is not None and (route.part is not None or route.home == self.share.bucket)
 
-    def admit(self, entry: Register, query: a.Query) -> Network:
+    def place_query(self, entry: Register, query: a.Query) -> Network:
         """Put a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
         members = list(self.members)
         try:
-            member = self._member_for(query, self._part_of(entry))
-            self._add(member.network, entry, query, self.known)
+            member = self._choose_member(query, self._find_part(entry))
+            self._add_query(member.network, entry, query, self.known)
         except BaseException:
             self.members = members
             raise
         if self.shares:
-            member.share(entry.offset)
+            member.share_query(entry.offset)
         self.registered[entry.offset] = entry
         return member.network
 
-    def put(self, network: Network, entry: Register, rates: Rates, shape: Shape | None, known: FactIndex | None = None) -> None:
+    def restore_query(self, network: Network, entry: Register, rates: Rates, shape: Shape | None, known: FactIndex | None = None) -> None:
         """Put a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
-        self._add(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
+        self._add_query(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
 
-    def _add(
+    def _add_query(
         self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
     ) -> None:  # fmt: skip
         written = rewritten(query, entry.default_graph, entry.policy, self.without)
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
-        network.add(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, shape, reads_after=after)
-        network.quotas.limit(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
+        network.host.add_query(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, shape, reads_after=after)
+        network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
-    def _part_of(self, entry: Register) -> Part | None:
+    def _find_part(self, entry: Register) -> Part | None:
         """Return the part that a query's events are dealt out by, if any."""
         route = self.sets.route(entry.offset)
         return None if route is None else route.part
@@ -114,7 +114,7 @@ class Registry:
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
-    def _member_for(self, query: a.Query, part: Part | None) -> Member:
+    def _choose_member(self, query: a.Query, part: Part | None) -> Member:
         """Return the network that a query belongs to.
 
         That is the network of its cycle of rules, else one that reaches the same streams and is where the query begins, else a new one.
@@ -127,51 +127,52 @@ class Registry:
         on_cycle = []
         if isinstance(query, a.Construct):
             rules = [*rules, query]
-            below, reach = reached([query.into], rules, onwards=True), reached(query.streams, rules)
+            below, reach = find_reached([query.into], rules, onwards=True), find_reached(query.streams, rules)
             on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
         if len(on_cycle) > 1:
             raise Refusal("recursion over streams that other rules read separately (let the rules of a cycle read and write one stream)", "INTO")
         if on_cycle:
             return on_cycle[0]
-        gate = reached(query.streams, rules)
-        time = self._time_at(gate, rules)
+        gate = find_reached(query.streams, rules)
+        time = self._find_time(gate, rules)
         for member in self.members:
-            begins = member.time == time and (time == NO_TIME or not member.network.changes)  # who comes after a change has it from the first
-            alike = member.part is part and member.network.without == self.without
-            if begins and alike and reached(member.network.reads, rules) == gate:
+            # Who comes after a change has it from the first.
+            begins = member.time == time and (time == NO_TIME or not member.network.background.is_due)
+            alike = member.part is part and member.network.planning.without == self.without
+            if begins and alike and find_reached(member.network.reads, rules) == gate:
                 return member
-        member = Member(Network(self.terms, owns=self.owns(part), without=self.without), part=part)
+        member = Member(Network(self.terms, owns=self.make_owner_test(part), without=self.without), part=part)
         member.time = time
         self.members.append(member)
         return member
 
-    def owns(self, part: Part | None) -> Callable[[Quad], bool] | None:
+    def make_owner_test(self, part: Part | None) -> Callable[[Quad], bool] | None:
         """Return a test for the background triples that the networks of a part take for theirs; None if they take all."""
         return None if part is None else lambda quad: self.share.has(part.of(quad))
 
-    def _time_at(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
+    def _find_time(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
         """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""
-        return time_of(gate, sources_of(rules), self.streams, NO_TIME)
+        return find_time(gate, find_sources(rules), self.streams, NO_TIME)
 
-    def accepts(self, known: FactIndex) -> bool:
+    def accepts_background(self, known: FactIndex) -> bool:
         """Return whether a background closes no cycle. One that does is refused: the log is read again at every start, so it may not stop the queries."""
         try:
             for member in self.members:
-                member.network.try_to_learn(known)
+                member.network.background.check_cycles(known)
         except Cycle:
             return False
         return True
 
-    def learn(self, known: FactIndex) -> None:
+    def announce_background(self, known: FactIndex) -> None:
         self.known = known
         for member in self.members:
-            member.network.learn(known, member.time)
+            member.network.background.announce(known, member.time)
 
-    def drop(self, registered: int) -> None:
+    def drop_query(self, registered: int) -> None:
         self._layout = None
         self.registered.pop(registered, None)
         self.fallen.pop(registered, None)
         for member in self.members:
             if registered in member.network.planned:
-                member.network.drop(registered)
+                member.network.drop_query(registered)
         self.members = [member for member in self.members if member.network.planned]

@@ -36,13 +36,13 @@ class Outlets:
     others: Mapping[int, Planned]
 
 
-def outlets_of(queries: Iterable[Planned]) -> Outlets:
+def make_outlets(queries: Iterable[Planned]) -> Outlets:
     planned = sorted(queries, key=lambda one: (one.name, one.registered))
     chosen = [one for one in planned if isinstance(one.query, a.Select)]
-    return Outlets(_selects_of(chosen), {one.out: one for one in planned if not isinstance(one.query, a.Select)})
+    return Outlets(_make_selects(chosen), {one.out: one for one in planned if not isinstance(one.query, a.Select)})
 
 
-def _selects_of(planned: Sequence[Planned]) -> Selects:
+def _make_selects(planned: Sequence[Planned]) -> Selects:
     names = [one.name.encode() for one in planned]
     places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
     places[[one.out for one in planned]] = np.arange(len(planned))
@@ -56,7 +56,7 @@ def _selects_of(planned: Sequence[Planned]) -> Selects:
     return Selects.of(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
 
 
-def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
+def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
     """Return solutions in order of emission, in several parts if not all are of SELECTs.
 
     `known` is the background. If the solutions are `tied`, they have the texts that order them (`by`).
@@ -67,18 +67,18 @@ def found_of(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *
     nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()
     for node in np.unique(nodes).tolist():
         if node in outlets.others:
-            found.append(_of_one(outlets.others[node], rows[nodes == node], terms, known, tied=tied))
+            found.append(_assemble_query(outlets.others[node], rows[nodes == node], terms, known, tied=tied))
     selected = rows[~np.isin(nodes, list(outlets.others))]
     return found if not len(selected) else [*found, terms.emitted(selected, outlets.selects, schema, tied=tied)]
 
 
-def _listed(texts: pa.StringArray, n: int) -> pa.ListArray:
+def _make_list(texts: pa.StringArray, n: int) -> pa.ListArray:
     """Return the texts as `n` lists of equal length."""
     offsets = np.arange(n + 1, dtype=np.int32) * (len(texts) // max(n, 1))
     return pa.ListArray.from_arrays(pa.array(offsets), texts)
 
 
-def cells(columns: Sequence[int], rows: Ints) -> Ints:
+def read_cells(columns: Sequence[int], rows: Ints) -> Ints:
     """Return the terms in some row columns of each row of `out`; what has no column is unbound."""
     found = np.zeros((len(rows), len(columns)), np.int64)
     for k, column in enumerate(columns):
@@ -87,24 +87,26 @@ def cells(columns: Sequence[int], rows: Ints) -> Ints:
     return found
 
 
-def _of_one(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
+def _assemble_query(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
     """Return the solutions of a query that is no SELECT."""
     assert not isinstance(planned.query, a.Select)
-    shown = in_name_order(shown_by(planned.query))
-    numbers = cells([planned.columns.get(v, c.NONE) for v in shown], rows)
-    order = in_order(rows, column_of(planned, rows, RANK), numbers, terms)
+    shown = in_name_order(list_shown(planned.query))
+    numbers = read_cells([planned.columns.get(v, c.NONE) for v in shown], rows)
+    order = rank_rows(rows, read_column(planned, rows, RANK), numbers, terms)
     rows, numbers = rows[order], numbers[order]
     if isinstance(planned.query, a.Ask):
-        return _batch(planned, rows, _listed(terms.text_array(numbers.reshape(-1)), len(rows)), [pa.nulls(len(rows), TIED.field("by").type)] * tied)
+        return _make_batch(
+            planned, rows, _make_list(terms.text_array(numbers.reshape(-1)), len(rows)), [pa.nulls(len(rows), TIED.field("by").type)] * tied
+        )
     if isinstance(planned.query, a.Construct):
-        values, kept = statements(planned, planned.query, rows, terms)
+        values, kept = make_statements(planned, planned.query, rows, terms)
     else:
-        values, kept = described_by(planned, planned.query, rows, terms, known)
-    by = [_listed(terms.text_array(numbers[kept].reshape(-1)), len(kept))] if tied else []
-    return _batch(planned, rows[kept], values, by)
+        values, kept = describe_rows(planned, planned.query, rows, terms, known)
+    by = [_make_list(terms.text_array(numbers[kept].reshape(-1)), len(kept))] if tied else []
+    return _make_batch(planned, rows[kept], values, by)
 
 
-def _batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.ListArray]) -> pa.RecordBatch:
+def _make_batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.ListArray]) -> pa.RecordBatch:
     n = len(rows)
     names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([planned.name], pa.utf8()))
     numbers = [pa.array(column) for column in (np.full(n, planned.registered), rows[:, c.OUT_ENTRY])]
@@ -112,11 +114,11 @@ def _batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.L
     return pa.RecordBatch.from_arrays([names, *numbers, *times, values, *by], schema=TIED if by else SOLUTIONS)
 
 
-def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
+def list_shown(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
     """Return the variables that tell the solutions of a query which is no SELECT apart."""
     match query:
         case a.Construct(template=template):
-            return in_name_order(t for triple in template for t in parts_of(triple) if isinstance(t, Variable))
+            return in_name_order(t for triple in template for t in list_parts(triple) if isinstance(t, Variable))
         case a.Describe(targets=targets):
             return in_name_order(t for t in targets if isinstance(t, Variable))
         case a.Ask():
@@ -125,17 +127,17 @@ def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
             assert_never(query)
 
 
-def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, TermOrVariable]:
+def list_parts(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, TermOrVariable]:
     return triple.subject, triple.predicate, triple.object
 
 
-def column_of(planned: Planned, rows: Ints, variable: Variable) -> Ints:
+def read_column(planned: Planned, rows: Ints, variable: Variable) -> Ints:
     """Return the term numbers of a variable; one that the pattern never binds is unbound."""
     column = planned.columns.get(variable)
     return np.zeros(len(rows), np.int64) if column is None else rows[:, c.OUT_VAR + column - c.VAR]
 
 
-def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
+def rank_rows(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
     """Return the order of emission of one query's rows, which the kernel gives by entry and end.
 
     There ranks decide where a query orders its solutions, which count from 1; else starts, then terms.
@@ -144,18 +146,18 @@ def in_order(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
     return terms.places_in_order(rows, c.OUT_ENTRY, c.OUT_END, by, numbers)
 
 
-def statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
+def make_statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
     """Return a rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
-    triples = [[row_part(planned, rows, part, terms) for part in parts_of(triple)] for triple in rule.template]
+    triples = [[read_part(planned, rows, part, terms) for part in list_parts(triple)] for triple in rule.template]
     lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(len(rule.template), 3, len(rows)), 2, 0)))
     kept = np.flatnonzero(counts)
     offsets = np.concatenate([[0], np.cumsum(counts[kept])])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), lines), kept
 
 
-def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:
+def describe_rows(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:
     """Return what the background says of a DESCRIBE's targets for each row, and the rows of which it says anything."""
-    targets = [row_part(planned, rows, target, terms) for target in query.targets]
+    targets = [read_part(planned, rows, target, terms) for target in query.targets]
     found: list[list[str]] = []
     kept: list[int] = []
     for k in range(len(rows)):
@@ -167,16 +169,16 @@ def described_by(planned: Planned, query: a.Describe, rows: Ints, terms: TermTab
     return pa.array(found, pa.list_(pa.utf8())), np.array(kept, np.int64)
 
 
-def row_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTable) -> Ints:
+def read_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTable) -> Ints:
     """Return the term numbers of one place of a template triple."""
     if isinstance(part, BlankNode):
-        return column_of(planned, rows, Variable(f"_:template {part.label}"))
+        return read_column(planned, rows, Variable(f"_:template {part.label}"))
     if isinstance(part, Variable):
-        return column_of(planned, rows, part)
+        return read_column(planned, rows, part)
     return np.full(len(rows), terms.intern(str(part)), np.int64)
 
 
-def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
+def sort_by_emission(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
     """Return all that was found by entry, end, start; at one place by query name. Each part of `found` is in order already."""
     parts = [part for part in found if part.num_rows] if found else found
     if len(parts) < 2:
@@ -185,20 +187,20 @@ def in_emission_order(found: Sequence[pa.RecordBatch], *, tied: bool = False) ->
     ends = [(int64s(part.column("entry"))[[0, -1]]).tolist() for part in parts]
     if all(before[1] < after[0] for before, after in pairwise(ends)):
         return whole
-    starts = starts_in_order(whole, np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
-    return whole.take(pa.array(order_of(whole, starts)))
+    starts = rank_starts(whole, np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
+    return whole.take(pa.array(find_order(whole, starts)))
 
 
-def order_of(whole: pa.RecordBatch, starts: Ints) -> Ints:
+def find_order(whole: pa.RecordBatch, starts: Ints) -> Ints:
     """Return the order of emission of several parts' solutions, each of which is in order; equal ones stay as they stand.
 
     `starts` are as `starts_in_order` gives them.
     """
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
-    return np.lexsort((registered, name_ranks(whole.column("query")), starts, end, entry))
+    return np.lexsort((registered, rank_names(whole.column("query")), starts, end, entry))
 
 
-def starts_in_order(whole: pa.RecordBatch, part: Ints) -> Ints:
+def rank_starts(whole: pa.RecordBatch, part: Ints) -> Ints:
     """Return starts, raised where a query has an order of its own for an instant, so that its solutions keep it among those of others.
 
     A query's part tells that order.
@@ -219,7 +221,7 @@ def starts_in_order(whole: pa.RecordBatch, part: Ints) -> Ints:
     return raised
 
 
-def name_ranks(names: pa.DictionaryArray) -> Ints:
+def rank_names(names: pa.DictionaryArray) -> Ints:
     dictionary = names.dictionary.to_pylist()
     ranks = {name: k for k, name in enumerate(sorted(set(dictionary)))}
     found: Ints = np.array([ranks[name] for name in dictionary], np.int64)[names.indices.to_numpy()]

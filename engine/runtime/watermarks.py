@@ -28,15 +28,15 @@ class Stream:
     fed: bool = False
 
 
-def advance(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
+def advance_stream(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
     """Take a stream over an entry and return its name; `ends` is what `latest_ends` gave for its block."""
     if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
         return None
-    reach(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
+    advance_to(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
     return entry.stream
 
 
-def reach(streams: dict[str, Stream], name: str, watermark: Micros | None, latest: int) -> None:
+def advance_to(streams: dict[str, Stream], name: str, watermark: Micros | None, latest: int) -> None:
     """Take a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
     stream = streams.get(name)
     if stream is None:
@@ -48,12 +48,12 @@ def reach(streams: dict[str, Stream], name: str, watermark: Micros | None, lates
     stream.fed = True
 
 
-def latest_of(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
+def find_latest(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
     """Return the latest end on any stream of a gate."""
     return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
 
 
-def time_of(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], before: int) -> int:
+def find_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], before: int) -> int:
     """Return a query's time: the least watermark of the fed streams of its gate, and never less than before.
 
     A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream that rules write, `sources` has
@@ -133,25 +133,25 @@ NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
 assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
 
 
-def taken(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
+def import_arrivals(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
     """Return the OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
     return Arrivals(terms.take(rows, wanted, since))
 
 
-def latest_ends(arrived: Arrivals) -> dict[int, int]:
+def find_latest_ends(arrived: Arrivals) -> dict[int, int]:
     """Return, by offset, the latest end of what each entry brought; what an entry brought stands together."""
     since, end = arrived.since, arrived.end
     first = np.flatnonzero(np.diff(since, prepend=-1))
     return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
 
 
-def latest_end(arrived: Arrivals) -> int:
+def find_latest_end(arrived: Arrivals) -> int:
     """Return the latest end of what one entry brought; NO_TIME if that is nothing."""
     end = arrived.table[c.IN_END]
     return int(end.max()) if len(end) > 1 else end.item() if len(end) else NO_TIME
 
 
-def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:
+def make_arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:
     """Return occurrences from their columns; `g` is 0 for no graph."""
     table = np.empty((c.FEED_HEIGHT, len(end)), np.int64)
     table[c.IN_KIND] = c.OCCURRENCE
@@ -160,7 +160,7 @@ def arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: 
     return Arrivals(table)
 
 
-def together(parts: Sequence[Arrivals]) -> Arrivals:
+def concatenate_arrivals(parts: Sequence[Arrivals]) -> Arrivals:
     if len(parts) == 1:
         return parts[0]
     return Arrivals(np.concatenate([part.table for part in parts], axis=1))

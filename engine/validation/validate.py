@@ -49,8 +49,8 @@ def check(
     engine.known = known
     try:
         for k, (other, query) in enumerate(others.items()):
-            engine.admit(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
-        engine.admit(Register(len(others), name, parsed.text, policy), parsed.query)
+            engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
+        engine.place_query(Register(len(others), name, parsed.text, policy), parsed.query)
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
@@ -80,7 +80,7 @@ def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) ->
     engine = Engine(terms=known.terms)
     engine.known = known
     for k, (text, policy, default_graph) in enumerate(rules):
-        engine.admit(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
+        engine.place_query(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
 
 
 def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
@@ -149,7 +149,7 @@ def _without(query: a.Query, absent: Set[int]) -> a.Query:
 
 def _is_refused(query: a.Query) -> bool:
     try:
-        Engine().admit(Register(0, "", ""), query)
+        Engine().place_query(Register(0, "", ""), query)
     except Refusal:
         return True
     return False

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
-from engine.runtime.result_assembly import starts_in_order
+from engine.runtime.result_assembly import rank_starts
 
 Ints = NDArray[np.int64]
 
@@ -55,7 +55,7 @@ def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     whole = one_after_another([_plain(part) for part in filled])
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
-    key = _keys([entry, end, starts_in_order(whole, bucket), _ranks(registered, whole.column("query"))])
+    key = _keys([entry, end, rank_starts(whole, bucket), _ranks(registered, whole.column("query"))])
     order = np.argsort(key, kind="stable")  # the sort sees that each bucket's rows are sorted, and only merges
     begins = np.cumsum([0, *(part.num_rows for part in filled)])
 

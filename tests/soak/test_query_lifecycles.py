@@ -34,7 +34,7 @@ from engine.messages import (
     SetStream,
     Tick,
 )  # fmt: skip
-from engine.runtime.event_scheduler import reached
+from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
@@ -251,7 +251,7 @@ class Log:
     def alone(self, life: Life) -> list[Part]:
         """The log with a query, and the rules that it rests on, but no other; it is never paused, and ends where it had read to."""
         rules = {each.key: each.rule for each in self.lives.values() if each.rule is not None}
-        streams = reached(life.query.streams, [rule for rule in rules.values() if rule is not None])
+        streams = find_reached(life.query.streams, [rule for rule in rules.values() if rule is not None])
         needed = {life.key, *(key for key, rule in rules.items() if rule is not None and rule.into in streams)}
         offsets = {self.lives[key].registered: key for key in needed}
         parts: list[Part] = []

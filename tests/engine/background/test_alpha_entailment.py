@@ -36,9 +36,9 @@ def below(*pairs: str) -> list[Quad]:
 
 def network_of(bodies: dict[int, str], facts: Iterable[Quad]) -> Network:
     network = Network(TermTable())
-    known = FactIndex.of(facts, network.terms)
+    known = FactIndex.of(facts, network.arrays.terms)
     for registered, body in bodies.items():
-        network.add(registered, f"q{registered}", parsed(body), known)
+        network.host.add_query(registered, f"q{registered}", parsed(body), known)
     return network
 
 
@@ -56,10 +56,10 @@ class Tables:
 
 
 def tables_of(network: Network) -> Tables:
-    net, wants = network.net, {number: want for want, number in network._scans.wants.items()}
+    net, wants = network.net, {number: want for want, number in network.slots.scans.scans.wants.items()}
 
     def text(number: int) -> str:
-        return str(number) if number < 0 else network.terms.text(number)
+        return str(number) if number < 0 else network.arrays.terms.text(number)
 
     def listed(number: int) -> frozenset[tuple[str, ...]]:
         first, n = net.lists[number].tolist()
@@ -86,10 +86,15 @@ def test_queries_for_a_class_share_what_its_subclasses_are_taken_as() -> None:
     tables = tables_of(network)
     assert len(tables.lists) == 502
     assert (tables.distinct, tables.postings) == (3, 3), "one for A itself, one for all of its subclasses, one for what is no class"
-    assert network._scans.counts[network._scans.wants[network.terms.intern(str(TYPE)), network.terms.intern(str(iri("A")))]] == 2
-    network.drop(0)
+    assert (
+        network.slots.scans.scans.counts[
+            network.slots.scans.scans.wants[network.arrays.terms.intern(str(TYPE)), network.arrays.terms.intern(str(iri("A")))]
+        ]
+        == 2
+    )
+    network.drop_query(0)
     assert len(tables_of(network).lists) == 502
-    network.drop(1)
+    network.drop_query(1)
     assert len(tables_of(network).lists) == 1
     assert len(network.net.posted) < 500, "what nobody wants has no place"
 
@@ -121,20 +126,20 @@ STEPS = st.lists(st.one_of(FACTS, BODIES, st.integers(0, 5)), min_size=1, max_si
 @given(STEPS)
 def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]) -> None:
     network, stated, bodies = Network(TermTable()), frozenset[Quad](), dict[int, str]()
-    known = FactIndex(network.terms)
+    known = FactIndex(network.arrays.terms)
     for number, step in enumerate(steps):
         match step:
             case str() as body:
                 bodies[number] = body
-                network.add(number, f"q{number}", parsed(body), known)
+                network.host.add_query(number, f"q{number}", parsed(body), known)
             case int():
                 if bodies:
                     gone = list(bodies)[step % len(bodies)]
-                    network.drop(gone)
+                    network.drop_query(gone)
                     del bodies[gone]
             case facts:
-                stated, known = facts, FactIndex.of(facts, network.terms)
-                network._know(known)
+                stated, known = facts, FactIndex.of(facts, network.arrays.terms)
+                network.host.set_background(known)
         found, expected = tables_of(network), tables_of(network_of(bodies, stated))
         assert found == expected
 
@@ -144,16 +149,16 @@ def test_what_types_entail_is_entailed_by_what_types() -> None:
     known: list[Quad] = [(iri("p"), Iri(RDFS + "domain"), iri("A"), None)]
     more: list[Quad] = [*known, (TYPE, Iri(RDFS + "domain"), iri("B"), None)]
     network = network_of({0: "?s a :B"}, known)
-    network._know(FactIndex.of(more, network.terms))
+    network.host.set_background(FactIndex.of(more, network.arrays.terms))
     assert tables_of(network) == tables_of(network_of({0: "?s a :B"}, more))
 
 
 def test_a_class_at_the_bottom_changes_its_own_list_alone() -> None:
     network = network_of({0: "?s a :A", 1: "?s a ?c"}, below("BA", "CB"))
     before = network.net.posted.copy()
-    network._know(FactIndex.of(below("BA", "CB", "DC"), network.terms))
+    network.host.set_background(FactIndex.of(below("BA", "CB", "DC"), network.arrays.terms))
     changed = np.flatnonzero((network.net.posted[: len(before)] != before).any(axis=1))
-    assert [network.terms.text(o) for o in network.net.posted[changed, c.POSTED_O].tolist()] == [str(iri("D"))]
+    assert [network.arrays.terms.text(o) for o in network.net.posted[changed, c.POSTED_O].tolist()] == [str(iri("D"))]
 
 
 def test_a_property_types_by_way_of_two_inverses() -> None:

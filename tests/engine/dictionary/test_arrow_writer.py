@@ -15,7 +15,7 @@ from engine.dictionary.native import arrow_writer as e
 from engine.dictionary.term_dictionary import Selects, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import SOLUTIONS, TIED
-from engine.runtime.result_assembly import starts_in_order
+from engine.runtime.result_assembly import rank_starts
 from tests.support.feeds import parse_feed, select
 from tests.support.run_both import block, entries, in_order, run
 
@@ -141,7 +141,7 @@ def test_starts_are_raised_as_one_part_has_them(first: list[Row], then: list[Row
             highest[place] = max(highest.get(place, row.start), row.start)
             expected.append(highest[place])
     if first and then:
-        assert starts_in_order(pa.concat_batches(parts), np.repeat([0, 1], [len(first), len(then)])).tolist() == expected
+        assert rank_starts(pa.concat_batches(parts), np.repeat([0, 1], [len(first), len(then)])).tolist() == expected
 
 
 def test_one_query_keeps_its_order_beside_another() -> None:

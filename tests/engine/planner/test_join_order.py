@@ -16,7 +16,6 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import Entry, Events, Facts, Register, int64s
-from engine.network.background_update import goals_of
 from engine.network.network import Network
 from engine.physical_plan.join_trees import Linear, Shape, Tree, least, shape_of, tree_of, work
 from engine.planner import plan
@@ -71,8 +70,8 @@ class Run:
         self.put(entry)
         if shape is not None:
             (network,) = (member.network for member in self.engine.members)
-            network.drop(entry.offset)
-            self.engine.put(network, entry, {}, shape)
+            network.drop_query(entry.offset)
+            self.engine.restore_query(network, entry, {}, shape)
 
     def send(self, feed: str) -> list[tuple[object, ...]]:
         occurrences = parse_feed(feed)
@@ -176,9 +175,9 @@ def goals(run: Run) -> list[tuple[object, ...]]:
     (network,) = (member.network for member in run.engine.members)
     (planned,) = (p for p in network.planned.values() if p.name == "q")
     first = c.SIDES * planned.at.node
-    kept = goals_of(network, first, c.SIDES * planned.after.node)
+    kept = network.arrays.read_goals(first, c.SIDES * planned.after.node)
     return [
-        (store - first, *row[[c.START, c.END]].tolist(), *map(network.terms.text, filter(None, row[c.VAR :].tolist())))
+        (store - first, *row[[c.START, c.END]].tolist(), *map(network.arrays.terms.text, filter(None, row[c.VAR :].tolist())))
         for store, at in kept.items()
         for row in at.timed
     ]
@@ -229,7 +228,7 @@ TURNS = [
 def test_the_shape_that_rates_ask_for(text: str, counts: dict[str, int], shape: Shape | None) -> None:
     network = Network(TermTable())
     query = rewritten(parse(PREFIXES + text).query, "all")
-    assert plan(query, network.names(FactIndex(), rates=rates(**counts))).shape == shape
+    assert plan(query, network.planning.make_names(FactIndex(), rates=rates(**counts))).shape == shape
 
 
 def test_no_tree_is_cheaper_than_the_one_that_is_found() -> None:
@@ -253,7 +252,7 @@ def test_only_the_occurrences_of_a_window_count() -> None:
     found = []
     for n, windows in ((10_000, 1), (10_000, 1_000), (10_000_000, 1_000)):
         given_rates = {**rates(A=n, B=n, C=n, D=n), join_order.OVER: windows * 10 * SECOND}
-        found.append(plan(query, Network(TermTable()).names(FactIndex(), rates=given_rates)).shape)
+        found.append(plan(query, Network(TermTable()).planning.make_names(FactIndex(), rates=given_rates)).shape)
     assert found == [((0, 1), (2, 3)), Linear.WRITTEN, ((0, 1), (2, 3))]
 
 
@@ -262,7 +261,7 @@ def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> 
         text = "SELECT * WHERE { " + " SEQ ".join(f"{{?s :P{k} ?v{k}}}" for k in range(n)) + " }"
         query = rewritten(parse(PREFIXES + text).query, "all")
         falling = rates(**{f"P{k}": 10 * 2 ** (n - k) for k in range(n)})
-        assert plan(query, Network(TermTable()).names(FactIndex(), rates=falling)).shape is shape
+        assert plan(query, Network(TermTable()).planning.make_names(FactIndex(), rates=falling)).shape is shape
 
 
 def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:

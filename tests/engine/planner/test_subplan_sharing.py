@@ -24,7 +24,7 @@ def text(pattern: str) -> str:
 
 def shares_of(log: Log) -> list[int]:
     """How many read each share."""
-    return sorted(len(share.readings) for member in log.engine.members for share in member.network.shares.values())
+    return sorted(len(share.readings) for member in log.engine.members for share in member.network.host.shares.numbered.values())
 
 
 EQUAL = [
@@ -132,7 +132,9 @@ class Played:
         outcome = self.engine.feed(block([(replace(entry, offset=self.engine.position), tuple(parse_feed(feed)))]))
         self.found += outcome.solutions.to_pylist()
         self.changes += outcome.changes
-        self.most = max([self.most, *(len(share.readings) for member in self.engine.members for share in member.network.shares.values())])
+        self.most = max(
+            [self.most, *(len(share.readings) for member in self.engine.members for share in member.network.host.shares.numbered.values())]
+        )
 
     def do(self, act: Sequence[object]) -> None:
         match act:
@@ -189,11 +191,11 @@ def test_a_quota_stops_its_query_and_not_those_that_share_with_it() -> None:
             played.do(("send", "AAB", 1))
     assert [(change.state, change.entry) for change in log.changes] == [(change.state, change.entry) for change in alone.changes]
     assert [change.name for change in log.changes] == ["q0"]
-    assert [len(share.readings) for member in log.engine.members for share in member.network.shares.values()] == [1]
+    assert [len(share.readings) for member in log.engine.members for share in member.network.host.shares.numbered.values()] == [1]
 
 
 def test_networks_without_company_have_no_shares() -> None:
-    assert Network(Engine().terms).shares == {}
+    assert Network(Engine().terms).host.shares.numbered == {}
 
 
 def test_where_all_queries_have_failed_the_instant_that_has_begun_is_kept() -> None:

@@ -36,11 +36,11 @@ def test_what_waits_comes_in_order(steps: list[list[int] | int]) -> None:
     waiting, model, came = Waiting(), list[tuple[int, int]](), 0
     for step in steps:
         if isinstance(step, list):
-            waiting.add(columns(step, came))
+            waiting.add_rows(columns(step, came))
             model = sorted([*model, *zip(step, range(came, came + len(step)), strict=True)])
             came += len(step)
         else:
-            given_out = waiting.until(step)
+            given_out = waiting.take_until(step)
             assert given_out.flags.c_contiguous
             assert told(given_out) == [each for each in model if each[0] <= step]
             assert (given_out[c.IN_SINCE] == 7).all()
@@ -53,16 +53,16 @@ def test_what_waits_comes_in_order(steps: list[list[int] | int]) -> None:
 @given(st.lists(TIMES, max_size=40))
 def test_a_copy_has_the_same_order(ends: list[int]) -> None:
     waiting = Waiting()
-    waiting.add(columns(ends, 0))
-    assert told(Waiting.of(waiting.table).until(100)) == told(waiting.until(100))
+    waiting.add_rows(columns(ends, 0))
+    assert told(Waiting.from_table(waiting.table).take_until(100)) == told(waiting.take_until(100))
 
 
 def test_room_is_given_back() -> None:
     waiting = Waiting()
-    waiting.add(columns(list(range(100_000)), 0))
+    waiting.add_rows(columns(list(range(100_000)), 0))
     full = waiting._rows.nbytes
     for time_ in range(0, 100_000, 1_000):
-        waiting.until(time_)
+        waiting.take_until(time_)
     assert waiting._rows.nbytes < full / 20
 
 

@@ -59,7 +59,11 @@ def held(network: Network) -> dict[str, int]:
     """Rows of each table, and of the pool of goals."""
     net = network.net
     tables = {name: len(getattr(net, name)) for name in net._fields if name not in NOT_A_QUERYS}
-    return tables | {"in use": len(net.rows) - int(net.at[c.FREE]), "inquiries": len(network._inquiries), "collecting": len(network.collecting)}
+    return tables | {
+        "in use": len(net.rows) - int(net.at[c.FREE]),
+        "inquiries": len(network.slots.inquiries),
+        "collecting": len(network.collectors.placed),
+    }
 
 
 @pytest.mark.parametrize("cycles", [3, pytest.param(1_250, marks=pytest.mark.soak)])
@@ -132,11 +136,11 @@ def test_a_refused_rule_leaves_no_trace() -> None:
     log = Log()
     log.register("reads", "SELECT * WHERE { {?s :A ?x} MINUS {?s :D ?y} }")
     network = log.engine.members[0].network
-    before = {name: ranges.end for name, ranges in network._used.items()}
+    before = {name: ranges.end for name, ranges in network.arrays.used.items()}
     rule = "CONSTRUCT { ?s :D ?x } WHERE { {?s :A ?x} MINUS {?s :D ?y} }"
     outcome = log.engine.feed(block([(Register(log.engine.position, "rule", PREFIXES + rule), ())]))
     assert "recursion through a negative part" in outcome.changes[0].reason
-    assert {name: ranges.end for name, ranges in network._used.items()} == before
+    assert {name: ranges.end for name, ranges in network.arrays.used.items()} == before
     assert [row[:3] for row in log.send("A(1)@1 B(5)@2")] == [("reads", 1, 1)]
 
 

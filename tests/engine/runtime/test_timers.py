@@ -49,9 +49,9 @@ def network(dues: list[int]) -> Network:
     nodes, timers = np.zeros((len(dues), c.NODE_WIDTH), np.int64), np.zeros((len(dues), c.TIMER_WIDTH), np.int64)
     nodes[:, c.KIND] = c.COLLECT
     timers[:, c.T_NODE], timers[:, c.T_DUE] = range(len(dues)), dues
-    found._hold(found.net._replace(nodes=nodes, timers=timers, queries=np.zeros((1, c.QUERY_WIDTH), np.int64)))
+    found.arrays.replace_arrays(found.net._replace(nodes=nodes, timers=timers, queries=np.zeros((1, c.QUERY_WIDTH), np.int64)))
     found.net.at[c.TIMER_NODES] = len(dues)
-    winds(found.address)
+    winds(found.arrays.address)
     return found
 
 
@@ -65,9 +65,9 @@ def test_a_change_touches_one_way_through_the_heap(first: list[int], changes: li
         timer = k % len(dues)
         dues[timer] = due
         before = net.net.timers[:, c.T_HEAP].copy()
-        assert sets(net.address, timer, due) == min(dues)
+        assert sets(net.arrays.address, timer, due) == min(dues)
         assert np.count_nonzero(before != net.net.timers[:, c.T_HEAP]) <= len(dues).bit_length() + 1
-    called = [calls(net.address) for _ in range(sum(due < c.FOREVER for due in dues))]
+    called = [calls(net.arrays.address) for _ in range(sum(due < c.FOREVER for due in dues))]
     assert called == sorted((due, k) for k, due in enumerate(dues) if due < c.FOREVER)
     assert net.net.at[c.TIMERS_DUE] == 0
 

@@ -120,7 +120,7 @@ def test_a_policy_is_a_negative_part_of_a_cycle() -> None:
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(Refusal, match="the policy 'best'"):
-        Engine().admit(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)
+        Engine().place_query(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)
 
 
 # ---------------------------------------------------------------- what is kept
