@@ -62,7 +62,7 @@ class QueryPool:
         self._turns = asyncio.Semaphore(settings.sparql_processes)
         self._waiting = 0
 
-    async def ask(self, question: Question) -> bytes:
+    async def answer_query(self, question: Question) -> bytes:
         """Return the answer to a query.
 
         Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500.
@@ -190,7 +190,7 @@ def _ended(why: str, settings: Settings) -> Fault:
 
 
 @asynccontextmanager
-async def pooling(settings: Settings, log: LogWriter) -> AsyncIterator[QueryPool]:
+async def run_pool(settings: Settings, log: LogWriter) -> AsyncIterator[QueryPool]:
     """Answer queries until the block is left."""
     pool = QueryPool(settings, log)
     try:

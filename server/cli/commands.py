@@ -277,13 +277,13 @@ def _rates(text: str) -> dict[str, int]:
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
     from server.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
-    from server.registrations.query_cache import explained, reads_over
+    from server.registrations.query_cache import explain_query, find_background_reads
 
     try:
         query, policy = read_query(arguments.query), arguments.policy
         background = nquads_of([named_file(each) for each in arguments.background])
-        reads = reads_over(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
-        print(explained(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
+        reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
+        print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
@@ -303,11 +303,11 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_one(path: Path) -> int:
     import epsparql
     from server.input_files import SourceFault, query_fault, read_query
-    from server.registrations.query_cache import check
+    from server.registrations.query_cache import check_registration
 
     try:
         query = read_query(path)
-        warnings = check(query.text)
+        warnings = check_registration(query.text)
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:

@@ -22,7 +22,7 @@ class RawPath:
         await self._app(scope, receive, send)
 
 
-def decoded(segment: str) -> str:
+def decode_name(segment: str) -> str:
     """Decode the name in a path segment.
 
     Raises: Fault 400 for a segment that does not encode UTF-8 text, or whose text is no name.
@@ -38,12 +38,12 @@ def decoded(segment: str) -> str:
     return name
 
 
-def encoded(name: str) -> str:
+def encode_name(name: str) -> str:
     return quote(name, safe="")
 
 
 def _name(name: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
-    return decoded(name)
+    return decode_name(name)
 
 
 Name = Annotated[str, Depends(_name)]

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from server.http.problem_details import Fault, Problem, described
+from server.http.problem_details import Fault, Problem, describe_responses
 from server.service import Service
 
 router = APIRouter(tags=["operations"])
@@ -31,7 +31,7 @@ async def livez() -> Live:
     return Live(status="ok")
 
 
-@router.get("/readyz", summary="Tell whether the runner is up", responses=described(HTTPStatus.SERVICE_UNAVAILABLE))
+@router.get("/readyz", summary="Tell whether the runner is up", responses=describe_responses(HTTPStatus.SERVICE_UNAVAILABLE))
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     lifecycle, kind = service.lifecycle, service.settings.runner

@@ -1,12 +1,13 @@
 """Reports figures to a monitor, in Prometheus' text format, with names `epsparql_*` and base units."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from server.dependencies import METRICS, Sent, Shared
 from server.service import Service
@@ -18,7 +19,7 @@ _SHOWN = 2_000
 """At most this many streams, and this many queries, have series of their own; beyond that, only the sums count them."""
 
 
-class Requests:
+class RequestCounts:
     """Counts requests by route, for as long as the app lives."""
 
     def __init__(self) -> None:
@@ -45,19 +46,19 @@ def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"epsparql_{name}", about, value=value)
 
 
-class Standing:
+class ServerCollector(Collector):
     """Collects the server's present figures when a monitor asks for them."""
 
     def __init__(self, service: Service, deliveries: Deliveries) -> None:
         self._service, self._deliveries = service, deliveries
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._runner()
-        yield from self._streams()
-        yield from self._queries()
-        yield from self._subscribers()
+        yield from self._collect_runner()
+        yield from self._collect_streams()
+        yield from self._collect_queries()
+        yield from self._collect_subscribers()
 
-    def _runner(self) -> Iterator[Metric]:
+    def _collect_runner(self) -> Iterator[Metric]:
         service = self._service
         head, position = service.log.head(), service.solutions.position
         yield _gauge("log_head_entries", "Entries in the input log", head)
@@ -90,7 +91,7 @@ class Standing:
                 float(report.limited != ""),
             )
 
-    def _streams(self) -> Iterator[Metric]:
+    def _collect_streams(self) -> Iterator[Metric]:
         streams = list(self._service.log.catalogue.streams.values())
         yield _gauge("streams", "Number of streams", len(streams))
         shown = streams[:_SHOWN]
@@ -109,7 +110,7 @@ class Standing:
                 watermark.add_metric((stream.name,), stream.watermark / 1e6)
         yield from (accepted, late, latest, watermark)
 
-    def _queries(self) -> Iterator[Metric]:
+    def _collect_queries(self) -> Iterator[Metric]:
         service, report = self._service, self._service.read_report()
         queries = service.catalog.list_queries()
         states = GaugeMetricFamily("epsparql_queries", "Queries by state", labels=("state",))
@@ -128,17 +129,17 @@ class Standing:
                 size.add_metric((query.name,), standing.usage.state_bytes)
         yield from (states, solutions, matches, goals, size)
 
-    def _subscribers(self) -> Iterator[Metric]:
-        seats = self._service.admission.connections
+    def _collect_subscribers(self) -> Iterator[Metric]:
+        limits = self._service.admission.connections
         now = GaugeMetricFamily("epsparql_subscribers", "Connections by class; the class feed sends events", labels=("class",))
         sent = CounterMetricFamily("epsparql_deliveries", "Solutions sent to subscribers", labels=("class",))
-        for kind in seats.kinds:
-            now.add_metric((kind,), seats.taken(kind))
-            sent.add_metric((kind,), seats.sent[kind])
+        for kind in limits.kinds:
+            now.add_metric((kind,), limits.count_open(kind))
+            sent.add_metric((kind,), limits.sent[kind])
         now.add_metric(("webhook",), len(self._deliveries))
         sent.add_metric(("webhook",), sum(observer.delivered for observer in self._deliveries))
         yield from (now, sent)
-        yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was marked as slow", value=seats.slow)
+        yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was marked as slow", value=limits.slow)
         given_up = sum(observer.given_up for observer in self._deliveries)
         yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries that the present webhooks gave up", value=given_up)
 
@@ -151,19 +152,13 @@ class Standing:
     response_class=Response,
 )
 async def metrics(request: Request, service: Shared, deliveries: Sent) -> Response:
-    requests: Requests = request.app.state.requests
-    text = await asyncio.to_thread(_text, requests.registry, Standing(service, deliveries).collect())
+    requests: RequestCounts = request.app.state.requests
+    text = await asyncio.to_thread(_format_metrics, requests.registry, ServerCollector(service, deliveries))
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _text(registry: CollectorRegistry, standing: Iterable[Metric]) -> bytes:
-    """Return all figures as text; a temporary registry gives the second part the same form."""
+def _format_metrics(requests: CollectorRegistry, present: ServerCollector) -> bytes:
+    """Return all figures as text; a temporary registry gives the present ones the same form."""
     moment = CollectorRegistry()
-    found = list(standing)
-
-    class Found:
-        def collect(self) -> Iterable[Metric]:
-            return found
-
-    moment.register(Found())
-    return generate_latest(registry) + generate_latest(moment)
+    moment.register(present)
+    return generate_latest(requests) + generate_latest(moment)

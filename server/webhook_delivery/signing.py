@@ -13,11 +13,11 @@ _LEAST, _MOST = 24, 64
 """The specification limits a secret to this range of bytes."""
 
 
-def new_secret() -> str:
+def create_secret() -> str:
     return _PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-def key_of(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """Return the key in a secret. Raises: Fault 400 for what is no secret."""
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
@@ -29,7 +29,7 @@ def key_of(secret: str) -> bytes:
     return key
 
 
-def signature(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
+def sign_delivery(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
     """Return the header webhook-signature of a delivery."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp_s, body)
-    return "v1," + base64.b64encode(hmac.digest(key_of(secret), signed, hashlib.sha256)).decode()
+    return "v1," + base64.b64encode(hmac.digest(decode_secret(secret), signed, hashlib.sha256)).decode()

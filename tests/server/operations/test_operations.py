@@ -136,7 +136,7 @@ def test_only_a_proxy_that_is_named_tells_who_asks(proxies: tuple[str, ...], tol
 def test_the_audit_is_bounded(tmp_path: Path) -> None:
     audit = Audit(tmp_path, 1_000)
     for number in range(100):
-        audit.tell(number, {"path": f"/{number}"})
+        audit.record_change(number, {"path": f"/{number}"})
     kept = [json.loads(line)["path"] for name in ("audit.1.ndjson", "audit.ndjson") for line in (tmp_path / name).read_text().splitlines()]
     assert kept[-1] == "/99"
     assert kept == [f"/{number}" for number in range(100 - len(kept), 100)]
@@ -144,7 +144,7 @@ def test_the_audit_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_takes_no_audit_does_not_undo_the_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    Audit(tmp_path / "missing", Settings().audit_bytes).tell(0, {"path": "/x"})
+    Audit(tmp_path / "missing", Settings().audit_bytes).record_change(0, {"path": "/x"})
     assert '"/x"' in caplog.text
 
 

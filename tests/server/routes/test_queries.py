@@ -10,7 +10,7 @@ import pytest
 from epsparql.client import Client, segment
 from pipeline.log.catalog import Registration
 from server.routes.explain import PlanDocument
-from server.routes.queries import lag
+from server.routes.queries import compute_lag
 from tests.server.conftest import EX, event, moment, serving, until, values
 from tests.server.routes.test_streams import assert_problem
 
@@ -228,7 +228,7 @@ def test_a_query_tells_for_which_streams_it_waits(http: httpx.Client, client: Cl
 )
 def test_a_query_has_all_only_when_its_last_entry_is_applied(registration: dict[str, int], head: int, position: int, behind: int) -> None:
     found = Registration(**{"registered": 0, "name": "q", "text": values("s")} | registration)  # type: ignore[arg-type]
-    assert lag(found, head, position) == behind
+    assert compute_lag(found, head, position) == behind
 
 
 def test_a_query_that_has_ended_waits_for_no_stream(http: httpx.Client, client: Client, name: str, stream: str) -> None:
