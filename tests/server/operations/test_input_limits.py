@@ -327,7 +327,10 @@ def test_frames_share_the_bound_of_bodies(tmp_path: Path) -> None:
 
 async def _refused_beside_a_frame(data: Path, log: LogWriter) -> tuple[int, int]:
     """Return the status of a body beside a frame that is not answered yet, and once that connection has gone."""
-    settings, gate = Settings(data=data, runner="inprocess", max_lag=1, max_bodies=1000, max_body=1000, max_background=1000, max_frame=1000), Gate(None)
+    settings, gate = (
+        Settings(data=data, runner="inprocess", max_lag=1, max_bodies=1000, max_body=1000, max_background=1000, max_frame=1000),
+        Gate(None),
+    )
     service = Service(settings, clock, gate, log)
     await asyncio.wrap_future(log.submit("a", parse_frame(event(1).encode(), arrived=clock())[0], None, arrived=clock()))
     await asyncio.wrap_future(log.submit("a", parse_frame(event(2).encode(), arrived=clock())[0], None, arrived=clock()))
