@@ -35,6 +35,6 @@ def test_a_rule_is_checked_beside_rules_alone_and_a_select_beside_nothing(monkey
     beside = {f"query{k}": text for k, text in enumerate((*others, BACK))}
     check_registration(select(11), beside)
     assert parsed == [select(11)]
-    with pytest.raises(epsparql.QueryError, match="feed itself"):
+    with pytest.raises(epsparql.QueryError, match="read its own negation"):
         check_registration(RULE, beside)
     assert parsed == [select(11), RULE, BACK]
