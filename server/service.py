@@ -17,7 +17,7 @@ from pipeline.errors import PipelineError
 from pipeline.log import LogReader, LogWriter
 from pipeline.log.catalog import Registration, Stream
 from pipeline.parquet_export import Exporter
-from pipeline.replication.replicator import Keeper
+from pipeline.replication.replicator import Replicator
 from pipeline.retention import Limits, Retention, secured
 from pipeline.runners.catch_up import Catching
 from pipeline.runners.engine_report import DeadlineReader, Report, read_report
@@ -89,7 +89,7 @@ class Service:
         log: LogWriter,
         *,
         export: Exporter | None = None,
-        keeper: Keeper | None = None,
+        keeper: Replicator | None = None,
     ) -> None:
         self.settings, self.clock, self.gate, self.log, self.export, self.keeper = settings, clock, gate, log, export, keeper
         self.late_reader: LogReader = log.reader()
@@ -324,7 +324,7 @@ def _page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page
     return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
 
 
-def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Keeper | None) -> Retention:
+def _retention(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Replicator | None) -> Retention:
     age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
     needed = keeper.secured if keeper is not None else partial(secured, settings.data)
     retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved, needed)
@@ -382,7 +382,7 @@ async def running(
     log: LogWriter,
     *,
     export: Exporter | None = None,
-    keeper: Keeper | None = None,
+    keeper: Replicator | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Service]:
     """Run a service over an open log, with its runner, until the block is left.
