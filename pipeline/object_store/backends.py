@@ -204,9 +204,7 @@ class StoreUri:
         self.scheme = scheme[:-1]
         self.parameters = {name: unquote(value) for name, _, value in (part.partition("=") for part in parameters)}
         self._given = given
-        self._shown = (
-            f"{scheme}//{_HIDDEN if at else ''}{at}{path}" + ("?" if parameters else "") + "&".join([*told, *([_HIDDEN] if hidden else [])])
-        )
+        self._shown = f"{scheme}//{_HIDDEN if at else ''}{at}{path}" + ("?" if parameters else "") + "&".join([*told, *([_HIDDEN] if hidden else [])])
         secrets = [user, *re.split("[:?&=]", user), *hidden, *(part.partition("=")[2] for part in hidden)]
         self._secrets = sorted({each for secret in secrets for each in (secret, unquote(secret)) if len(each) >= _SHORTEST}, key=len, reverse=True)
 
@@ -254,9 +252,7 @@ def connect_client(uri: StoreUri) -> _Client:
         raise StoreFailed("it names no bucket")
     settings |= {name: value for name, value in keys.items() if value}
     with uri.redact_faults():
-        return kind(
-            unquote(bucket), prefix=unquote(prefix) or None, client_options=_WAITS | {"allow_http": http}, retry_config=_RETRIES, **settings
-        )
+        return kind(unquote(bucket), prefix=unquote(prefix) or None, client_options=_WAITS | {"allow_http": http}, retry_config=_RETRIES, **settings)
 
 
 __all__ = ["STORE", "DirectoryStore", "ObjectStore", "RemoteStore", "StoreUri", "connect_store", "open_store", "redact_uri"]
