@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.background.fact_store import numbers_of
-from engine.catch_up import Behind, Past, in_order, is_history, join, of_own, pause, register
+from engine.background.fact_store import FactIndex, numbers_of
+from engine.catch_up import Behind, Past, copied, in_order, is_history, join, of_own, pause, register
 from engine.checkpoint.format import Fetch, Put, pack, unpack
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
@@ -37,6 +37,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Part, Sets, Share
 from engine.physical_plan.plan import Read
+from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import reached
 from engine.runtime.introspection import Operator, progress
@@ -150,8 +151,10 @@ class Engine(Registry):
         for entry in block.entries:
             if is_control(entry):
                 self._pass(span, arrived, found, changes)
-                span = []
+                rules = self.rules
                 self._control(entry, changes)
+                moves_time = isinstance(entry, DropStream) or self.rules != rules  # what queries wait for is another then
+                span = [entry] if moves_time else []
             else:
                 span.append(entry)
             if self._weighs_after(entry):
@@ -227,11 +230,26 @@ class Engine(Registry):
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case Facts():
-                self.learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset)
+                self._learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset, changes)
             case Entail():
-                self.learn(self.known.under(entry.regime), entry.offset)
+                self._learn(self.known.under(entry.regime), entry.offset, changes)
             case DropStream():
                 self.streams.pop(entry.stream, None)
+
+    def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> None:
+        """Take up another background. Queries that then decide by what they have let go get it from the log."""
+        self.sets.learn(entry, known)
+        if not self.accepts(known):
+            return
+        for member in list(self.members):
+            for planned in member.network.needs_past(known, member.time):
+                if (reason := read_again(self, planned, entry)) is not None:
+                    member.network.net.at[c.ENTRY] = entry
+                    member.network.fail(planned, reason)
+            member.network.free_dropped()
+            self._note_ends(member.network, changes)
+        self.members = [member for member in self.members if member.network.planned]
+        self.learn(known)
 
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
         """Hold queries to their quotas of bytes, as of the entry that has just been applied."""
@@ -270,6 +288,23 @@ class Engine(Registry):
             join(self, behind.engine, behind.own)
 
     # ------------------------------------------------------------ queries
+    def drop(self, registered: int) -> None:
+        rules = self.rules
+        super().drop(registered)
+        if self.rules != rules:
+            self._part_networks()
+
+    def _part_networks(self) -> None:
+        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may wait for another's."""
+        for member in list(self.members):
+            by_gate: dict[frozenset[str], list[Planned]] = {}
+            for planned in member.network.planned.values():
+                by_gate.setdefault(frozenset(reached(planned.query.streams, self.rules)), []).append(planned)
+            for queries in list(by_gate.values())[1:]:
+                self.members.append(copied(self, member, queries))
+                for planned in queries:
+                    member.network.drop(planned.registered)
+
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
         try:

@@ -67,6 +67,7 @@ def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | N
         arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
         members.append({
             "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part,
+            "without": sorted(member.network.without),
             "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
             "regimes": [known.regime for known in earlier],
         })  # fmt: skip
@@ -115,7 +116,7 @@ def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, N
     part = None if meta.get("part") is None else Part(meta["part"])
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    network = Network(engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.owns(part))
+    network = Network(engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.owns(part), without=frozenset(meta.get("without", ())))
 
     def add(registered: int, rates: Rates, shape: Shape | None) -> None:
         engine.put(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+from server.background.query_pool import pooling
 from server.http import problem_details
 from server.http.path_names import RawPath
 from server.http.problem_details import LastResort, ProblemDocument
@@ -51,8 +52,8 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with start() as service, delivering(service) as deliveries:
-            app.state.service, app.state.deliveries = service, deliveries
+        async with start() as service, pooling(service.settings, service.log) as pool, delivering(service) as deliveries:
+            app.state.service, app.state.query_pool, app.state.deliveries = service, pool, deliveries
             app.state.watch, app.state.crowds = Watch(service), Crowds(service)
             watching = asyncio.create_task(app.state.watch.run())
             yield

@@ -165,7 +165,9 @@ class Settings:
     log_format: str = _setting("text", _one_of(*LOG_FORMATS), "lines of the server's log on stderr: text or json")
     max_body: int = _setting(64 << 20, size, "bytes of a body of events")
     max_bodies: int = _setting(
-        512 << 20, size, "bytes of the bodies of all requests not yet answered; beyond it they get 429; max_body and max_ontology fit in any case"
+        512 << 20,
+        size,
+        "bytes of all bodies and WebSocket frames not yet answered; beyond it bodies get 429 and frames wait; max_body and max_ontology fit in any case",
     )
     max_frame: int = _setting(16 << 20, size, "bytes of a WebSocket frame")
     max_query: int = _setting(256 << 10, size, "bytes of a query, or of a JSON body")

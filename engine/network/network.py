@@ -16,7 +16,7 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import KEPT, Net, to_width, with_width
 from engine.kernel.state.goal_store import clear_stores
 from engine.network import host_calls
-from engine.network.background_update import difference, held_to
+from engine.network.background_update import OPTIONALS, difference, held_to
 from engine.network.chain_replanning import straighten
 from engine.network.placed_query import Planned
 from engine.network.query_slots import Collecting
@@ -32,7 +32,6 @@ Ints = NDArray[np.int64]
 FEED = Net._fields.index("feed")
 FEW_COLUMNS = 8
 """A feed of at most this many columns has the tables of chains looked after only when pools grow."""
-LOST = "the background now matches the left side of SEQ alone, and its WITHOUT was only kept for the length of WITHIN: register the query again"
 MOST_FOUND = 1 << 16
 """The host takes the rows of `out` when there are more than this, before it grants more room."""
 
@@ -112,19 +111,36 @@ class Network(Sharing):
             self.list_again(planned, fragment)
             was = self._planned_anew(planned, self.knows[planned.registered])
             self.knows[planned.registered] = known
-            if self._has_lost(planned, was, fragment):
-                self.fail(planned, LOST)
-            elif change := difference(was, fragment):
+            if change := difference(was, fragment):
                 added = held_to(self, planned, fragment, change) if self.net.queries[planned.number, c.Q_OPEN] else change.added
                 if planned.registered in self.planned:
                     self._await(planned, added, change.removed)
         self.free_dropped()
 
-    def _has_lost(self, planned: Planned, was: Fragment, now: Fragment) -> bool:
-        """Return whether a query now decides by goals of what is absent that have outlived the window it had for them."""
-        is_open, t0 = self.net.queries[planned.number, [c.Q_OPEN, c.Q_T0]].tolist()
+    def needs_past(self, known: FactIndex, time: int) -> list[Planned]:
+        """Return the queries that, over another background, decide by goals which have outlived the window that they had for them.
+
+        Time has come to `time`.
+        """
+        return [planned for planned in self.planned.values() if self._decides_by_window(planned) and self._needs_past(planned, known, time)]
+
+    def _decides_by_window(self, planned: Planned) -> bool:
+        """Return whether an open query may decide by less than all that ever came."""
+        nodes = self.net.nodes[planned.at.node : planned.after.node]
+        windowed = (nodes[:, c.LIFE_BLOCKER] != c.FOREVER) & np.isin(nodes[:, c.KIND], (c.WITHOUT, *POLICIES))
+        windowed |= (nodes[:, [c.LIFE_LEFT, c.LIFE_RIGHT]] != c.FOREVER).all(axis=1) & np.isin(nodes[:, c.KIND], OPTIONALS)
+        return bool(self.net.queries[planned.number, c.Q_OPEN] and windowed.any())
+
+    def _needs_past(self, planned: Planned, known: FactIndex, time: int) -> bool:
+        was, now = self._planned_anew(planned, self.knows[planned.registered]), self._planned_anew(planned, known)
+        if planned.shape != now.shape:
+            return False  # nothing of it decides on absence
+        passed = max(time, int(self.net.at[c.NOW])) - int(self.net.queries[planned.number, c.Q_T0])
         lives = [(one[c.LIFE_BLOCKER], other[c.LIFE_BLOCKER]) for one, other in zip(was.nodes, now.nodes, strict=True)]
-        return bool(is_open) and any(before < after and before < self.net.at[c.NOW] - t0 for before, after in lives)
+        if any(before < after and before <= passed for before, after in lives):
+            return True
+        change = difference(was, now)
+        return bool(now.forgetful and (change.added or change.more))
 
     def empty_like(self) -> "Network":
         """Return a network without queries that numbers streams alike."""

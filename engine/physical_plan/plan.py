@@ -105,7 +105,8 @@ class Read:
 class Fragment:
     """Holds the nodes of one query, numbered from 0: `place` moves them behind those that a program has.
 
-    `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part needs.
+    `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part needs. `forgetful` holds nodes that
+    may decide on timeless solutions by less than all that ever came.
     """
 
     nodes: list[list[int]] = field(default_factory=list)
@@ -124,6 +125,7 @@ class Fragment:
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
+    forgetful: set[int] = field(default_factory=set)
     timed: list[range] = field(default_factory=list)  # nodes whose solutions only go where a timer of WITHOUT ... FOR looks for what is absent
     last: int | None = None  # the collector that may end the whole query
     shape: Shape | None = None  # for a chain of SEQs that is the whole query and may be joined in any order

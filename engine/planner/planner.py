@@ -36,10 +36,11 @@ Conditions = list[a.Expression]
 Ints = NDArray[np.int64]
 
 
-CHOICES = ("filters", "windows", "order")
+CHOICES = ("filters", "windows", "order", "expiry")
 """A plan could do without these choices.
 
-Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for.
+Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What decides on absence is kept for its
+window alone.
 """
 
 

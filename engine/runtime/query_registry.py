@@ -137,7 +137,8 @@ class Registry:
         time = self._time_at(gate, rules)
         for member in self.members:
             begins = member.time == time and (time == NO_TIME or not member.network.changes)  # who comes after a change has it from the first
-            if begins and member.part is part and reached(member.network.reads, rules) == gate:
+            alike = member.part is part and member.network.without == self.without
+            if begins and alike and reached(member.network.reads, rules) == gate:
                 return member
         member = Member(Network(self.terms, owns=self.owns(part), without=self.without), part=part)
         member.time = time
@@ -152,13 +153,16 @@ class Registry:
         """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""
         return time_of(gate, sources_of(rules), self.streams, NO_TIME)
 
-    def learn(self, known: FactIndex, offset: int) -> None:
-        self.sets.learn(offset, known)
+    def accepts(self, known: FactIndex) -> bool:
+        """Return whether a background closes no cycle. One that does is refused: the log is read again at every start, so it may not stop the queries."""
         try:
             for member in self.members:
                 member.network.try_to_learn(known)
         except Cycle:
-            return  # refused: the log is read again at every start, so it may not stop the queries
+            return False
+        return True
+
+    def learn(self, known: FactIndex) -> None:
         self.known = known
         for member in self.members:
             member.network.learn(known, member.time)

@@ -18,10 +18,10 @@ from threading import Lock
 
 from engine.checkpoint.format import apart, digest_of
 from engine.engine import Engine
-from engine.errors import EngineError
+from engine.errors import EngineError, LogGap
 from engine.messages import Block, Outcome
 from engine.partitioning import ONE, Moved, Share
-from pipeline.errors import OutOfOrder
+from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
@@ -134,9 +134,12 @@ class EngineHost:
                         self._weight += before.rows.num_rows
 
     def _past(self, lo: int, hi: int) -> Iterator[Block]:
-        """Yield the blocks that queries which are behind read, while a later part of the log is read for the others."""
+        """Yield the blocks that queries which are behind read, while a later part of the log is read for the others. Raises LogGap."""
         with closing(LogReader(self._data)) as reader:
-            yield from reader.blocks(lo, MAX_ROWS, hi)
+            try:
+                yield from reader.blocks(lo, MAX_ROWS, hi)
+            except Gone as gone:
+                raise LogGap(str(gone)) from gone
 
     def _is_ours(self, position: int, mark: int) -> bool:
         """Tell whether a snapshot with this mark may be of this log: 0 says nothing."""

@@ -29,7 +29,7 @@ class Change:
     kind: str
 
 
-class Knowledge:
+class BackgroundManager:
     """Manages the background of a log. Any thread may ask; the caller makes changes one after another."""
 
     def __init__(self, log: LogWriter) -> None:

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -51,7 +52,7 @@ class _Gone(Fault):
         )
 
 
-class Endpoint:
+class QueryPool:
     """Answers queries on the service's event loop. The first query after a change of the background starts a new process."""
 
     def __init__(self, settings: Settings, log: LogWriter) -> None:
@@ -183,3 +184,13 @@ def _ended(why: str, settings: Settings) -> Fault:
         case _:
             why, detail = "answer", f"the answer is larger than {settings.max_answer} bytes; use LIMIT and OFFSET, or raise EPSPARQL_MAX_ANSWER"
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"beyond-{why}", detail))
+
+
+@asynccontextmanager
+async def pooling(settings: Settings, log: LogWriter) -> AsyncIterator[QueryPool]:
+    """Answer queries until the block is left."""
+    pool = QueryPool(settings, log)
+    try:
+        yield pool
+    finally:
+        await pool.close()

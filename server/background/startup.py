@@ -10,7 +10,7 @@ from engine.messages import REPLACE
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Registration
 from pipeline.solutions.solution_log import SolutionReader
-from server.background.manager import Change, Knowledge
+from server.background.manager import BackgroundManager, Change
 from server.http.problem_details import Fault
 from server.input_files import NamedFile, facts_of, named_file
 from server.registrations.query_cache import shape
@@ -25,11 +25,11 @@ def read(settings: Settings) -> dict[str, str]:
 def load(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
     """Write the regime and the `graphs` that `read` returned; since they are large, each is removed from there. Raises: SettingsError."""
     rules = _rules(settings, log)
-    with closing(Knowledge(log)) as knowledge:
+    with closing(BackgroundManager(log)) as manager:
         try:
-            knowledge.entail(settings.entailment, rules)
+            manager.entail(settings.entailment, rules)
             for graph in list(graphs):
-                knowledge.change(Change(graph, graphs.pop(graph), REPLACE), rules)
+                manager.change(Change(graph, graphs.pop(graph), REPLACE), rules)
         except Fault as fault:
             raise SettingsError(f"the background cannot be changed: {fault.problem.detail}") from None
 

@@ -20,10 +20,10 @@ from pipeline.runners.in_process import InProcessRunner
 from pipeline.solutions.formats import Triples, ndjson
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 from server.input_files import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
+from server.lifecycle import Runner
 from server.registrations.query_cache import Shape, check, shape
 from server.registrations.stream_dependencies import alive, unfed, written_by
 from server.routes.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
-from server.service import Runner
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"

@@ -75,8 +75,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service = self._app.state.service
-        service.stopping.set()
-        service.notify()
+        service.stop_followers()
         await super().shutdown(sockets)
 
 

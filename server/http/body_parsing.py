@@ -22,28 +22,40 @@ MAX_DEPTH = 64
 """Arrays and objects of a JSON body are nested at most this deep."""
 
 
-class Bodies:
-    """Counts the bytes of the bodies of requests that are not answered yet; all share one limit. Runs on the event loop only."""
+class BodyBudget:
+    """Counts the bytes of bodies and WebSocket frames that are not answered yet; all share one limit. Runs on the event loop only."""
 
     def __init__(self, settings: Settings) -> None:
         self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
+        self._freed = asyncio.Event()
 
-    def check(self, size: int) -> None:
+    def check_room(self, size: int) -> None:
         """Check that there is room for so many more bytes. Raises: Fault 429."""
         if self._held + size > self._most:
             detail = f"the bodies of other requests leave no room for this one (max_bodies={self._most}); send it again later"
             raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-bodies", detail, headers={"Retry-After": "1", "Connection": "close"}))
 
-    def take(self, scope: Scope, size: int) -> None:
-        """Count so many bytes until `release` of the same scope. Raises: Fault 429."""
-        self.check(size)
+    def reserve_body(self, scope: Scope, size: int) -> None:
+        """Count so many bytes until `release_body` of the same scope. Raises: Fault 429."""
+        self.check_room(size)
         self._held += size
         state = scope.setdefault("state", {})
         state[_HELD] = state.get(_HELD, 0) + size
 
-    def release(self, scope: Scope) -> None:
+    def release_body(self, scope: Scope) -> None:
         """Release the bytes of a request that is over."""
-        self._held -= scope.get("state", {}).pop(_HELD, 0)
+        self.release_bytes(scope.get("state", {}).pop(_HELD, 0))
+
+    async def reserve_frame(self, size: int) -> None:
+        """Wait until there is room for a frame, or nothing else is held, and count its bytes until `release_bytes`."""
+        while self._held and self._held + size > self._most:
+            self._freed.clear()
+            await self._freed.wait()
+        self._held += size
+
+    def release_bytes(self, size: int) -> None:
+        self._held -= size
+        self._freed.set()
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -60,9 +72,9 @@ async def read_body(request: Request, limit: int) -> bytes:
     if announced.isdigit() and int(announced) > limit:
         raise Fault(too_large("body", limit))
     settings: Settings = request.app.state.service.settings
-    bodies: Bodies = request.app.state.service.bodies
+    bodies: BodyBudget = request.app.state.service.admission.bodies
     if announced.isdigit():
-        bodies.check(int(announced))
+        bodies.check_room(int(announced))
     parts: list[bytes] = []
     size, loop = 0, asyncio.get_running_loop()
     end_s = loop.time() + settings.body_total_s
@@ -73,7 +85,7 @@ async def read_body(request: Request, limit: int) -> bytes:
                 size += len(part)
                 if size > limit:
                     raise Fault(too_large("body", limit))
-                bodies.take(request.scope, len(part))
+                bodies.reserve_body(request.scope, len(part))
                 parts.append(part)
     except TimeoutError:
         detail = f"the body did not come in time; {size} bytes did (body_s, body_total_s)"

@@ -63,20 +63,24 @@ class Standing:
         yield _gauge("log_head_entries", "Entries in the input log", head)
         yield _gauge("runner_position_entries", "Entries whose solutions are published", position)
         yield _gauge("runner_lag_entries", "Entries that the runner is behind", max(head - position, 0))
-        yield _gauge("runner_ready", "1 if the runner is up", float(service.runner.ready))
-        if service.export is not None:
-            yield _gauge("export_lag_entries", "Entries whose solutions are published and not exported", max(position - service.export.position, 0))
-            yield _gauge("export_failing", "1 if the last try to export failed", float(service.export.failure != ""))
-        if service.keeper is not None:
+        yield _gauge("runner_ready", "1 if the runner is up", float(service.lifecycle.runner.ready))
+        if service.lifecycle.export is not None:
             yield _gauge(
-                "store_failing", "1 if the last try to bring solutions and snapshots to the store failed", float(service.keeper.failure != "")
+                "export_lag_entries", "Entries whose solutions are published and not exported", max(position - service.lifecycle.export.position, 0)
             )
-        batch = service.batch()
+            yield _gauge("export_failing", "1 if the last try to export failed", float(service.lifecycle.export.failure != ""))
+        if service.lifecycle.keeper is not None:
+            yield _gauge(
+                "store_failing",
+                "1 if the last try to bring solutions and snapshots to the store failed",
+                float(service.lifecycle.keeper.failure != ""),
+            )
+        batch = service.read_batch()
         if batch is not None:
             yield _gauge("batch_seconds", "What the last batch on Spark took", batch.seconds)
             yield _gauge("batch_rows", "Occurrences in it, late ones too", batch.rows)
             yield _gauge("batch_lag_entries", "Entries that were left for the next one", batch.lag)
-        report = service.report()
+        report = service.read_report()
         if report is not None:
             yield _gauge("engine_reserved_bytes", "Bytes of the engine's tables", report.own.reserved_bytes)
             yield _gauge("engine_terms", "Terms that the engine knows", report.own.terms)
@@ -102,8 +106,8 @@ class Standing:
         yield from (accepted, late, latest, watermark)
 
     def _queries(self) -> Iterator[Metric]:
-        service, report = self._service, self._service.report()
-        queries = service.queries()
+        service, report = self._service, self._service.read_report()
+        queries = service.catalog.list_queries()
         states = GaugeMetricFamily("epsparql_queries", "Queries by state", labels=("state",))
         for state in dict.fromkeys(("running", "completed", "failed", *(query.state for query in queries))):
             states.add_metric((state,), sum(query.state == state for query in queries))
@@ -119,7 +123,7 @@ class Standing:
         yield from (states, solutions, goals, size)
 
     def _subscribers(self) -> Iterator[Metric]:
-        seats = self._service.seats
+        seats = self._service.admission.connections
         now = GaugeMetricFamily("epsparql_subscribers", "Subscribers by class; feed is of those that send", labels=("class",))
         sent = CounterMetricFamily("epsparql_deliveries", "Solutions sent to subscribers", labels=("class",))
         for kind in seats.kinds:

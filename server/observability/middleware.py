@@ -67,7 +67,7 @@ class Attended:
             await self._app(scope, receive, answered)
         finally:
             if (service := _service_of(scope)) is not None:
-                service.bodies.release(scope)
+                service.admission.bodies.release_body(scope)
             self._told(scope, status, time.perf_counter() - began)
 
     def _told(self, scope: Scope, status: int, seconds: float) -> None:
@@ -87,7 +87,7 @@ class Attended:
         _log.info("%s %s %d", method, scope["path"], status, extra={"about": about})
         service = _service_of(scope)
         if service is not None and changes(method, template) and status < 400:
-            service.audit.tell(service.clock(), about | {"request_id": REQUEST_ID.get()})
+            service.admission.audit.tell(service.clock(), about | {"request_id": REQUEST_ID.get()})
 
 
 def _service_of(scope: Scope) -> Any:

@@ -11,7 +11,7 @@ from server.settings import Settings
 SOCKET, EVENT_STREAM, FEED = "websocket", "event-stream", "feed"
 
 
-class Seats:
+class ConnectionLimits:
     """Counts connections on the event loop only. `sent` counts solutions by class, `slow` the subscribers found too slow."""
 
     kinds = (SOCKET, EVENT_STREAM, FEED)

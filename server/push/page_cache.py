@@ -28,7 +28,7 @@ class _Reading:
     page: asyncio.Future[Page]
 
 
-class Pages:
+class PageCache:
     """Caches pages of one registration's solutions, by the id that each page follows.
 
     The solution log only grows, so a page with anything in it stays the right answer to "what follows this id". Subscribers who keep up ask for the

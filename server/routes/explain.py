@@ -128,12 +128,12 @@ _PLAN: dict[int | str, dict[str, Any]] = {
 )
 async def get_plan(name: Name, request: Request, service: Shared) -> Response:
     media_type = choose(request.headers.get("accept"), tuple(PLAN_FORMATS))
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     found = await asyncio.to_thread(_explained, service, registration, PLAN_FORMATS[media_type])
     return Response(found, media_type=media_type)
 
 
 def _explained(service: Service, registration: Registration, form: str) -> str:
-    report = service.report()
+    report = service.read_report()
     standing = report.queries.get(registration.registered) if report is not None else None
     return explained(registration.text, form, registration.default_graph, registration.policy, reads=() if standing is None else standing.reads)

@@ -103,10 +103,10 @@ async def _load(service: Service, request: Request, response: Response, name: st
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
     body = await read_body(request, service.settings.max_ontology)
     triples = await asyncio.to_thread(read_graph, body, media_type, graph)
-    async with service.control:
+    async with service.catalog.changing:
         new = graph not in service.log.catalogue.graphs
-        await asyncio.to_thread(service.knowledge.change, Change(graph, triples, change), service.rules())
-    service.notify()
+        await asyncio.to_thread(service.background.change, Change(graph, triples, change), service.catalog.list_rules())
+    service.notifier.wake_all()
     response.status_code = HTTPStatus.CREATED if new else HTTPStatus.OK
     response.headers["Location"] = f"/ontologies/{encoded(name)}"
     return await _document(service, _known(service, name))
@@ -115,7 +115,7 @@ async def _load(service: Service, request: Request, response: Response, name: st
 @router.get("/ontologies", dependencies=[ADMIN], summary="All graphs of the background")
 async def list_ontologies(service: Shared) -> OntologyList:
     graphs = list(service.log.catalogue.graphs.values())
-    report = await asyncio.to_thread(service.report)
+    report = await asyncio.to_thread(service.read_report)
     limited = report.limited if report is not None else ""
     documents = [await _document(service, graph) for graph in graphs]
     return OntologyList(entailment=service.log.catalogue.entailment, limited=limited or None, ontologies=documents)
@@ -140,7 +140,7 @@ async def get_ontology(name: Name, request: Request, service: Shared) -> Respons
 
 
 def _written(service: Service, graph: Graph, media_type: str) -> bytes:
-    text = service.knowledge.ntriples(graph)
+    text = service.background.ntriples(graph)
     if media_type == N_TRIPLES:
         return text.encode()
     place = ox.NamedNode(graph.name) if graph.name and media_type in (TRIG, N_QUADS) else ox.DefaultGraph()
@@ -163,10 +163,10 @@ def _written(service: Service, graph: Graph, media_type: str) -> bytes:
     responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 async def delete_ontology(name: Name, service: Shared) -> None:
-    async with service.control:
+    async with service.catalog.changing:
         graph = _known(service, name)
-        await asyncio.to_thread(service.knowledge.change, Change(graph.name, "", DROP), service.rules())
-    service.notify()
+        await asyncio.to_thread(service.background.change, Change(graph.name, "", DROP), service.catalog.list_rules())
+    service.notifier.wake_all()
 
 
 def _graph(name: str) -> str:
@@ -182,5 +182,5 @@ def _known(service: Service, name: str) -> Graph:
 
 
 async def _document(service: Service, graph: Graph) -> OntologyDocument:
-    triples = await asyncio.to_thread(service.knowledge.count, graph)
+    triples = await asyncio.to_thread(service.background.count, graph)
     return OntologyDocument(name=graph.name or _UNNAMED, triples=triples, size=graph.size, offset=graph.offset)

@@ -6,10 +6,10 @@ from typing import Literal
 
 from fastapi import APIRouter
 
-from server.catch_up_rules import conflict, switch
 from server.dependencies import ADMIN, Shared
 from server.http.path_names import Name
 from server.http.problem_details import described
+from server.registrations.catch_up_rules import conflict, switch_entry
 from server.routes.queries import QueryDocument, document
 from server.service import Service
 
@@ -28,13 +28,13 @@ async def resume_query(name: Name, service: Shared) -> QueryDocument:
 
 
 async def _switched(service: Service, name: str, state: Literal["paused", "running"]) -> QueryDocument:
-    async with service.control:
-        known = service.query(name)
+    async with service.catalog.changing:
+        known = service.catalog.get_query(name)
         if known.state not in ("paused", "running"):
             raise conflict(
                 "query-ended", f"the query {name!r} is {known.state}: it reads nothing any more; to begin anew, drop it and register it again", name
             )
         if known.state != state:
-            await asyncio.to_thread(service.log.append, lambda offset: switch(service, offset, name, state))
-    service.notify()
-    return await document(service, service.query(name), ())
+            await asyncio.to_thread(service.log.append, lambda offset: switch_entry(service.catalog, service.settings.data, offset, name, state))
+    service.notifier.wake_all()
+    return await document(service, service.catalog.get_query(name), ())

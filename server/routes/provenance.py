@@ -107,7 +107,7 @@ class WhyDocument(SolutionDocument):
     response_class=Response,
 )  # fmt: skip
 async def get_why(name: Name, id: str, request: Request, service: Shared) -> Response:
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     media_type = choose(request.headers.get("accept"), (JSON, TURTLE, N_TRIPLES))
     try:
         solution = await asyncio.to_thread(find, service.solutions, registration.registered, id)
@@ -115,8 +115,8 @@ async def get_why(name: Name, id: str, request: Request, service: Shared) -> Res
         raise bad_request("bad-id", str(error), expected="the id of a solution", query=name) from None
     if solution is None:
         raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-solution", f"the query {name!r} has no solution {id}", query=name))
-    justifier = Justifier(service.settings.data, service.solutions, service.queries())
-    async with service.explaining:
+    justifier = Justifier(service.settings.data, service.solutions, service.catalog.list_queries())
+    async with service.admission.one_derivation:
         found = await asyncio.to_thread(justifier.why, registration, solution)
     if media_type == JSON:
         return JSONResponse(_document(found).model_dump(exclude_none=True))

@@ -19,12 +19,12 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from pipeline.runners.engine_report import Report, Standing
-from server.catch_up_rules import registration as registered_from
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
 from server.http import auth
 from server.http.body_parsing import json_object, media_type, read_body, text_member, text_of
 from server.http.path_names import Name, decoded, encoded
 from server.http.problem_details import Fault, Problem, bad_request, described, of_exception
+from server.registrations.catch_up_rules import register_entry
 from server.registrations.query_cache import check, shape
 from server.registrations.stream_dependencies import Written, alive, fed_among, reached, silence_warnings, unfed, written_by
 from server.service import Service
@@ -54,17 +54,11 @@ class Wish:
         return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
 
     def _starts_like(self, registration: Registration) -> bool:
-        """Return whether the registration reads from where the wish asks.
-
-        Any registration that reads the past meets a wish for the beginning: the log's beginning may have been another one then.
-        """
-        match self.start:
-            case "now":
-                return registration.reads_from is None
-            case "beginning":
-                return registration.reads_from is not None or registration.registered == 0
-            case offset:
-                return registration.reads_from == offset or (registration.reads_from is None and registration.registered == offset)
+        """Return whether the registration reads from where the wish asks."""
+        if self.start == NOW:
+            return registration.reads_from is None
+        offset = 0 if self.start == BEGINNING else self.start
+        return offset == (registration.registered if registration.reads_from is None else registration.reads_from)
 
 
 class WarningDocument(BaseModel):
@@ -302,10 +296,10 @@ def _one_of(what: str, value: str, choices: tuple[str, ...], name: str | None) -
 
 
 async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
-    async with service.control:
+    async with service.catalog.changing:
         warnings = await _checked(service, name, wish)
         known = service.log.catalogue.queries.get(name)
-        same = known is not None and wish.met_by(known) and not (replace and not service.with_state(known).stands)
+        same = known is not None and wish.met_by(known) and not (replace and not service.catalog.with_state(known).stands)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
             raise Fault(_too_many(service.settings.max_queries))
         if known is not None and not same and not replace:
@@ -314,11 +308,11 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         if not same:
             await asyncio.to_thread(_append, service, name, wish, known)
             if known is not None:
-                service.forget(known)
-    service.notify()
+                service.output.drop_query(known)
+    service.notifier.wake_all()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encoded(name)}"
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     return await document(service, registration, warnings)
 
 
@@ -327,7 +321,8 @@ def _append(service: Service, name: str, wish: Wish, replaced: Registration | No
     bounds = _bounds(service.settings)
 
     def register(offset: int) -> Register:
-        return registered_from(service, offset, Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds), wish.start)
+        wanted = Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds)
+        return register_entry(service.catalog, service.settings.data, offset, wanted, wish.start)
 
     if replaced is None:
         service.log.append(register)
@@ -357,7 +352,7 @@ def _bounds(settings: Settings) -> tuple[int, int, int]:
 
 
 async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
-    others = [query for query in service.queries() if query.stands and query.name != name]
+    others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: wish.policy}
     try:
         return await asyncio.to_thread(check, wish.text, {query.name: query.text for query in others}, name, policies)
@@ -386,7 +381,7 @@ class _Around:
 def _around(service: Service, report: Report | None) -> _Around:
     catalogue = service.log.catalogue
     leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
-    written = written_by(shape(query.text) for query in service.queries() if query.stands)
+    written = written_by(shape(query.text) for query in service.catalog.list_queries() if query.stands)
     return _Around(report, leads, written, alive(written, fed_among(dict(catalogue.streams))))
 
 
@@ -462,7 +457,7 @@ def _memory(report: Report | None, registration: Registration) -> Memory | None:
 async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
     """Return the query's document, with the warnings of its text and of the streams for which it waits."""
     told = registration.registered < service.solutions.position  # otherwise the report, which is long, has nothing about this query
-    around = _around(service, await asyncio.to_thread(service.report) if told else None)
+    around = _around(service, await asyncio.to_thread(service.read_report) if told else None)
     shown = [
         _warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around), *_silent(service, registration, around))
     ]
@@ -481,16 +476,16 @@ async def list_queries(service: Shared, caller: Reader) -> QueryList:
 
 
 def _listed(service: Service, caller: auth.Caller) -> QueryList:
-    report = service.report()
+    report = service.read_report()
     own, around = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _around(service, report)
-    shown = [_summary(service, registration, around) for registration in service.queries() if caller.may(auth.read(registration.name))]
+    shown = [_summary(service, registration, around) for registration in service.catalog.list_queries() if caller.may(auth.read(registration.name))]
     return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
 
 
 @router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
 async def get_goals(name: Name, service: Shared) -> GoalsDocument:
-    registration = service.query(name)
-    report = await asyncio.to_thread(service.report)
+    registration = service.catalog.get_query(name)
+    report = await asyncio.to_thread(service.read_report)
     standing = _standing(report, registration)
     if report is None or standing is None:
         return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
@@ -507,7 +502,7 @@ def _side(side: Side) -> SideDocument:
 
 @router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)
 async def get_query(name: Name, service: Shared) -> QueryDocument:
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     warnings: tuple[Warning_, ...] = ()
     if registration.state == "running":
         warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
@@ -516,12 +511,12 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
 async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
-    async with service.control:
-        registration = service.query(name)
+    async with service.catalog.changing:
+        registration = service.catalog.get_query(name)
         observers = [observer.id for observer in deliveries.of(name)]
         await asyncio.wrap_future(_submit_drop(service, registration))
         try:
             await deliveries.delete(name, observers)
         finally:
-            service.forget(registration)
-            service.notify()
+            service.output.drop_query(registration)
+            service.notifier.wake_all()

@@ -82,7 +82,7 @@ async def get_solutions(
     limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
     wait: Annotated[float, Query(ge=0, description="Seconds to wait for a first solution")] = 0.0,
 ) -> Response:
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     form = shape(registration.text).form
     media_type = choose(request.headers.get("accept"), offered(form))
     found = await _pull(service, registration, after, limit, min(wait, service.settings.max_wait_s))
@@ -95,17 +95,17 @@ async def get_solutions(
 async def _pull(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> pa.RecordBatch:
     deadline = asyncio.get_running_loop().time() + wait_s
     while True:
-        seen = service.generation
-        ended = service.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
+        seen = service.notifier.generation
+        ended = service.catalog.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
         try:
             found = await asyncio.to_thread(service.solutions.read, registration.registered, after, limit)
         except ValueError as error:
             raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
         left_s = deadline - asyncio.get_running_loop().time()
-        over = service.stopping.is_set() or not service.registered(registration) or ended
+        over = service.lifecycle.stopping.is_set() or not service.catalog.is_current(registration) or ended
         if found.num_rows or left_s <= 0 or over:
             return found
-        await service.news(seen, left_s)
+        await service.notifier.wait_for_news(seen, left_s)
 
 
 @router.get(
@@ -127,13 +127,13 @@ async def get_events(
     after: Annotated[str | None, Query(description="As Last-Event-ID, for the first connection")] = None,
     last_event_id: Annotated[str | None, Header(description="The id of the last event seen")] = None,
 ) -> Response:
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     last = last_event_id or after
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
     except ValueError as error:
         raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=name) from None
-    service.seats.check(registration.registered)
+    service.admission.connections.check(registration.registered)
     return StreamingResponse(
         _events(service, registration, last), media_type=_EVENT_STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
@@ -141,7 +141,7 @@ async def get_events(
 
 async def _events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
     yield _RETRY
-    with service.seats.follower(EVENT_STREAM, registration.registered):
+    with service.admission.connections.follower(EVENT_STREAM, registration.registered):
         async for word in follow(service, registration, after, service.settings.comment_s):
             match word:
                 case Idle():
@@ -152,5 +152,5 @@ async def _events(service: Service, registration: Registration, after: str | Non
                     yield f": {word.value}\n\n"
                     return
                 case page:
-                    service.seats.sent[EVENT_STREAM] += len(page)
+                    service.admission.connections.sent[EVENT_STREAM] += len(page)
                     yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)

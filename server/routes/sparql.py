@@ -12,6 +12,7 @@ import epsparql
 from epsparql.algebra import Ask, Select
 from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
 from pipeline.formats.body_parser import RDF_XML
+from server.background.query_pool import QueryPool
 from server.background.query_process import GRAPHS, TABLES, Question
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import media_type, read_body, text_of
@@ -56,7 +57,7 @@ async def get_sparql(
         raise bad_request("no-query", "the request needs the parameter 'query', once", expected="query")
     if len(query.encode()) > service.settings.max_query:
         raise _too_long(service)
-    return await _answered(service, request, query, default_graph, named_graph)
+    return await _answered(request, query, default_graph, named_graph)
 
 
 @router.post(
@@ -81,7 +82,7 @@ async def post_sparql(
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail, expected=f"{_QUERY} or {_FORM}"))
     text = text_of(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form may have three bytes for one
     if kind == _QUERY:
-        return await _answered(service, request, text, default_graph, named_graph)
+        return await _answered(request, text, default_graph, named_graph)
     try:
         form = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=1000)
     except ValueError as fault:
@@ -91,10 +92,11 @@ async def post_sparql(
     check_names(form, ("query", "default-graph-uri", "named-graph-uri"), "field")
     if len(form.get("query", ())) != 1:
         raise bad_request("no-query", "the form needs the field 'query', once", expected="query")
-    return await _answered(service, request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
+    return await _answered(request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
 
 
-async def _answered(service: Service, request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
+async def _answered(request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
+    pool: QueryPool = request.app.state.query_pool
     parsed = epsparql.parse(text).query  # this parser gives the places of faults, and refuses SERVICE and updates
     offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
     chosen = choose(request.headers.get("accept"), tuple(offered))
@@ -107,7 +109,7 @@ async def _answered(service: Service, request: Request, text: str, default: Sequ
         media_type=chosen,
     )
     try:
-        answer = await service.endpoint.ask(question)
+        answer = await pool.ask(question)
     except Fault as fault:
         raise _placed(fault) from None
     if chosen == RDF_XML and UNNAMED_ELEMENT in answer:

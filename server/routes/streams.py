@@ -139,22 +139,22 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         duration_member(found, "max_ahead"),
         text_member(found, "description", ""),
     )
-    async with service.control:
+    async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
         if known is None or wanted != (known.max_delay, known.idle_timeout, known.max_ahead, known.description):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
-    return _document(service.stream(name))
+    return _document(service.catalog.get_stream(name))
 
 
 @router.get("/streams", summary="All streams that the token may feed")
 async def list_streams(service: Shared, caller: Feeder) -> StreamList:
-    return StreamList(streams=[_document(stream) for name, stream in service.streams().items() if caller.may(ingest(name))])
+    return StreamList(streams=[_document(stream) for name, stream in service.catalog.list_streams().items() if caller.may(ingest(name))])
 
 
 @router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)
 async def get_stream(name: Name, service: Shared) -> StreamDocument:
-    return _document(service.stream(name))
+    return _document(service.catalog.get_stream(name))
 
 
 @router.delete(
@@ -165,9 +165,9 @@ async def get_stream(name: Name, service: Shared) -> StreamDocument:
     responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 async def delete_stream(name: Name, service: Shared) -> None:
-    async with service.control:
-        service.stream(name)
-        users = [query.name for query in service.queries() if query.state in ("running", "paused") and name in shape(query.text).touched]
+    async with service.catalog.changing:
+        service.catalog.get_stream(name)
+        users = [query.name for query in service.catalog.list_queries() if query.state in ("running", "paused") and name in shape(query.text).touched]
         if users:
             raise _in_use(name, users)
         await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))
@@ -181,11 +181,11 @@ def _in_use(name: str, users: Sequence[str]) -> Fault:
 
 @router.post("/streams/{name}/finish", dependencies=[ADMIN], summary="The stream has ended: nothing is waited for any more", responses=_NO_STREAM)
 async def finish_stream(name: Name, service: Shared) -> StreamDocument:
-    async with service.control:
-        if not service.stream(name).finished:
+    async with service.catalog.changing:
+        if not service.catalog.get_stream(name).finished:
             await asyncio.to_thread(service.log.append, lambda offset: Finish(offset, name))
-    service.notify()
-    return _document(service.stream(name))
+    service.notifier.wake_all()
+    return _document(service.catalog.get_stream(name))
 
 
 # ---------------------------------------------------------------- their events
@@ -217,7 +217,7 @@ async def post_events(
     ] = None,
     idempotency_key: Annotated[str | None, Header(max_length=LONGEST_KEY, description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
-    if behind := service.overtaxed:
+    if behind := service.admission.backlog:
         raise Fault(_behind(behind))
     if not media_type(request):
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
@@ -236,7 +236,12 @@ def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: M
     looks = time_hint(body, content_type, batch, arrived) if default is None else None
     if looks is None:
         return batch, None
-    return batch, f"all events have the time of arrival: {looks[:_SHOWN]!r} in the body is not read as their time; give ?at=, or time their graph"
+    return batch, unread_time_warning(looks, "body", "give ?at=, or time their graph")
+
+
+def unread_time_warning(name: str, where: str, remedy: str) -> str:
+    """Return the warning of what looks like the time of events that were all given the time of arrival."""
+    return f"all events have the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
 
 
 def _behind(how: str) -> Problem:
@@ -261,9 +266,8 @@ async def get_late(
     after: Annotated[int, Query(ge=0, description="The `offset` of the last line already seen")] = 0,
     limit: Annotated[int, Query(ge=1, le=100_000, description="Met by whole bodies, so a little more may come")] = 1000,
 ) -> Response:
-    service.stream(name)
-    async with service.late_lock:
-        rows = await asyncio.to_thread(service.late_reader.late, name, after, limit)
+    service.catalog.get_stream(name)
+    rows = await service.catalog.late_feed.read_rows(name, after, limit)
     return Response("".join(_late_line(row) + "\n" for row in rows), media_type=NDJSON)
 
 

@@ -99,7 +99,7 @@ def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def _looked_at(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
-    others = [query for query in service.queries() if query.stands and query.name != name]
+    others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: policy}
     try:
         warnings = [*check(text, {query.name: query.text for query in others}, name, policies), *_silent(service, text, others)]

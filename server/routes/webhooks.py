@@ -126,15 +126,15 @@ _BODY: dict[str, Any] = {
 async def put_observer(name: Name, id: Id, request: Request, response: Response, service: Shared, deliveries: Sent) -> ObserverDocument:
     found = json_object(await read_body(request, service.settings.max_query), _MEMBERS)
     url, wished, after = text_member(found, "url", ""), text_member(found, "secret", ""), text_member(found, "after", "")
-    service.query(name)
+    service.catalog.get_query(name)
     if wished:
         key_of(wished)
     try:
         await deliveries.targets.addresses(target_of(url))
     except Refused as refused:
         raise refusal(refused) from None
-    async with service.control:
-        registration = service.query(name)
+    async with service.catalog.changing:
+        registration = service.catalog.get_query(name)
         await _known(service, registration, after)
         known = deliveries.find(name, id)
         if known is None and len(deliveries) >= service.settings.max_observers:
@@ -166,20 +166,20 @@ async def _known(service: Service, registration: Registration, after: str) -> No
 
 @router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="A query's webhooks", responses=_NONE)
 async def list_observers(name: Name, service: Shared, deliveries: Sent) -> ObserverList:
-    service.query(name)
+    service.catalog.get_query(name)
     return ObserverList(observers=[_document(observer) for observer in deliveries.of(name)])
 
 
 @router.get("/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="A webhook: what it was told, and what was given up", responses=_NONE)
 async def get_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> ObserverDocument:
-    service.query(name)
+    service.catalog.get_query(name)
     return _document(_found(deliveries, name, id))
 
 
 @router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Deliver no more", responses=_NONE)
 async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> None:
-    async with service.control:
-        service.query(name)
+    async with service.catalog.changing:
+        service.catalog.get_query(name)
         known = deliveries.find(name, id) is not None
         await deliveries.delete(name, [id])
         if not known:

@@ -4,14 +4,18 @@ import asyncio
 import json
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import pyarrow as pa
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
+from engine.messages import Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
-from pipeline.formats.body_parser import parse_frame
+from pipeline.formats.body_parser import ARROW, NDJSON, parse_frame
+from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from server.dependencies import admit
@@ -21,6 +25,7 @@ from server.http.problem_details import Fault, Problem, bad_request, of_exceptio
 from server.http.query_parameters import check_parameters
 from server.push.connection_limits import SOCKET
 from server.push.websocket_protocol import outlet_of
+from server.routes.streams import unread_time_warning
 from server.service import Service
 from server.subscriptions.broadcast import Member
 from server.subscriptions.slow_consumers import Pace
@@ -81,7 +86,15 @@ async def no_socket(request: Request) -> None:
 
 
 # ---------------------------------------------------------------- feeding a stream
-Answer = dict[str, Any] | asyncio.Future[Ack]
+@dataclass(frozen=True, slots=True)
+class PendingAck:
+    """Holds a frame that is in the log's queue, and the warning for its sender."""
+
+    ack: asyncio.Future[Ack]
+    warning: str | None
+
+
+Answer = dict[str, Any] | PendingAck
 
 
 @router.websocket("/streams/{name}/feed")
@@ -93,9 +106,9 @@ async def feed(websocket: WebSocket, name: str) -> None:
         stream = decoded(name)
         admit(websocket, service, auth.ingest(stream))
         check_parameters(websocket)
-        with service.seats.feeder():
+        with service.admission.connections.feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
-            await _first(_take_frames(websocket, service, stream, answers), _give_answers(websocket, answers))
+            await _first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
     except Fault as fault:
         await _refuse(websocket, fault)
 
@@ -105,41 +118,71 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
         message = await websocket.receive()
         if message["type"] == "websocket.disconnect":
             return
-        await answers.put(await _accepted(service, stream, message.get("text"), message.get("bytes")))
+        text, data = message.get("text"), message.get("bytes")
+        await answers.put(await accept_frame(service, stream, data or b"" if text is None else text.encode(), binary=text is None))
 
 
-async def _accepted(service: Service, stream: str, text: str | None, data: bytes | None) -> Answer:
-    """Return the frame's place in the log's queue, or the problem with it."""
+async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> Answer:
+    """Return the frame's place in the log's queue, or the problem with it. Its bytes count among those of bodies until it is durable."""
+    size = len(body)
+    if size > service.settings.max_frame:
+        return {"error": too_large("frame", service.settings.max_frame).document()}
+    await service.admission.bodies.reserve_frame(size)
     try:
-        body = data or b"" if text is None else text.encode()
-        if len(body) > service.settings.max_frame:
-            raise Fault(too_large("frame", service.settings.max_frame))
-        while service.overtaxed:
-            await service.news(service.generation, 1.0)
-        arrived = service.clock()
-        parse = partial(parse_frame, body, arrived=arrived, binary=text is None)
-        batch, key = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
-        while True:
-            try:
-                return asyncio.wrap_future(service.log.submit(stream, batch, key, arrived=arrived))
-            except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
-                await asyncio.sleep(_AGAIN_S)
-    except (Fault, PipelineError) as error:
-        return {"error": of_exception(error).document()}
+        pending = await _submit_frame(service, stream, body, binary=binary)
+    except BaseException as error:
+        service.admission.bodies.release_bytes(size)
+        if isinstance(error, Fault | PipelineError):
+            return {"error": of_exception(error).document()}
+        raise
+    pending.ack.add_done_callback(lambda _: service.admission.bodies.release_bytes(size))
+    return pending
 
 
-async def _give_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
+async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> PendingAck:
+    """Parse the frame and put it into the log's queue. Raises: Fault, PipelineError."""
+    while service.admission.backlog:
+        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
+    parse = partial(_parse_frame, body, service.clock(), binary=binary)
+    parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
+    while True:
+        try:
+            ack = asyncio.wrap_future(service.log.submit(stream, parsed.batch, parsed.key, arrived=parsed.arrived))
+            return PendingAck(ack, parsed.warning)
+        except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
+            await asyncio.sleep(_AGAIN_S)
+
+
+class ParsedFrame(NamedTuple):
+    """Holds a frame's occurrences, its idempotency key, its time of arrival and the warning for its sender."""
+
+    batch: pa.RecordBatch
+    key: str | None
+    arrived: Micros
+    warning: str | None
+
+
+def _parse_frame(body: bytes, arrived: Micros, *, binary: bool) -> ParsedFrame:
+    batch, key = parse_frame(body, arrived=arrived, binary=binary)
+    name = time_hint(body, ARROW if binary else NDJSON, batch, arrived)
+    warning = None if name is None else unread_time_warning(name, "frame", "give each event its 'at'")
+    return ParsedFrame(batch, key, arrived, warning)
+
+
+async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
     while True:
         answer = await answers.get()
-        await websocket.send_text(json.dumps(answer if isinstance(answer, dict) else await _durable(answer)))
+        await websocket.send_text(json.dumps(answer if isinstance(answer, dict) else await _await_ack(answer)))
 
 
-async def _durable(pending: asyncio.Future[Ack]) -> dict[str, Any]:
+async def _await_ack(pending: PendingAck) -> dict[str, Any]:
+    """Return the answer to a frame, once it is durable."""
     try:
-        ack = await pending
+        ack = await pending.ack
     except PipelineError as error:
         return {"error": of_exception(error).document()}
-    return {"ack": ack.offset, "accepted": ack.accepted} | ({"late": ack.late} if ack.late else {})
+    members = {"late": ack.late or None, "warning": pending.warning}
+    return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
 
 
 # ---------------------------------------------------------------- following a query
@@ -154,7 +197,7 @@ async def subscribe(
         query = decoded(name)
         admit(websocket, service, auth.read(query))
         check_parameters(websocket)
-        registration = service.query(query)
+        registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
         await _subscribed(websocket, registration, after or "", drops=policy == "drop-oldest")
@@ -167,7 +210,7 @@ async def _subscribed(websocket: WebSocket, registration: Registration, after: s
     service: Service = state.service
     outlet.turn_deaf()  # the protocol has no messages from subscribers
     pace = Pace(registration.registered, outlet.cut, after)
-    with service.seats.follower(SOCKET, registration.registered), service.following(registration), state.watch.over(pace):
+    with service.admission.connections.follower(SOCKET, registration.registered), service.notifier.follow_query(registration), state.watch.over(pace):
         try:
             code, reason = await Subscriber(service, registration, state.crowds, Member(outlet, pace), drops).run()
         except (ValueError, Gone) as error:

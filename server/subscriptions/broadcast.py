@@ -148,7 +148,7 @@ class _Crowd:
 
     def _give(self, member: Member, found: tuple[Parcel, ...]) -> bool:
         """Write parcels to a member. Returns False where it takes no more at once, or is gone; then it reads the rest itself."""
-        outlet, pace, sent = member.outlet, member.pace, self.service.seats.sent
+        outlet, pace, sent = member.outlet, member.pace, self.service.admission.connections.sent
         if not outlet.open:
             return False
         for parcel in found:

@@ -34,20 +34,20 @@ async def follow(service: Service, registration: Registration, after: str | None
 
     Raises: ValueError for an `after` that is no id.
     """
-    with service.following(registration):
+    with service.notifier.follow_query(registration):
         async for word in _words(service, registration, after, idle_s):
             yield word
 
 
 async def _words(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
-    pages, loop, every_s = service.pages(registration), asyncio.get_running_loop(), service.settings.progress_s
+    pages, loop, every_s = service.output.get_pages(registration), asyncio.get_running_loop(), service.settings.progress_s
     last, said, caught_up = after, None, False
     told_s = loop.time()
     said_s = told_s - every_s
     while True:
-        rung = service.rung(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
+        rung = service.notifier.generation_of(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
         end = _end(service, registration)
-        progress = service.progress(registration) if end is None and loop.time() >= said_s + every_s else said
+        progress = service.output.get_progress(registration) if end is None and loop.time() >= said_s + every_s else said
         page = await pages.after(last, rung)
         if page:
             last, told_s = page[-1].id, loop.time()
@@ -62,12 +62,12 @@ async def _words(service: Service, registration: Registration, after: str | None
         if progress is not None and progress != said:
             said, said_s = progress, loop.time()
             yield progress
-        await service.news_of(registration, rung, min(every_s, idle_s))
+        await service.notifier.wait_for_query(registration, rung, min(every_s, idle_s))
 
 
 def _end(service: Service, registration: Registration) -> End | None:
-    if service.stopping.is_set():
+    if service.lifecycle.stopping.is_set():
         return End.STOPPING
-    if not service.registered(registration):
+    if not service.catalog.is_current(registration):
         return End.DROPPED
-    return _ENDS.get(service.with_state(registration).state)
+    return _ENDS.get(service.catalog.with_state(registration).state)

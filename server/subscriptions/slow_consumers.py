@@ -77,4 +77,4 @@ class Watch:
             for pace in waiting:
                 if not pace.slow and pace.behind(counts[pace.registered]) > settings.buffer_solutions:
                     pace.slow = True
-                    self._service.seats.slow += 1
+                    self._service.admission.connections.slow += 1

@@ -47,8 +47,8 @@ class Subscriber:
     async def _catch_up(self) -> Closing | None:
         """Send solutions until there is nothing more to read, or the subscriber has turned out too slow."""
         service, pace = self.service, self.member.pace
-        pages = service.pages(self.registration)
-        while page := await pages.after(pace.last or None, service.rung(self.registration)):
+        pages = service.output.get_pages(self.registration)
+        while page := await pages.after(pace.last or None, service.notifier.generation_of(self.registration)):
             slow = await self._send(page)
             if slow is not None:
                 return slow
@@ -62,7 +62,7 @@ class Subscriber:
         await member.outlet.room()
         for parcel in parcels(page):
             pace.tell(parcel.count, parcel.last)
-            self.service.seats.sent[SOCKET] += parcel.count
+            self.service.admission.connections.sent[SOCKET] += parcel.count
             if not member.outlet.write(parcel.frames):
                 last = pace.last
                 slow = await self._room()

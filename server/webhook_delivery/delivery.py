@@ -101,7 +101,7 @@ class Deliveries:
 
     async def _kept(self, query: str, ids: Sequence[str], otherwise: str) -> None:
         """Copy the observers' files to the store, if the data directory is in one."""
-        keeper = self._service.keeper
+        keeper = self._service.lifecycle.keeper
         if keeper is not None and ids:
             try:
                 await asyncio.to_thread(keeper.keep_states, [self._files.path(query, id_) for id_ in ids])
@@ -143,19 +143,19 @@ class Deliveries:
 
         After a fault of ours, such as a full disk, it begins anew after the last delivered solution.
         """
-        while observer.state == "active" and not self._service.stopping.is_set() and (observer.query, observer.id) in self._observers:
+        while observer.state == "active" and not self._service.lifecycle.stopping.is_set() and (observer.query, observer.id) in self._observers:
             try:
                 await self._tell(observer)
             except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
                 _log.exception("webhook %s of query %s goes on in %g s", observer.id, observer.query, _AFTER_FAULT_S)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_AFTER_FAULT_S):
-                        await self._service.stopping.wait()
+                        await self._service.lifecycle.stopping.wait()
 
     async def _tell(self, observer: Observer) -> None:
         client = httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
         async with client:
-            while observer.state == "active" and not self._service.stopping.is_set():
+            while observer.state == "active" and not self._service.lifecycle.stopping.is_set():
                 registration = self._service.log.catalogue.queries.get(observer.query)
                 if registration is None:
                     await self._forget(observer)
@@ -187,8 +187,8 @@ class Deliveries:
 
     async def _until_replaced(self, registration: Registration) -> None:
         service = self._service
-        while service.registered(registration) and not service.stopping.is_set():
-            await service.news(service.generation, _ANSWERS_LOOK_S)
+        while service.catalog.is_current(registration) and not service.lifecycle.stopping.is_set():
+            await service.notifier.wait_for_news(service.notifier.generation, _ANSWERS_LOOK_S)
 
     # ------------------------------------------------------------ one solution
     async def _deliver(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> bool:
@@ -218,8 +218,8 @@ class Deliveries:
             self._files.save(observer)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
-                    await self._service.stopping.wait()
-            if self._service.stopping.is_set():
+                    await self._service.lifecycle.stopping.wait()
+            if self._service.lifecycle.stopping.is_set():
                 return False
 
     def _pause_s(self, attempts: int, failure: Failure) -> float:
@@ -285,7 +285,7 @@ async def _answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure 
 async def delivering(service: Service) -> AsyncIterator[Deliveries]:
     """Run the deliveries to all observers until the block is left."""
     deliveries = Deliveries(service)
-    service.retention.solution_holds.append(deliveries.needed)
+    service.lifecycle.retention.solution_holds.append(deliveries.needed)
     deliveries.start()
     try:
         yield deliveries

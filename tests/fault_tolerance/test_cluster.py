@@ -79,7 +79,7 @@ def cluster(directory: Path, workers: int) -> Iterator[tuple[str, list["subproce
         yield url, found
 
 
-@pytest.mark.parametrize("low_latency", [False, True], ids=["micro-batches", "low latency"])
+@pytest.mark.parametrize("low_latency", [pytest.param(False, id="micro-batches", marks=pytest.mark.soak), pytest.param(True, id="low latency")])
 def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_path: Path) -> None:
     """The year's first half undisturbed, then a worker dies while the second one comes in. Prints how fast it was and how long it stood still."""
     data, year = tmp_path / "data", instants(find())

@@ -1,8 +1,9 @@
 """The engine and the reference evaluator behind one interface, so that a test can run either."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
@@ -100,12 +101,13 @@ class Run:
 
 def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms: int = SPARE) -> Run:
     """An engine over the blocks; it is saved and restored before the blocks of these numbers. `spare_terms` is its term table's `spare`."""
-    engine, found, restores = Engine(), [], set(restore_before)
+    engine, found, restores = Engine(past=partial(past_of, log)), [], set(restore_before)
     refused: set[str] = set()
     completed: set[tuple[str, int]] = set()
     for number, part in enumerate(log):
         if number in restores:
             engine = Engine.restore(engine.snapshot())
+            engine.look_back_by(partial(past_of, log))
         engine.terms.spare = spare_terms
         outcome = engine.feed(part)
         for change in outcome.changes:
@@ -117,6 +119,17 @@ def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms
         assert engine.position == part.after
         found += _emitted(outcome.solutions)
     return Run(found, frozenset(refused), frozenset(completed))
+
+
+def past_of(log: Sequence[Block], first: int, after: int) -> Iterator[Block]:
+    """The entries [first, after) of a log, one by one."""
+    for part in log:
+        row = 0
+        for entry in part.entries:
+            count = entry.rows if isinstance(entry, Events) else 0
+            if first <= entry.offset < after:
+                yield Block((entry,), part.rows.slice(row, count))
+            row += count
 
 
 def _emitted(solutions: pa.RecordBatch) -> list[Emitted]:

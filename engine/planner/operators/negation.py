@@ -48,16 +48,20 @@ class Reach(NamedTuple):
     spans: tuple[int, int]
 
 
-def reach(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int) -> Reach:
-    """Return how far an optional join looks; `span` is that of the solutions that are wanted of it."""
+def reach(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, *, expires: bool = True) -> Reach:
+    """Return how far an optional join looks; `span` is that of the solutions that are wanted of it.
+
+    If nothing `expires`, it looks at all that ever came.
+    """
     own = joins.span_of([] if pattern.condition is None else conjuncts(pattern.condition))
+    life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
     match pattern:
         case a.LeftJoin():
-            return Reach(own, (c.NEVER, own), (span, own))
+            return Reach(own, (c.NEVER, life), (span, own))
         case a.EqLeftJoin():
-            return Reach(own, (c.NEVER, 0), (span, own))
+            return Reach(own, (c.NEVER, 0 if expires else life), (span, own))
         case a.SeqRightJoin():
-            return Reach(own, (own, c.NEVER), (own, span))
+            return Reach(own, (life, c.NEVER), (own, span))
 
 
 KINDS = {a.LeftJoin: (c.OPTIONAL, c.ANY), a.EqLeftJoin: (c.EQUALSOPTIONAL, c.EQUALS), a.SeqRightJoin: (c.OPTIONALSEQ, c.SEQ)}
@@ -69,7 +73,7 @@ def optional(
     x, y = planner.scope(pattern.left), planner.scope(pattern.right)
     condition = [] if pattern.condition is None else [pattern.condition]
     planner.check(condition)
-    own_span, lives, spans = reach(pattern, span)
+    own_span, lives, spans = reach(pattern, span, expires=expires(planner))
     kind, relation = KINDS[type(pattern)]
     kept = y if kind == c.OPTIONALSEQ else x
     down, _, own = joins.distributed(wanted, kept.certain, frozenset())
@@ -80,6 +84,8 @@ def optional(
         TIMELESS=x.timeless or y.timeless, LIFE_LEFT=lives[0], LIFE_RIGHT=lives[1], **planner.keys(x, y),
     )  # fmt: skip
     filters.assign_marks(planner, node, marks)
+    if kept.timeless and c.FOREVER not in lives:
+        planner.fragment.forgetful.add(node)
     if kind == c.OPTIONALSEQ and not y.timeless:
         planner.fragment.strict.add((node, c.LEFT))
     if kind == c.OPTIONALSEQ:
@@ -90,9 +96,14 @@ def optional(
         background_probe.side(planner, pattern.right, (node, c.RIGHT), x, spans[1])
 
 
-def blocking_life(x: Scope, span: int) -> int:
+def expires(planner: "Planner") -> bool:
+    """Return whether what may count against a solution, or be added to it, is kept no longer than a window."""
+    return "expiry" not in planner.names.without
+
+
+def blocking_life(x: Scope, span: int, *, expires: bool = True) -> int:
     """Return how long a goal of what is absent lives: it lies inside the joined interval only where x has an end."""
-    return c.FOREVER if x.timeless else span
+    return span if expires and not x.timeless else c.FOREVER
 
 
 def absent_span(blocking: int, span: int) -> int:
@@ -107,7 +118,7 @@ def without(planner: "Planner", pattern: a.SeqWithout, target: "Target", span: i
     joined = x.joined(y)
     timeless = x.timeless or y.timeless or z.timeless
     between = planner.keys(joined, z, "2")
-    blocking = blocking_life(x, span)
+    blocking = blocking_life(x, span, expires=expires(planner))
     by_right = not timeless and between["REST2_N"] == 0 and joined.certain & z.certain <= y.certain
     node = planner.node(
         c.WITHOUT, target, RELATION=c.SEQ, SPAN=span, FILTER=joins.filter_of(planner, own, span), TIMELESS=timeless, BY_RIGHT=by_right,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.kernel.state import layout as c
 from engine.messages import RECENT
 from engine.planner.operators import joins
-from engine.planner.operators.negation import absent_span, blocking_life
+from engine.planner.operators.negation import absent_span, blocking_life, expires
 from epsparql import algebra as a
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def chosen(
     if relation in joins.LOOKS_BACK and not y.timeless:
         planner.fragment.strict |= {(node, c.LEFT), (node, c.BLOCKER)}
     if absent is not None:
-        z, blocking = planner.scope(absent), blocking_life(x, span)
+        z, blocking = planner.scope(absent), blocking_life(x, span, expires=expires(planner))
         planner.assign(node, TIMELESS=timeless or z.timeless, LIFE_BLOCKER=blocking, **planner.keys(x.joined(y), z, "2"))
         planner.pattern(absent, (node, c.BLOCKER), absent_span(blocking, span))
     planner.pattern(pattern.left, (node, c.LEFT))

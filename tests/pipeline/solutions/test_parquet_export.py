@@ -28,6 +28,7 @@ from pipeline.spark.spark_session import session
 from server.child_server import Child
 from tests.pipeline.log.test_retention import fill, retention
 from tests.pipeline.solutions.exports import Target, closing_export, exported, exporter, feed, logged, run, values
+from tests.soak import is_full
 from tests.support import spark_cases as cases
 from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Bucket, Line, Served, served
 
@@ -358,7 +359,7 @@ def test_a_store_that_fails_is_tried_again(tmp_path: Path, s3: Bucket, caplog: p
     with Line(s3) as line:
         out = Target("s3", s3.uri("p", port=line.port, user=f"{ACCESS}:{quote(SECRET, safe='')}@"))
         with closing_export(exporter(data, out)) as export:
-            for number in range(1, 8):
+            for number in range(1, 8) if is_full() else (1, 2, 5):
                 grow(data, number)
                 line.hold(3 * number)
                 worker = threading.Thread(target=attempted, args=(export,))

@@ -20,7 +20,6 @@ from pipeline.dataframes.spark_keys import key_of
 from pipeline.dataframes.streaming import _PARCEL_COLUMNS
 from pipeline.errors import SolveFailed
 from pipeline.log import LogWriter
-from pipeline.spark.spark_session import session
 from tests.docs.test_docs import fenced
 from tests.support import spark_cases as cases
 
@@ -34,13 +33,16 @@ ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvide
 Found = Counter[tuple[object, ...]]
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    cases.compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
-        started.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKS)
-        started.conf.set("spark.sql.shuffle.partitions", "2")
-        yield started
+@pytest.fixture(scope="module", autouse=True)
+def _with_states(spark: SparkSession) -> Iterator[None]:
+    """Set in the shared session what streaming frames with states need, as long as this module's tests run."""
+    chosen = {"spark.sql.streaming.stateStore.providerClass": ROCKS, "spark.sql.shuffle.partitions": "2"}
+    before = {name: spark.conf.get(name) for name in chosen}
+    for name, value in chosen.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
 
 
 @pytest.fixture(scope="module")

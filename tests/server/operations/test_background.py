@@ -16,7 +16,7 @@ from pipeline.log import LogWriter
 from pipeline.log.catalog import Graph
 from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
-from server.background.manager import Change, Knowledge
+from server.background.manager import BackgroundManager, Change
 from server.background.startup import load, read
 from server.cli.commands import main
 from server.cli.serve import clock
@@ -50,7 +50,7 @@ def started(data: Path, *background: str, entailment: str = "rdfs") -> tuple[int
     """The log's end, the graphs and the regime after a start with these."""
     with LogWriter(data, clock) as log:
         bring(Settings(data=data, background=background, entailment=entailment), log)
-        knowledge = Knowledge(log)
+        knowledge = BackgroundManager(log)
         graphs = {name: list(knowledge.lines(graph)) for name, graph in log.catalogue.graphs.items()}
         knowledge.close()
         return log.head(), graphs, log.catalogue.entailment
@@ -120,11 +120,6 @@ def test_the_server_tells_of_a_fault_and_does_not_start(tmp_path: Path, capsys: 
 
 
 class TestReplay:
-    @pytest.mark.parametrize("name", FILES)
-    def test_each_syntax(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-        assert self.replayed(tmp_path, name, FILES[name], "?s :in :hall") == 0
-        assert len(capsys.readouterr().out.splitlines()) == 1
-
     @pytest.mark.parametrize(("regime", "solutions"), [("rdfs", 0), ("owl-rl", 1)])
     def test_a_regime(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], regime: str, solutions: int) -> None:
         text = f"<{EX}value> <http://www.w3.org/2002/07/owl#inverseOf> <{EX}of> ."
@@ -158,7 +153,7 @@ def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
 def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derived_triples, "MOST", 1_000)
     equal = "".join(f"<urn:{k}> <http://www.w3.org/2002/07/owl#sameAs> <urn:{k + 1}> .\n" for k in range(100))
-    with LogWriter(tmp_path / "data", clock) as log, closing(Knowledge(log)) as knowledge:
+    with LogWriter(tmp_path / "data", clock) as log, closing(BackgroundManager(log)) as knowledge:
         knowledge.entail("owl-rl", [])
         knowledge.change(Change("urn:few", equal[:500].rpartition("\n")[0] + "\n", "add"), [])
         with pytest.raises(Fault) as caught:
@@ -182,7 +177,7 @@ def test_a_change_is_checked_from_the_background_that_was_checked_before(tmp_pat
 
     monkeypatch.setattr(validate, "background_of", noted)
     equal = [f"<urn:{k}> <{SAME}> <urn:{k + 1}> .\n" for k in range(100)]
-    with LogWriter(tmp_path / "data", clock) as log, closing(Knowledge(log)) as knowledge:
+    with LogWriter(tmp_path / "data", clock) as log, closing(BackgroundManager(log)) as knowledge:
         knowledge.entail("owl-rl", [])
         for change in (Change("urn:g", "".join(equal[:20]), ADD), Change("urn:h", "".join(equal[20:25]), ADD), Change("urn:g", equal[0], REPLACE)):
             knowledge.change(change, [])
@@ -233,7 +228,5 @@ async def _asked(data: Path, log: LogWriter) -> tuple[str | None, str]:
     app.state.deliveries = Deliveries(service)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         found = (await client.get("/ontologies")).json()["limited"], (await client.get("/metrics")).text
-    service.solutions.close()
-    service.late_reader.close()
-    service.knowledge.close()
+    service.close()
     return found

@@ -139,6 +139,7 @@ def test_a_disk_that_takes_no_audit_does_not_undo_the_change(tmp_path: Path, cap
     assert '"/x"' in caplog.text
 
 
+@pytest.mark.slow
 def test_a_stop_under_load_loses_nothing(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are sent over both ways while the server is told to stop and started again; each is there once, and each solution was seen once."""
     monkeypatch.setenv("EPSPARQL_LOG_FORMAT", "json")
@@ -196,6 +197,7 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path, port: int, monkeypatch:
     assert all(line["request_id"] and line["seconds"] >= 0 for line in requests)
 
 
+@pytest.mark.slow
 def test_a_text_that_is_no_utf_8_closes_its_socket_and_is_one_line_of_the_log(tmp_path: Path) -> None:
     log = tmp_path / "stderr"
     with Child(tmp_path / "data", "inprocess", log) as child:

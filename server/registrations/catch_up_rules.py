@@ -2,46 +2,47 @@
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Literal
 
 from engine.messages import Pause, Register, Resume
 from pipeline.log.catalog import Registration
 from pipeline.partition_count import recorded
 from server.http.problem_details import Fault, Problem, bad_request
+from server.registrations.catalog_view import CatalogView
 from server.registrations.query_cache import Shape, shape
 from server.registrations.stream_dependencies import Written, reached, written_by
-from server.service import Service
 
 
-def switch(service: Service, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
+def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
     """Return the entry that pauses a query or lets it read on; runs in the log's committer. Raises: Fault 409."""
-    known = service.log.catalogue.queries[name]
+    known = catalog.log.catalogue.queries[name]
     if state == "running":
         return Resume(offset, known.registered, name)
-    _in_one_bucket(service, name)
+    _in_one_partition(data, name)
     if known.lead is None:
-        return Pause(offset, known.registered, name, _held(service, known, "paused"))
+        return Pause(offset, known.registered, name, _held(catalog, known, "paused"))
     if known.lead != known.registered:
-        raise conflict("query-waits", f"the query {name!r} waits for {_named(service, known.lead)} already; resume that first, or drop it", name)
+        raise conflict("query-waits", f"the query {name!r} waits for {_named(catalog, known.lead)} already; resume that first, or drop it", name)
     return Pause(offset, known.registered, name)
 
 
-def registration(service: Service, offset: int, wish: Register, start: str | int) -> Register:
+def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register, start: str | int) -> Register:
     """Return the entry that registers a query which reads from `start`, in place of one of its name.
 
     Runs in the log's committer. Raises: Fault 400, 409.
     """
-    reads_from, own = _start(service, offset, wish.name, start), shape(wish.text)
-    standing = [query for query in _standing(service) if query.name != wish.name]
+    reads_from, own = _start(catalog, offset, wish.name, start), shape(wish.text)
+    standing = [query for query in _standing(catalog) if query.name != wish.name]
     if reads_from is not None:
-        _in_one_bucket(service, wish.name)
+        _in_one_partition(data, wish.name)
     feeding = reached(own.streams, _written(standing))
     ahead = [query for query in standing if query.lead is not None and shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
     if not leads:
-        held = () if reads_from is None else _held_back(service, own, standing, wish.name, "read from the past")
+        held = () if reads_from is None else _held_back(catalog, own, standing, wish.name, "read from the past")
         return _with(wish, offset, reads_from, held, None)
-    waited = ", ".join(sorted(_named(service, lead) for lead in leads))
+    waited = ", ".join(sorted(_named(catalog, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:
         detail = f"it rests on {waited}, which is behind the others: resume that, wait until it has caught up, and register this one then"
         raise conflict("query-waits", detail, wish.name)
@@ -53,16 +54,16 @@ def _with(wish: Register, offset: int, reads_from: int | None, holds: tuple[int,
     return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
 
 
-def _in_one_bucket(service: Service, name: str) -> None:
+def _in_one_partition(data: Path, name: str) -> None:
     """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
-    buckets = recorded(service.settings.data) or 1
+    buckets = recorded(data) or 1
     if buckets > 1:
         detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
         raise conflict("several-buckets", detail, name)
 
 
-def _start(service: Service, offset: int, name: str, start: str | int) -> int | None:
-    oldest = service.log.oldest()
+def _start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
+    oldest = catalog.log.oldest()
     match start:
         case "now":
             return None
@@ -80,20 +81,20 @@ def _start(service: Service, offset: int, name: str, start: str | int) -> int | 
 
 
 # ---------------------------------------------------------------- who waits for whom
-def _standing(service: Service) -> list[Registration]:
-    return [query for query in service.queries() if query.stands]
+def _standing(catalog: CatalogView) -> list[Registration]:
+    return [query for query in catalog.list_queries() if query.stands]
 
 
 def _written(queries: Iterable[Registration]) -> Written:
     return written_by(shape(query.text) for query in queries)
 
 
-def _held(service: Service, known: Registration, how: str) -> tuple[int, ...]:
-    standing = [query for query in _standing(service) if query.registered != known.registered]
-    return _held_back(service, shape(known.text), standing, known.name, how, circles=True)
+def _held(catalog: CatalogView, known: Registration, how: str) -> tuple[int, ...]:
+    standing = [query for query in _standing(catalog) if query.registered != known.registered]
+    return _held_back(catalog, shape(known.text), standing, known.name, how, circles=True)
 
 
-def _held_back(service: Service, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
+def _held_back(catalog: CatalogView, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
     """Return the queries that rest on what a rule writes; none if this query is no rule.
 
     Raises: Fault 409 where one of them is behind itself, or where the rule is among them and `circles` are not allowed.
@@ -112,8 +113,8 @@ def _held_back(service: Service, own: Shape, standing: Sequence[Registration], n
     return tuple(query.registered for query in held)
 
 
-def _named(service: Service, lead: int) -> str:
-    names = [query.name for query in service.queries() if query.registered == lead]
+def _named(catalog: CatalogView, lead: int) -> str:
+    names = [query.name for query in catalog.list_queries() if query.registered == lead]
     return repr(names[0]) if names else "a query that was dropped"
 
 

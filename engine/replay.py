@@ -1,0 +1,91 @@
+"""This module reads the log again for a query that is to decide by what it has let go (docs/decisions/0036-what-a-window-let-go.md).
+
+A query keeps what decides on absence for its window alone. When a change of the background makes the decided side timeless, all that ever came
+decides. So the query reads the log once more from where it began, planned without expiry, and goes on from there in a network of its own.
+"""
+
+from typing import TYPE_CHECKING
+
+from engine.catch_up import join
+from engine.errors import LogGap
+from engine.messages import CatchUp, Entry, Pause, Register, Resume, StateChange
+from engine.network.placed_query import Planned
+from engine.runtime.event_scheduler import reached
+from epsparql import QueryError, parse
+from epsparql import algebra as a
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+MOST_ROWS = 50_000_000
+"""The log is read again up to this many rows, because all other queries wait meanwhile."""
+LOST = "the background now matches a part alone for which older solutions were let go, and {}: register the query again"
+
+
+class NotRepeatable(Exception):
+    """Signals that a query's state does not follow from the log as it can be read here."""
+
+
+def read_again(engine: "Engine", planned: Planned, after: int) -> str | None:
+    """Let a query stand where it would stand before the entry `after` if nothing of it expired. Return why that cannot be, if it cannot."""
+    try:
+        side = _replayed(engine, planned, after)
+    except (LogGap, NotRepeatable) as fault:
+        return LOST.format(fault if isinstance(fault, NotRepeatable) else "the log does not go back to where the query began")
+    member = next(member for member in engine.members if planned.registered in member.network.planned)
+    member.network.drop(planned.registered)
+    join(engine, side, {planned.registered})
+    return None
+
+
+def _replayed(engine: "Engine", planned: Planned, after: int) -> "Engine":
+    """Return an engine that has read the log before `after` with a query and all rules."""
+    if not engine.share.whole:
+        raise NotRepeatable("a partition has no other partition's events")
+    entry, side, changes, before = engine.registered[planned.registered], engine.beside(), list[StateChange](), engine.caught_up
+    if isinstance(planned.query, a.Construct) and _is_on_cycle(engine, planned.query):
+        raise NotRepeatable("its rule is one of several that feed each other")
+    begins = entry.offset if entry.reads_from is None else entry.reads_from
+    side.without = engine.without | {"expiry"}
+    side.heeds = lambda other: _concerns(other, entry)
+    for first, until in ((0, begins), (begins, after)):
+        for block in engine.past(first, until) if first < until else ():
+            changes += side.apply(block).changes
+            engine.caught_up += block.rows.num_rows
+            if engine.caught_up - before > MOST_ROWS:
+                raise NotRepeatable(f"the log has over {MOST_ROWS:,} rows")
+        if until == begins:
+            side.enrol(entry, changes)
+    if side.position != after:
+        raise LogGap(f"the log ends at {side.position}")
+    if planned.registered not in side.registered:
+        raise NotRepeatable(next(change.reason for change in changes if change.registered == planned.registered))
+    return side
+
+
+def _concerns(entry: Entry, own: Register) -> bool:
+    """Return whether a control entry matters to a query: none about queries but rules does. Raises NotRepeatable."""
+    match entry:
+        case Register():
+            if entry.offset == own.offset or not _is_rule(entry):
+                return False
+            if entry.reads_from is not None or own.reads_from is not None:
+                raise NotRepeatable("rules stand beside a query that read the past")
+            return True
+        case Pause() | Resume() | CatchUp():
+            return False
+        case _:
+            return True
+
+
+def _is_rule(entry: Register) -> bool:
+    try:
+        return isinstance(parse(entry.text).query, a.Construct)
+    except QueryError:
+        return False  # refused when it came
+
+
+def _is_on_cycle(engine: "Engine", rule: a.Construct) -> bool:
+    """Return whether a rule rests on other rules that rest on it."""
+    above, below = reached(rule.streams, engine.rules), reached([rule.into], engine.rules, onwards=True)
+    return any(other.into in above and below & set(other.streams) for other in engine.rules if other != rule)
