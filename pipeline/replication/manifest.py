@@ -197,7 +197,7 @@ def read_piece(store: ObjectStore, number: int) -> Piece | None:
     raise StoreFailed(f"the object {tail_name(number)} is damaged: its checksum does not hold")
 
 
-class Tail:
+class LogTail:
     """Writes the tail of the log: each piece is an object with the next number, created only where there is none.
 
     A server that starts puts its *fence* after the last piece, before it reads the log. So a piece of an earlier server either is before the fence,

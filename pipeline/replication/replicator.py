@@ -29,10 +29,10 @@ from pipeline.replication.manifest import (
     SOLUTIONS,
     TAIL,
     Extent,
+    LogTail,
     Manifest,
     ManifestChain,
     StoredFile,
-    Tail,
     new_name,
     read_tail,
     replay,
@@ -77,7 +77,7 @@ class Replicator:
         """
         self._data, self._store, self.away = data_dir, store, away
         self._chain = ManifestChain(store)
-        self._tail = Tail(store, self._chain.start)
+        self._tail = LogTail(store, self._chain.start)
         self._server, self._epoch, self._claims = "", 0, list[int]()
         self._numbers = count(1)  # of objects
         self.log, self.solutions = (LogReplica(store, data_dir, kind, self._put_object) for kind in LOGS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import StoreTaken
 from pipeline.object_store.backends import DirectoryStore
-from pipeline.replication.manifest import Extent, Manifest, ManifestChain, Tail, read_tail, replay
+from pipeline.replication.manifest import Extent, LogTail, Manifest, ManifestChain, read_tail, replay
 
 WRITES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(1, 12)), max_size=8)
 
@@ -27,7 +27,7 @@ def test_a_later_extent_replaces_what_is_there_from_its_first_byte_on(writes: li
 
 def test_a_piece_that_was_written_and_not_answered_is_there_once(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path, locked=False)
-    tail = Tail(store, "aaaaaaaa")
+    tail = LogTail(store, "aaaaaaaa")
     assert tail.fence(Manifest()) == []
     tail.append(0, 0, b"first")
     tail.number -= 1  # as before an answer that never came
@@ -35,7 +35,7 @@ def test_a_piece_that_was_written_and_not_answered_is_there_once(tmp_path: Path)
     tail.number -= 1
     tail.append(0, 0, b"first and second")
     assert [(each.begin, each.end) for each in replay(read_tail(store, Manifest()))] == [(0, 16)]
-    later = Tail(store, "bbbbbbbb")
+    later = LogTail(store, "bbbbbbbb")
     assert [each.read(store) for each in replay(later.fence(Manifest()))] == [b"first and second"]
     with pytest.raises(StoreTaken):
         tail.append(0, 16, b"third")
