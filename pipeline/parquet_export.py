@@ -271,7 +271,7 @@ class Exporter:
         self._put(state)
 
     def _put(self, state: State) -> None:
-        marked = msgspec.structs.replace(state, log=self._marks.at(state.reached), writer=self._writer)
+        marked = msgspec.structs.replace(state, log=self._marks.mark_at(state.reached), writer=self._writer)
         self._place.put(_NOTE, msgspec.json.encode(marked))
         self._state = state
 

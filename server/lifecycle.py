@@ -146,7 +146,7 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
         retention.solution_holds.append(lambda: export.position)
         retention.log_holds.append(lambda: export.marked)
     if keeper is not None:
-        retention.solution_holds.append(lambda: keeper.kept)
+        retention.solution_holds.append(lambda: keeper.solutions_until)
     return retention
 
 

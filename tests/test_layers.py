@@ -142,13 +142,11 @@ HIDDEN = {
     "pipeline/dataframes/api.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/dataframes/api.py -> pipeline/dataframes/query_partitions.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/dataframes/streaming.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
-    "pipeline/runners/spill.py -> pipeline/runners/engine_host.py": "goes when Advance has a file of its own",
     "pipeline/spark/__init__.py -> pipeline/dataframes/api.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/job.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/sink.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/source.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/spark_session.py": "public names are loaded when they are asked for; type checkers see them here",
-    "pipeline/spark/source.py -> pipeline/runners/engine_host.py": "goes when Advance has a file of its own",
     "pipeline/spark/source.py -> pipeline/runners/partitions.py": "no circle: loaded where a task runs, not where it is planned",
     "server/cli/commands.py -> server/cli/replay.py": "no circle: help must come at once, without what a command loads",
 }
@@ -158,7 +156,6 @@ CIRCLES = {
     "engine/network/query_slots.py -> engine/network/window_subquery.py": "a window's subquery is a network of its own; goes with the carve of Network",
     "engine/planner/operators/triple_patterns.py -> engine/planner/operators/joins.py": "goes when Planner is carved into one module an operator",
     "pipeline/runners/partitions.py -> pipeline/runners/remote_engines.py": "the host of partitions chooses the remote kind; goes when the caller gives it the host",
-    "pipeline/dataframes/streaming.py -> pipeline/dataframes/api.py": "one constant, SOLVED_COLUMNS; goes when it stands in a file of its own",
 }
 """Imports that close a circle of files beside those of HIDDEN, with the reason for each."""
 

@@ -106,7 +106,7 @@ class Replicator:
         return self._taken_by != ""
 
     @property
-    def kept(self) -> int:
+    def solutions_until(self) -> int:
         """Return the position from which on solutions may not be in the store yet."""
         return self.solutions.bound[0]
 
@@ -120,15 +120,15 @@ class Replicator:
     def start(self) -> None:
         self._thread.start()
 
-    def keep(self, segment: int, size: int) -> None:
+    def write_log(self, segment: int, size: int) -> None:
         """Bring the log to the store up to there; a later server's fence refuses it.
 
         A store that does not answer is waited for. Raises: StoreFailed, StoreTaken.
         """
         self._patiently(lambda: self.log.push(segment, size, self._append), "an entry of the log")
 
-    def keep_states(self, paths: Sequence[Path]) -> None:
-        """Bring small files to the store as they are here, or remove them there; otherwise as `keep`.
+    def write_files(self, paths: Sequence[Path]) -> None:
+        """Bring small files to the store as they are here, or remove them there; otherwise as `write_log`.
 
         Any thread may call this. Raises: StoreFailed, StoreTaken.
         """

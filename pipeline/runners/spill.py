@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.errors import StoreFailed
 from pipeline.log.arrow_ipc import stream_of, write_stream
 from pipeline.object_store.backends import ObjectStore, connect_store
-
-if TYPE_CHECKING:
-    from pipeline.runners.engine_host import Advance  # this imports the engine, which the driver has no use for
+from pipeline.runners.advance import Advance
 
 SPILL = "spill"
 """The files lie in this folder of a store."""
@@ -33,7 +30,7 @@ class Spill:
     directory: Path
     store: str | None = None
 
-    def laid(self, piece: "Advance") -> "Advance":
+    def spill_solutions(self, piece: Advance) -> Advance:
         """Return the piece, with its solutions in a file if they are long. Raises: OSError, StoreFailed."""
         solutions = piece.outcome.solutions
         if piece.file is not None or solutions.nbytes <= SPILL_BYTES:

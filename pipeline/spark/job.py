@@ -31,7 +31,7 @@ from pipeline.spark.jvm import JVM_FLAGS, class_archive, java_home, spark_home
 from pipeline.spark.long_running_task import ResidentJob
 from pipeline.spark.sink import SolutionSink
 from pipeline.spark.source import BATCH_ROWS, load
-from pipeline.spark.spark_session import quietly, started
+from pipeline.spark.spark_session import quietly, start_session
 
 ARCHIVE_PATIENCE_S = 180.0
 
@@ -89,7 +89,7 @@ def warm() -> None:
         data = Path(place) / "data"
         with LogWriter(data, lambda: 0) as log:
             log.heartbeat()
-        with started(java, home, "local[1]", None, None, [JVM_FLAGS, f"-XX:ArchiveClassesAtExit={making}"], ARCHIVE_PATIENCE_S) as spark:
+        with start_session(java, home, "local[1]", None, None, [JVM_FLAGS, f"-XX:ArchiveClassesAtExit={making}"], ARCHIVE_PATIENCE_S) as spark:
             run_to_end(spark, [data])
     if making.exists():  # a Java without an archive of its own classes makes none
         making.rename(archive)

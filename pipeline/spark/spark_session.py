@@ -35,14 +35,14 @@ def session(
     """
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, flags)
-    with started(
+    with start_session(
         java, home, master, scratch, log, [flags, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [flags], chosen=chosen
     ) as spark:
         yield spark
 
 
 @contextlib.contextmanager
-def started(
+def start_session(
     java: Path,
     home: Path,
     master: str,

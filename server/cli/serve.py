@@ -139,7 +139,7 @@ def _kept(settings: Settings) -> Iterator[Replicator | None]:
 
 def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
     try:
-        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.keep)
+        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.write_log)
         try:
             check_solutions(settings.data)
         except BaseException:

@@ -134,7 +134,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
     with served(tmp_path / "store") as store, cluster(tmp_path, 2) as (url, workers):
         uri = store.bucket().uri("p")
         keeper = Replicator(data, connect_store(uri), away=True)
-        with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+        with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
             keeper.start()
             for name, text in QUERIES.items():
                 cases.register(log, name, text)

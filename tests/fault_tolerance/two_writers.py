@@ -119,7 +119,7 @@ class Server:
                 path.write_text(name)
             else:
                 path.unlink(missing_ok=True)
-            keeper.keep_states([path])
+            keeper.write_files([path])
             kept()
 
         self.keeping.begin(lambda: self._run(work))
@@ -147,7 +147,7 @@ class Server:
         """Remove the log that no snapshot needs and the solutions that are in the store, as retention does."""
         assert self.log is not None
         assert self.keeper is not None
-        needed = {"log": min([self.log.saved, *(snapshots(self.data) or [0])]), "solutions": self.keeper.kept}
+        needed = {"log": min([self.log.saved, *(snapshots(self.data) or [0])]), "solutions": self.keeper.solutions_until}
         for kind, position in needed.items():
             known = segments(self.data / kind) if (self.data / kind).exists() else []
             for first, following in pairwise(known):
@@ -183,7 +183,7 @@ class Server:
 
     def _start(self) -> None:
         self.keeper = Replicator(self.data, self.place)
-        self.log = LogWriter(self.data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=self.keeper.keep)
+        self.log = LogWriter(self.data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=self.keeper.write_log)
 
     def _run(self, work: Callable[[], None]) -> None:
         def run() -> None:
@@ -306,7 +306,7 @@ def stream(name: str) -> Callable[[int], SetStream]:
 
 def opened(data: Path, store: Path) -> tuple[Replicator, LogWriter]:
     keeper = Replicator(data, DirectoryStore(store, locked=False))
-    return keeper, LogWriter(data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=keeper.keep)
+    return keeper, LogWriter(data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=keeper.write_log)
 
 
 class Stage:

@@ -28,7 +28,7 @@ def kept(data: Path, store: Path, case: Callable[[LogWriter], None]) -> Iterator
     """A data directory with the log of a case, in a store."""
     keeper = Replicator(data, connect_store(str(store)), away=True)
     try:
-        with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT, keep=keeper.keep) as log:
+        with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT, keep=keeper.write_log) as log:
             case(log)
         keeper.round()
         yield keeper

@@ -215,7 +215,7 @@ def test_another_log_s_files_are_not_gone_on_with(tmp_path: Path, out: Target) -
 def test_a_mark_that_is_none_is_of_no_log(tmp_path: Path) -> None:
     cases.write("sequences", tmp_path / "data")
     with closing(Marks(tmp_path / "data")) as marks:
-        found = marks.at(20)
+        found = marks.mark_at(20)
         assert marks.holds(found)
         assert not any(marks.holds(each) for each in ("", "x", found + "0", "999-1000:1-00000000"))
 

@@ -69,7 +69,7 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     long_stream(data)
     expected = cases.undisturbed(data, tmp_path / "elsewhere", within=300)
     keeper = Replicator(data, connect_store(str(store)), away=True)
-    with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+    with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
         runner = SparkRunner(data, "local[2,4]", buckets=2, store=str(store))
         runner.start()
         try:
