@@ -28,8 +28,7 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import oldest
-from pipeline.object_store.backends import Place, place_at
-from pipeline.object_store.deadlines import waiting
+from pipeline.object_store.backends import ObjectStore, open_store
 from pipeline.solutions.solution_ids import solution_id
 from pipeline.solutions.solution_log import SolutionReader
 
@@ -66,9 +65,9 @@ class State(msgspec.Struct, frozen=True):
         return max(self.position, self.until)
 
 
-def export_place(given: str) -> Place:
+def export_place(given: str) -> ObjectStore:
     """Return a place that answers, to be closed. Raises: NotOfThisLog where its note is damaged; Locked, OSError, StoreFailed."""
-    place = place_at(given)
+    place = open_store(given)
     try:
         _noted(place)
     except BaseException:
@@ -80,7 +79,7 @@ def export_place(given: str) -> Place:
 class Exporter:
     """Follows the solution log of a data directory into `place`, which it closes. `standing` gives the texts of the registrations that stand."""
 
-    def __init__(self, data_dir: Path | str, place: Place, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
+    def __init__(self, data_dir: Path | str, place: ObjectStore, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
         """Read the place's note, and write it anew as this exporter's. Raises: NotOfThisLog; OSError, StoreFailed."""
         self._data, self._place, self._standing, self._every_s = Path(data_dir), place, standing, every_s
         self._stood = standing()  # at the last round: who goes between two may have registered where the log is no longer kept
@@ -95,7 +94,7 @@ class Exporter:
             self._close()
             raise
         self._stopping = threading.Event()
-        self._thread = waiting(self._run)
+        self._thread = threading.Thread(target=self._run, name="export", daemon=True)
         self.failure = ""
         """The text says why the last round did not end; the next one tries again, unless another server has taken the place."""
 
@@ -272,7 +271,7 @@ class Exporter:
         self._put(state)
 
     def _put(self, state: State) -> None:
-        marked = msgspec.structs.replace(state, log=self._marks.at(state.reached), writer=self._writer)
+        marked = msgspec.structs.replace(state, log=self._marks.mark_at(state.reached), writer=self._writer)
         self._place.put(_NOTE, msgspec.json.encode(marked))
         self._state = state
 
@@ -285,7 +284,7 @@ def folder_of(name: str) -> str:
     return f"query={encoded}"
 
 
-def _noted(place: Place) -> State | None:
+def _noted(place: ObjectStore) -> State | None:
     note = place.read(_NOTE)
     try:
         return None if note is None else msgspec.json.decode(note, type=State)

@@ -52,7 +52,7 @@ class Retention:
         freed = _remove(log, _cut(log, self._limits, now, needed))
         cut = _cut(solutions, self._limits, now, min([self._solutions.position, *(hold() for hold in self.solution_holds)]))
         if cut is not None:
-            self._solutions.forget(cut)
+            self._solutions.drop_segment(cut)
         return Removed(freed, _remove(solutions, cut))
 
 

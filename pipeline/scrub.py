@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline.errors import Corrupt
 from pipeline.log.segments import SegmentFile, read_opening, segment_path, segments, sound
-from pipeline.replication.restore import LOGS
+from pipeline.replication.manifest import LOGS
 
 _WORKS_S, _RESTS = 0.01, 19
 """It works so long at a time, and then rests so many times as long: it takes a twentieth of a core."""

@@ -11,7 +11,7 @@ from engine.warmup import warm
 from pipeline.errors import PipelineError
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
-from pipeline.replication.replicator import Keeper
+from pipeline.replication.replicator import Replicator
 from pipeline.retention import Limits, Retention, secured
 from pipeline.runners.catch_up import Catching
 from pipeline.runners.engine_report import DeadlineReader
@@ -43,7 +43,7 @@ class Runner(Protocol):
 class Lifecycle:
     """Holds what has a life of its own. `stopping` is set when the server stops."""
 
-    def __init__(self, settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Keeper | None) -> None:
+    def __init__(self, settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Replicator | None) -> None:
         self.export, self.keeper = export, keeper
         self.runner = _runner_of(settings, log)
         self.retention = _retention_of(settings, log, solutions, export, keeper)
@@ -137,7 +137,7 @@ class Housekeeping:
             await self._notifier.wait_for_news(seen, _HOUSEKEEPING_S)
 
 
-def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Keeper | None) -> Retention:
+def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Replicator | None) -> Retention:
     age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
     needed = keeper.secured if keeper is not None else partial(secured, settings.data)
     retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved, needed)
@@ -146,7 +146,7 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
         retention.solution_holds.append(lambda: export.position)
         retention.log_holds.append(lambda: export.marked)
     if keeper is not None:
-        retention.solution_holds.append(lambda: keeper.kept)
+        retention.solution_holds.append(lambda: keeper.solutions_until)
     return retention
 
 

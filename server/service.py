@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from engine.messages import Micros
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
-from pipeline.replication.replicator import Keeper
+from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import Report, read_report
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import Batch, read_batch
@@ -33,7 +33,7 @@ class Service:
         log: LogWriter,
         *,
         export: Exporter | None = None,
-        keeper: Keeper | None = None,
+        keeper: Replicator | None = None,
     ) -> None:
         self.settings, self.clock, self.log = settings, clock, log
         self.solutions = SolutionReader(settings.data)
@@ -71,7 +71,7 @@ async def running(
     log: LogWriter,
     *,
     export: Exporter | None = None,
-    keeper: Keeper | None = None,
+    keeper: Replicator | None = None,
     begun: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Service]:
     """Run a service over an open log, with its runner, until the block is left.

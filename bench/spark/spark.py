@@ -111,7 +111,7 @@ def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int
         spill.mkdir()
         with closing(SolutionWriter(data)) as writer:
             sink = SolutionSink(writer, Spill(spill), commits)
-            start_job(spark, data, sink, 0, buckets=buckets, max_rows=batch + 3, to_end=True).awaitTermination()
+            start_job(spark, data, sink, buckets=buckets, max_rows=batch + 3, to_end=True).awaitTermination()
             sink.close()
         with closing(SolutionReader(data)) as reader:
             matches = reader.tally(query).count
@@ -181,7 +181,7 @@ def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
     spill.mkdir(parents=True)
     with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer:
         sink = SolutionSink(writer, Spill(spill), Commits())
-        query = start_job(spark, data, sink, 0, buckets=buckets)
+        query = start_job(spark, data, sink, buckets=buckets)
         try:
             return _from_durable_to_readable(log, data, query.exception)
         finally:

@@ -60,9 +60,9 @@ def solve(
     dealt = _dealt(events, shares)
     total = sum(share.buckets for share in shares)
     if events.isStreaming:
-        from pipeline.dataframes.streaming import followed
+        from pipeline.dataframes.streaming import follow_stream
 
-        return followed(dealt, asked, total, max_delay)
+        return follow_stream(dealt, asked, total, max_delay, SOLVED_COLUMNS)
     return _finished(dealt, asked, total)
 
 

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -30,7 +31,7 @@ SNAPSHOT_ROWS = 200_000
 """This many events lie between two snapshots; reading them again takes about half a second."""
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_KEPT = 64
+_CACHED = 64
 _PARCEL = pa.schema([("engine", pa.int64()), ("latest", pa.int64()), ("rows", pa.binary())])
 _PARCEL_COLUMNS = "engine long, latest long, rows binary"
 _FOUND_COLUMNS = "solutions binary"
@@ -38,21 +39,19 @@ _STEP = "EPSPARQL_STEP"
 _PIECE_ROWS = 50_000  # an engine takes in so many at once: their solutions must fit into a row
 
 
-def followed(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta) -> DataFrame:
-    """Return the solutions of a streaming frame. Raises: SolveFailed."""
-    from pipeline.dataframes.api import SOLVED_COLUMNS
-
+def follow_stream(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta, columns: str) -> DataFrame:
+    """Return the solutions of a streaming frame, with these columns. Raises: SolveFailed."""
     if dealt.sparkSession.conf.get(_PROVIDER, "") != _ROCKS:
         raise SolveFailed(f"transformWithState keeps its state in RocksDB; set {_PROVIDER} to {_ROCKS} before the query starts")
     processor = EngineProcessor(asked, max_delay // timedelta(microseconds=1))
-    parcels = dealt.mapInArrow(lambda batches: parcelled(batches, total), _PARCEL_COLUMNS)
-    with _workers_of_its_own(dealt.sparkSession, "engines"):
+    parcels = dealt.mapInArrow(lambda batches: pack_parcels(batches, total), _PARCEL_COLUMNS)
+    with _separate_workers(dealt.sparkSession, "engines"):
         found = parcels.groupBy("engine").transformWithState(processor, _FOUND_COLUMNS, "append", "none")
-    return found.mapInArrow(lambda batches: unpacked(batches, asked), SOLVED_COLUMNS)
+    return found.mapInArrow(lambda batches: unpack_solutions(batches, asked), columns)
 
 
 @contextmanager
-def _workers_of_its_own(spark: SparkSession, name: str) -> Iterator[None]:
+def _separate_workers(spark: SparkSession, name: str) -> Iterator[None]:
     """Give the steps that are planned meanwhile workers of their own.
 
     Spark gives a worker to whichever step is next, but keeps workers with another environment apart.
@@ -66,7 +65,7 @@ def _workers_of_its_own(spark: SparkSession, name: str) -> Iterator[None]:
         del environment[_STEP]
 
 
-def unpacked(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> Iterator[pa.RecordBatch]:
+def unpack_solutions(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> Iterator[pa.RecordBatch]:
     """Yield the solutions that came as Arrow streams, a row each."""
     from pipeline.dataframes.engine_task import solved
 
@@ -76,7 +75,7 @@ def unpacked(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> I
             yield from solved(pa.ipc.open_stream(stream.as_buffer()).read_next_batch(), queries)
 
 
-def parcelled(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
+def pack_parcels(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
     """Yield a partition's events as an Arrow stream per bucket and batch, for rows that pass through the JVM one by one are slow.
 
     At the end yield, for every bucket, how far the partition's time has come.
@@ -121,10 +120,10 @@ class EngineProcessor(StatefulProcessor):
             latest = max(latest, row.latest)
             if row.rows is not None:
                 parts.append(pa.ipc.open_stream(bytes(row.rows)).read_all())
-        solver = self._at(bucket, token)
-        events = _in_order(parts, before - self._max_delay) if parts else None
+        solver = self._engine_at(bucket, token)
+        events = _sort_events(parts, before - self._max_delay) if parts else None
         time, token = latest - self._max_delay, uuid4().hex
-        found = list(_fed(solver, events, time))
+        found = list(_feed_events(solver, events, time))
         since += events.num_rows if events is not None else 0
         if since >= max(self._snapshot_rows, solver.goals):  # so an event pays for one goal at most
             self._snapshot.update((token, solver.snapshot()))
@@ -133,14 +132,14 @@ class EngineProcessor(StatefulProcessor):
         else:
             self._log.appendValue((token, time, None if events is None else stream_of(events).to_pybytes()))
         self._version.update((token, latest, since, self._print))
-        _keep((self._print, bucket), token, solver)
+        engine_cache().put_engine((self._print, bucket), token, solver)
         yield from (Row(solutions=stream_of(batch).to_pybytes()) for batch in found if batch.num_rows)
 
-    def _at(self, bucket: int, token: str) -> "Solver":
+    def _engine_at(self, bucket: int, token: str) -> "Solver":
         """Return the engine as of a version: the kept engine, if its version is on the way there, else the snapshot's, fed the events since."""
         from pipeline.dataframes.engine_task import Solver
 
-        kept, solver = _kept.pop((self._print, bucket), ("", None))
+        kept, solver = engine_cache().take_engine((self._print, bucket))
         if solver is not None and kept == token:
             return solver
         stored = self._snapshot.get()
@@ -150,12 +149,12 @@ class EngineProcessor(StatefulProcessor):
         if solver is None or kept not in tokens:
             kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
         for _, time, rows in log[tokens.index(kept) :]:
-            for _ in _fed(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
+            for _ in _feed_events(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
                 pass  # its solutions were given when the events came
         return solver
 
 
-def _in_order(parts: list[pa.Table], mark: Micros) -> pa.Table:
+def _sort_events(parts: list[pa.Table], mark: Micros) -> pa.Table:
     """Return the events by end, without the late ones.
 
     Most often they come sorted, and sorting them would cost as much as feeding them to an engine.
@@ -169,7 +168,7 @@ def _in_order(parts: list[pa.Table], mark: Micros) -> pa.Table:
     return whole.filter(pc.or_kleene(pc.greater_equal(ends, mark), pc.is_null(ends))).sort_by("end")
 
 
-def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa.RecordBatch]:
+def _feed_events(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa.RecordBatch]:
     from pipeline.dataframes.engine_task import NO_EVENTS, occurrences, streams_of
 
     table = NO_EVENTS if events is None else events
@@ -179,10 +178,23 @@ def _fed(solver: "Solver", events: pa.Table | None, time: Micros) -> Iterator[pa
         yield solver.feed(rows, streams_of(piece), time if last else min(time, piece.column("end")[-1].as_py()))
 
 
-_kept: OrderedDict[tuple[str, int], tuple[str, "Solver"]] = OrderedDict()  # each with its version; tasks come and go, and their worker process stays
+class EngineCache:
+    """Keeps the engines that were used last, each with its version, between the tasks of a worker process."""
+
+    def __init__(self) -> None:
+        self._engines: OrderedDict[tuple[str, int], tuple[str, Solver]] = OrderedDict()
+
+    def take_engine(self, whose: tuple[str, int]) -> "tuple[str, Solver | None]":
+        """Take an engine and its version out, for it is about to change."""
+        return self._engines.pop(whose, ("", None))
+
+    def put_engine(self, whose: tuple[str, int], token: str, solver: "Solver") -> None:
+        self._engines[whose] = token, solver
+        while len(self._engines) > _CACHED:
+            self._engines.popitem(last=False)
 
 
-def _keep(whose: tuple[str, int], token: str, solver: "Solver") -> None:
-    _kept[whose] = token, solver
-    while len(_kept) > _KEPT:
-        _kept.popitem(last=False)
+@cache
+def engine_cache() -> EngineCache:
+    """Return the cache of this process: tasks come and go, and their worker process stays."""
+    return EngineCache()

@@ -176,7 +176,7 @@ class _Place:
     def _term(self, terms: Terms, name: str, text: str, labels: Labels) -> str:
         try:
             if text.startswith("_:"):
-                return labels.of(terms[text][2:])
+                return labels.blank_node(terms[text][2:])
             return terms[text]
         except FormatError as fault:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None

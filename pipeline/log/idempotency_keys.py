@@ -120,7 +120,7 @@ class Keys:
         ):
             self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late))
 
-    def forget(self, now: Micros) -> None:
+    def expire_keys(self, now: Micros) -> None:
         """Drop the files whose keys are older than 24 hours. A file whose date is ahead of the clock is dated to `now`."""
         self._now = now
         due = [file for file in self._files if not now - REMEMBERED < file.newest <= now]

@@ -18,7 +18,7 @@ class Marks:
         self._frames = FrameReader(self._directory)
         self._last: Frame | None = None
 
-    def at(self, position: int) -> str:
+    def mark_at(self, position: int) -> str:
         """Return the mark of the first kept frame that ends at or after a position.
 
         The position is not beyond the head, and does not fall from call to call. The mark is empty for the log's beginning.

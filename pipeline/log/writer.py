@@ -21,7 +21,7 @@ from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog
 from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
-from pipeline.log.writer_state import load, save
+from pipeline.log.writer_state import load_state, save_state
 
 QUEUED_ROWS = 500_000
 QUEUED_BYTES = 256 << 20
@@ -228,7 +228,7 @@ class LogWriter:
     def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Ack]]:
         """Make one frame of the requests that stand, durable and published. A refused request gets its error here."""
         at, first = self._clock(), self.catalogue.position
-        self._keys.forget(at)
+        self._keys.expire_keys(at)
         records: list[Record] = []
         rows: list[pa.RecordBatch] = []
         answers: list[tuple[_Request, Ack]] = []
@@ -275,7 +275,7 @@ class LogWriter:
         if known is not None:
             return known, None, NO_ROWS
         stream = self.catalogue.stream(request.stream)
-        record, batch = judge(stream, request.rows, offset, request.key, at, request.arrived)
+        record, batch = judge_lateness(stream, request.rows, offset, request.key, at, request.arrived)
         return Ack(offset + 1, batch.num_rows, record.late), record, batch
 
     def _tick(self, offset: int, name: str, deadline: Micros) -> Tick:
@@ -295,7 +295,7 @@ class LogWriter:
     def _fold(self) -> None:
         """Read the catalogue and the keys, as of the published position."""
         with closing(FrameReader(self._data / "log")) as reader:
-            catalogue, keys, begin = load(self._data, reader.head().position, self._clock())
+            catalogue, keys, begin = load_state(self._data, reader.head().position, self._clock())
             if catalogue.position < oldest(self._data / "log"):
                 raise Corrupt(
                     self._data / "catalogue.json", 0, "it cannot be read, and the log's beginning, from which it could be made, is no longer kept"
@@ -334,13 +334,13 @@ class LogWriter:
         """Save the catalogue and the keys. This only saves time: the log has all that they hold."""
         self.catalogue.forget_before(self.oldest())
         try:
-            save(self._data, self.catalogue, self._keys, self._frames.mark)
+            save_state(self._data, self.catalogue, self._keys, self._frames.mark)
             self.saved = self.catalogue.position
         except OSError as fault:
             _log.warning("the catalog cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
 
 
-def judge(
+def judge_lateness(
     stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros, arrived: Micros | None = None
 ) -> tuple[Record, pa.RecordBatch]:
     """Return the entry of a body at `offset`. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead."""

@@ -34,7 +34,7 @@ class _State:
     mark: int = 0
 
 
-def save(data_dir: Path, catalogue: Catalogue, keys: Keys, mark: int) -> None:
+def save_state(data_dir: Path, catalogue: Catalogue, keys: Keys, mark: int) -> None:
     """Save the keys that are new, and replace the state file in one step. `mark` is that of the log's frame that ends where the catalogue does."""
     keys.save()
     streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
@@ -42,7 +42,7 @@ def save(data_dir: Path, catalogue: Catalogue, keys: Keys, mark: int) -> None:
     replace_file(data_dir / "catalogue.json", seal(msgspec.json.encode(state)))
 
 
-def load(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Keys, int]:
+def load_state(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Keys, int]:
     """Return the saved state, and the position from which on the log tells the rest.
 
     The state is empty where there is none or it cannot be read: then the log is read from its beginning.

@@ -1,16 +1,20 @@
-"""This module reaches the place of an export: a directory, or a store that `pyarrow.fs` reaches by a URI. An object there is whole, and stays."""
+"""This module reaches directories, and object stores through obstore: S3, Google Cloud Storage and Azure. An object there is whole, and stays."""
 
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from posixpath import dirname, join, split
-from typing import Protocol
+from posixpath import basename
+from secrets import token_hex
+from typing import Any, Protocol
 from urllib.parse import unquote
 
+import obstore
 import pyarrow as pa
-from pyarrow import fs
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
 
 from pipeline.errors import Locked, StoreFailed
 from pipeline.log.lock import DirectoryLock
@@ -19,30 +23,33 @@ from pipeline.log.segments import sync_directory
 STORE = "EPSPARQL_STORE"
 """This variable names the store in which a data directory is kept."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_WHOLE = ("s3", "gcs")
-"""An object appears in these stores when its upload ends, and replaces an earlier one.
-
-Elsewhere an open file is seen, and a finished one is moved.
-"""
 _NO_SECRETS = (
     "region", "scheme", "endpoint_override", "retry_limit_seconds", "project_id",
     "allow_delayed_open", "blob_storage_authority", "dfs_storage_authority", "enable_tls", "credential_kind",
 )  # fmt: skip
-_DELAYED = "allow_delayed_open"
+_IGNORED = ("scheme", "endpoint_override", "retry_limit_seconds", "project_id", "allow_delayed_open", "enable_tls")
+"""These parameters of a URI are no settings of obstore's clients by these names."""
 _HIDDEN = "***"
 _SHORTEST = 4
 """A secret of at least this many letters is looked for in messages: shorter ones are words."""
 _STORE_S = 10.0
+_WAITS: Any = {"connect_timeout": "5s", "read_timeout": "10s", "timeout": "120s"}
+"""A client waits this long for a connection, for the next bytes of an answer, and for all of a request."""
+_RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
+_Client = S3Store | GCSStore | AzureStore
 
 
-class Place(Protocol):
-    """A place holds objects by relative names, with `/`. `str` of a place is for messages: it holds no secret."""
+class ObjectStore(Protocol):
+    """A store holds objects by relative names, with `/`. `str` of a store is for messages: it holds no secret."""
 
     patience_s: float | None
-    """A stop waits for the place for this long; None for as long as it takes."""
+    """A stop waits for the store for this long; None for as long as it takes."""
 
     def read(self, name: str) -> bytes | None: ...
     def put(self, name: str, data: pa.Buffer | bytes) -> None: ...
+    def create(self, name: str, data: bytes) -> bool:
+        """Put an object unless there is one of that name; return whether it was put. A call that fails may have put it."""
+
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, without the folder's own and in order; a name that is a folder itself ends in `/`."""
 
@@ -52,36 +59,29 @@ class Place(Protocol):
     def close(self) -> None: ...
 
 
-def place_at(given: str, *, locked: bool = True) -> Place:
-    """Return the place at a path or a URI. With `locked` a directory is for one process at a time. Raises: Locked, OSError, StoreFailed."""
+def open_store(given: str, *, locked: bool = True) -> ObjectStore:
+    """Return the store at a path or a URI. With `locked` a directory is for one process at a time. Raises: Locked, OSError, StoreFailed."""
     if not _URI.match(given):
-        return Directory(Path(given), locked=locked)
-    uri = Uri(given)
-    with uri.telling():
-        files, path = fs.FileSystem.from_uri(_in_one_request(given))
-    return Directory(Path(path), locked=locked) if isinstance(files, fs.LocalFileSystem) else Store(files, path, uri)
+        return DirectoryStore(Path(given), locked=locked)
+    uri = StoreUri(given)
+    if uri.scheme == "file":
+        return DirectoryStore(Path(f"/{unquote(uri.path)}"), locked=locked)
+    return RemoteStore(connect_client(uri), uri)
 
 
-def _in_one_request(given: str) -> str:
-    """Make S3 take a small object in one request, where Arrow would begin, send and complete an upload in parts."""
-    if not given.startswith("s3:") or _DELAYED in given:
-        return given
-    return f"{given}{'&' if '?' in given else '?'}{_DELAYED}=true"
+def connect_store(given: str) -> ObjectStore:
+    """Return a store that answers, for all who share it. Raises: OSError, StoreFailed."""
+    store = open_store(given, locked=False)
+    store.names("manifests")
+    return store
 
 
-def reached(given: str) -> Place:
-    """Return a place that answers, for all who share it. Raises: OSError, StoreFailed."""
-    place = place_at(given, locked=False)
-    place.names("claims")
-    return place
-
-
-def named(given: str) -> str:
+def redact_uri(given: str) -> str:
     """Return a path or URI as messages show it."""
-    return str(Uri(given)) if _URI.match(given) else given
+    return str(StoreUri(given)) if _URI.match(given) else given
 
 
-class Directory:
+class DirectoryStore:
     """Keeps objects in a directory of this machine's file system. An object that is put there outlives the machine's fall."""
 
     patience_s: float | None = None
@@ -103,14 +103,20 @@ class Directory:
 
     def put(self, name: str, data: pa.Buffer | bytes) -> None:
         path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(_temporary(path.name))
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        self._write_temporary(path, data).replace(path)
         sync_directory(path.parent)
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self._path / name
+        temporary = self._write_temporary(path, data)
+        try:
+            os.link(temporary, path)  # fails where there is one
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink()
+        sync_directory(path.parent)
+        return True
 
     def names(self, folder: str) -> list[str]:
         path = self._path / folder
@@ -124,91 +130,81 @@ class Directory:
         if self._lock is not None:
             self._lock.close()
 
+    @staticmethod
+    def _write_temporary(path: Path, data: pa.Buffer | bytes) -> Path:
+        """Write a file beside `path` whose name begins with `.`, which readers of Parquet pass over."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{token_hex(8)}.tmp")
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
 
-class Store:
-    """Keeps objects in a file system of `pyarrow.fs`, which has no locks. Its faults are StoreFailed."""
+
+class RemoteStore:
+    """Keeps objects in a store that is reached by HTTP. Its faults are StoreFailed."""
 
     patience_s: float | None = _STORE_S
 
-    def __init__(self, files: fs.FileSystem, path: str, uri: "Uri") -> None:
-        self._files, self._path, self._uri = files, path.rstrip("/"), uri
-        self._whole = files.type_name in _WHOLE
-        if self._whole and not self._path:
-            raise StoreFailed("it names no bucket")
+    def __init__(self, client: _Client, uri: "StoreUri") -> None:
+        self._client, self._uri = client, uri
 
     def __str__(self) -> str:
         return str(self._uri)
 
     def read(self, name: str) -> bytes | None:
-        found = self._found(name)
-        if found is None and not self._whole:  # HDFS makes room before it moves: what ended in between is there under the other name
-            found = self._found(_temporary(name))
-        return found
+        with self._uri.redact_faults():
+            try:
+                return bytes(obstore.get(self._client, name).bytes())
+            except FileNotFoundError:
+                return None
 
     def put(self, name: str, data: pa.Buffer | bytes) -> None:
-        path = join(self._path, name)
-        with self._uri.telling():
-            if self._whole:
-                self._write(path, data)
-            else:
-                temporary = join(self._path, _temporary(name))
-                self._files.create_dir(dirname(path), recursive=True)
-                self._write(temporary, data)
-                self._files.move(temporary, path)
+        with self._uri.redact_faults():
+            obstore.put(self._client, name, memoryview(data))
+
+    def create(self, name: str, data: bytes) -> bool:
+        with self._uri.redact_faults():
+            try:
+                obstore.put(self._client, name, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+        return True
 
     def names(self, folder: str) -> list[str]:
-        with self._uri.telling():
-            found = self._files.get_file_info(fs.FileSelector(join(self._path, folder), allow_not_found=True))
-        listed = [f"{each.base_name}/" if each.type == fs.FileType.Directory else each.base_name for each in found]
+        with self._uri.redact_faults():
+            found = obstore.list_with_delimiter(self._client, f"{folder}/")
+        listed = [f"{basename(each.rstrip('/'))}/" for each in found["common_prefixes"]]
+        listed += [basename(each["path"]) for each in found["objects"] if each["path"] != folder]  # other clients mark a folder by an object
         return sorted(name for name in listed if not name.startswith("."))
 
     def remove(self, name: str) -> None:
-        path = join(self._path, name)
-        with self._uri.telling():
+        with self._uri.redact_faults():
             try:
-                self._files.delete_file(path)
-            except OSError:  # not there; or it is gone, and the store does not take the empty object by which Arrow keeps the folder
-                if self._files.get_file_info(path).type != fs.FileType.NotFound:
-                    raise
+                obstore.delete(self._client, name)
+            except FileNotFoundError:
+                return
 
     def close(self) -> None:
         pass
 
-    def _found(self, name: str) -> bytes | None:
-        with self._uri.telling():
-            try:
-                with self._files.open_input_stream(join(self._path, name), compression=None) as stream:
-                    found: bytes = stream.read()
-            except FileNotFoundError:
-                return None
-        return found
 
-    def _write(self, path: str, data: pa.Buffer | bytes) -> None:
-        """Write an object in one call: an object that fails halfway is never closed as if it were complete."""
-        with self._files.open_output_stream(path, compression=None) as stream:
-            stream.write(data)
-
-
-def _temporary(name: str) -> str:
-    """Return a name that begins with `.`, which readers of Parquet pass over."""
-    folder, last = split(name)
-    return join(folder, f".{last}.tmp")
-
-
-class Uri:
-    """Shows a URI in messages: credentials may stand before its `@`, and among its parameters."""
+class StoreUri:
+    """Takes a URI apart, and shows it in messages: credentials may stand before its `@`, and among its parameters."""
 
     def __init__(self, given: str) -> None:
         scheme, rest = re.split(r"(?<=:)/+", given, maxsplit=1)
-        user, at, rest = rest.rpartition("@")  # the last one, for a secret that should have been encoded may hold any letter
-        place, _, query = rest.partition("?")
+        user, at, rest = str(rest).rpartition("@")  # the last one, for a secret that should have been encoded may hold any letter
+        path, _, query = rest.partition("?")
+        self.user, self.path = user, path
         parameters = [part for part in query.split("&") if part]
         told = [part for part in parameters if part.partition("=")[0] in _NO_SECRETS]
         hidden = [part for part in parameters if part not in told]
+        self.scheme = scheme[:-1]
+        self.parameters = {name: unquote(value) for name, _, value in (part.partition("=") for part in parameters)}
         self._given = given
-        self._shown = (
-            f"{scheme}//{_HIDDEN if at else ''}{at}{place}" + ("?" if parameters else "") + "&".join([*told, *([_HIDDEN] if hidden else [])])
-        )
+        self._shown = f"{scheme}//{_HIDDEN if at else ''}{at}{path}" + ("?" if parameters else "") + "&".join([*told, *([_HIDDEN] if hidden else [])])
         secrets = [user, *re.split("[:?&=]", user), *hidden, *(part.partition("=")[2] for part in hidden)]
         self._secrets = sorted({each for secret in secrets for each in (secret, unquote(secret)) if len(each) >= _SHORTEST}, key=len, reverse=True)
 
@@ -216,18 +212,47 @@ class Uri:
         return self._shown
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Turn faults of Arrow into StoreFailed, without secrets."""
+    def redact_faults(self) -> Iterator[None]:
+        """Turn faults of the client into StoreFailed, without secrets."""
         try:
             yield
-        except (OSError, ValueError, pa.ArrowException) as fault:  # ValueError: text that is no UTF-8
-            raise StoreFailed(self.cleaned(str(fault))) from None
+        except (BaseError, OSError, ValueError) as fault:  # ValueError: text that is no UTF-8
+            raise StoreFailed(self.redact(str(fault))) from None
 
-    def cleaned(self, message: str) -> str:
-        message = message.replace(self._given, self._shown)
+    def redact(self, message: str) -> str:
+        message = message.partition("\n\nDebug source:")[0].replace(self._given, self._shown)
         for secret in self._secrets:
             message = message.replace(secret, _HIDDEN)
         return " ".join(message.split())  # some have lines
 
 
-__all__ = ["STORE", "Directory", "Place", "Store", "Uri", "named", "place_at", "reached"]
+def connect_client(uri: StoreUri) -> _Client:
+    """Return the client that a URI describes. Parameters of Arrow's URIs mean what they meant; others are obstore's. Raises: StoreFailed."""
+    parameters = uri.parameters
+    settings: dict[str, Any] = {name: value for name, value in parameters.items() if name not in _IGNORED}
+    http = parameters.get("scheme") == "http"
+    endpoint = f"{'http' if http else 'https'}://{parameters['endpoint_override']}" if "endpoint_override" in parameters else None
+    bucket, _, prefix = uri.path.strip("/").partition("/")
+    user, _, secret = (unquote(part) for part in uri.user.partition(":"))
+    kind: type[_Client]
+    match uri.scheme:
+        case "s3":
+            kind = S3Store
+            keys = {"access_key_id": user, "secret_access_key": secret, "endpoint": endpoint}
+        case "gs" | "gcs":
+            kind = GCSStore
+            keys = {"skip_signature": "true" if user == "anonymous" else None, "base_url": endpoint}
+        case "abfs" | "abfss":
+            kind = AzureStore
+            keys = {"account_name": bucket.partition(".")[0], "account_key": secret, "endpoint": endpoint}
+            bucket, _, prefix = (user, "", prefix) if user else prefix.partition("/")
+        case other:
+            raise StoreFailed(f"{other}: is not the scheme of a store; give s3:, gs:, abfs: or a directory")
+    if not bucket:
+        raise StoreFailed("it names no bucket")
+    settings |= {name: value for name, value in keys.items() if value}
+    with uri.redact_faults():
+        return kind(unquote(bucket), prefix=unquote(prefix) or None, client_options=_WAITS | {"allow_http": http}, retry_config=_RETRIES, **settings)
+
+
+__all__ = ["STORE", "DirectoryStore", "ObjectStore", "RemoteStore", "StoreUri", "connect_store", "open_store", "redact_uri"]

@@ -1,15 +1,17 @@
-"""This module keeps a data directory in a store that `pyarrow.fs` reaches. Nothing is acknowledged before it is in the store.
+"""This module keeps a data directory in a store. Nothing is acknowledged before it is in the store.
 
 A server with an empty directory goes on from the store. The log of events goes there with each group commit. Solutions, snapshots and small files,
 which follow from it or change seldom, go there a second later, or when somebody waits for it. What is removed here is removed there after that
-(docs/decisions/0034).
+(docs/decisions/0039).
 """
 
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -18,11 +20,25 @@ from pipeline.errors import NotOfThisStore, PipelineError, StoreFailed, StoreTak
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
 from pipeline.log.segments import FrameReader, oldest, segments
-from pipeline.object_store.backends import Place
-from pipeline.object_store.deadlines import waiting
-from pipeline.replication.fencing import Fence, new_server
-from pipeline.replication.log_replica import KeptLog
-from pipeline.replication.restore import LOGS, OBSERVERS, SNAPSHOTS, STATES, restore, snapshots, state_name, tree, wipe, write
+from pipeline.object_store.backends import ObjectStore
+from pipeline.replication.log_replica import LogReplica
+from pipeline.replication.manifest import (
+    LOG,
+    LOGS,
+    OBJECTS,
+    SOLUTIONS,
+    TAIL,
+    Extent,
+    LogTail,
+    Manifest,
+    ManifestChain,
+    StoredFile,
+    new_name,
+    read_tail,
+    replay,
+)
+from pipeline.replication.restore import OBSERVERS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe, write_file
+from pipeline.replication.store_0_1 import end_0_1, read_0_1
 from pipeline.retention import needed_by, secured
 from pipeline.status_files import NOTES, note_path, write_note
 
@@ -35,8 +51,11 @@ MENDED_S = 60.0, 3600.0
 """The store is compared with what should be there after the first of these times, and again each time the second has passed."""
 _NOTE, _UNFINISHED, _LOCK, _SNAPSHOT = "store.json", "store.restoring", "store.lock", ".snapshot"
 _LACKS = "lacks events that are in"
+_TRIES = 5
+"""What a running server has in the store is read this often: it may remove objects before they are read."""
+_FOLDERS = OBJECTS, TAIL, LOG, SOLUTIONS, "state"
+"""Objects that a manifest names lie in these folders; version 0.1.0 wrote to the last three."""
 _Signature = tuple[int, int, int]
-_UNSURE = 0, 0, 0  # no file's: an object of which it is not known whether it is there, and as what
 _log = logging.getLogger("epsparql.store")
 
 
@@ -47,25 +66,28 @@ class _Note(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Keeper:
+class Replicator:
     """Keeps the store up to date for one server, from before its log is opened until after it is closed."""
 
-    def __init__(self, data_dir: Path, place: Place, *, away: bool = False) -> None:
+    def __init__(self, data_dir: Path, store: ObjectStore, *, away: bool = False) -> None:
         """Copy the store into an empty directory.
 
         With `away` the engines are on machines that do not see the directory, and bring their snapshots themselves. Raises: Locked, NotOfThisStore,
         StoreTaken, StoreFailed, OSError.
         """
-        self._data, self._place, self.away = data_dir, place, away
-        self._fence = Fence(place)
-        self.log, self.solutions = (KeptLog(place, self._fence, data_dir, kind) for kind in LOGS)
-        self._head = FrameReader(data_dir / self.solutions.kind)
+        self._data, self._store, self.away = data_dir, store, away
+        self._chain = ManifestChain(store)
+        self._tail = LogTail(store, self._chain.start)
+        self._server, self._epoch, self._claims = "", 0, list[int]()
+        self._numbers = count(1)  # of objects
+        self.log, self.solutions = (LogReplica(store, data_dir, kind, self._put_object) for kind in LOGS)
+        self._head = FrameReader(data_dir / SOLUTIONS)
         self._snapshots: dict[str, _Signature | None] = {}  # those in the store; None: some server's
-        self._states: dict[str, _Signature] = {}  # this server's, in the store
-        self._stating = threading.Lock()  # one of them at a time is compared, put or removed
+        self._states: dict[str, tuple[_Signature, StoredFile]] = {}  # the small files in the store
+        self._committing = threading.RLock()  # between the put of a small file's object and the manifest that names it, nothing is swept
         self._notes = dict[str, bytes]()  # each as it was taken from the store
         self._stopping = threading.Event()
-        self._thread = waiting(self._run)
+        self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._failure = self._taken_by = ""
         self._lock = DirectoryLock(data_dir / _LOCK)
         try:
@@ -84,7 +106,7 @@ class Keeper:
         return self._taken_by != ""
 
     @property
-    def kept(self) -> int:
+    def solutions_until(self) -> int:
         """Return the position from which on solutions may not be in the store yet."""
         return self.solutions.bound[0]
 
@@ -92,29 +114,30 @@ class Keeper:
         """Return the position from which on engines need the log, whatever falls. Raises: StoreFailed."""
         if not self.away:
             return secured(self._data)
-        found = [name.removesuffix(".snapshot").partition("-") for name in self._place.names(SNAPSHOTS) if name.endswith(".snapshot")]
+        found = [name.removesuffix(".snapshot").partition("-") for name in self._store.names(SNAPSHOTS) if name.endswith(".snapshot")]
         return needed_by({bucket: int(position) for bucket, _, position in sorted(found, reverse=True) if position.isdecimal()}, self._data) or 0
 
     def start(self) -> None:
         self._thread.start()
 
-    def keep(self, segment: int, size: int) -> None:
-        """Bring the log to the store up to there, and see that no later server has come.
+    def write_log(self, segment: int, size: int) -> None:
+        """Bring the log to the store up to there; a later server's fence refuses it.
 
         A store that does not answer is waited for. Raises: StoreFailed, StoreTaken.
         """
-        self._patiently(lambda: self.log.push(segment, size), "an entry of the log")
+        self._patiently(lambda: self.log.push(segment, size, self._append), "an entry of the log")
 
-    def keep_states(self, paths: Sequence[Path]) -> None:
-        """Bring small files to the store as they are here, or remove them there; otherwise as `keep`.
+    def write_files(self, paths: Sequence[Path]) -> None:
+        """Bring small files to the store as they are here, or remove them there; otherwise as `write_log`.
 
         Any thread may call this. Raises: StoreFailed, StoreTaken.
         """
 
         def bring() -> None:
-            for path in paths:
-                self._bring_state(str(path.relative_to(self._data)))
-            self._fence.check()
+            with self._committing:
+                for path in paths:
+                    self._bring_state(str(path.relative_to(self._data)))
+                self._commit()
 
         self._patiently(bring, "what was set up")
 
@@ -126,7 +149,7 @@ class Keeper:
             except (StoreFailed, OSError) as fault:  # OSError: of a store that is a directory
                 if time.monotonic() > deadline:
                     raise StoreFailed(str(fault)) from fault
-                _log.warning("%s waits for %s: %s", what, self._place, fault)
+                _log.warning("%s waits for %s: %s", what, self._store, fault)
                 time.sleep(RETRY_S)
             except StoreTaken as fault:
                 self._lost(fault)
@@ -138,108 +161,163 @@ class Keeper:
         """Bring what there is to the store, and end. If a store does not answer, the next start brings the rest."""
         self._stopping.set()
         if self._thread.ident is not None:
-            self._thread.join(self._place.patience_s)
+            self._thread.join(self._store.patience_s)
             if self._thread.is_alive():
-                _log.warning("%s did not take the last solutions within %g s: the next start writes them", self._place, self._place.patience_s)
+                _log.warning("%s did not take the last solutions within %g s: the next start writes them", self._store, self._store.patience_s)
                 return
         self._head.close()
-        self._place.close()
+        self._store.close()
         self._lock.close()
 
     def round(self) -> None:
         """Bring the store up to the state here. Raises: OSError, PipelineError."""
-        self._fence.check()
-        begins = {kind: max(oldest(self._data / kind), self._fence.begins.get(kind, 0)) for kind in LOGS}
-        present = [] if self.away else snapshots(self._data)  # before the solutions, so that these reach as far as the oldest of them
+        begins = {kind: oldest(self._data / kind) for kind in LOGS}
+        present = [] if self.away else list_snapshots(self._data)  # before the solutions, so that these reach as far as the oldest of them
         head = self._head.head()
         if head.position:
-            self.solutions.push(head.segment, head.size)
-        whole = all(self._bring(name) for name in present)
+            self.solutions.push(head.segment, head.size, self.solutions.write_object)
+        whole = all(self._bring_snapshot(name) for name in present)
         self._bring_states()
         if self.away:
             self._take_notes()
-        if whole:
-            self._fence.cut(begins)
-            gone = set[str]() if self.away else self._snapshots.keys() - {*present}
-            if gone:
-                self._fence.check()
-            for name in gone:
-                self._place.remove(f"{SNAPSHOTS}/{name}")
+        for replica in (self.log, self.solutions):
+            if whole:
+                replica.drop_before(begins[replica.kind])
+            replica.merge()
+        self._commit()
+        if whole and not self.away:
+            for name in self._snapshots.keys() - {*present}:
+                self._store.remove(f"{SNAPSHOTS}/{name}")
                 del self._snapshots[name]
-        for kept in (self.log, self.solutions):
-            kept.drop()
-            kept.tidy()
 
     def mend(self) -> None:
-        """Restore in the store the objects that are taken to be there. Raises: OSError, PipelineError."""
-        self._fence.check()
-        for kept in (self.log, self.solutions):
-            kept.mend()
-        there = {*tree(self._place, SNAPSHOTS)}
+        """Restore in the store the objects that are taken to be there, and remove those that nobody counts on. Raises: OSError, PipelineError."""
+        self._chain.check()
+        there = {*list_tree(self._store, SNAPSHOTS)}
         self._snapshots = {name: signature for name, signature in self._snapshots.items() if name in there}
-        for folder in self._place.names("state"):
-            mine = folder[:-1] == self._fence.claim.key
-            if mine or folder < self._fence.claim.key:
-                for name in tree(self._place, f"state/{folder[:-1]}"):
-                    with self._stating:
-                        if not (mine and name in self._states):
-                            self._place.remove(f"state/{folder}{name}")
+        with self._committing:
+            known = {replica: list(replica.extents) for replica in (self.log, self.solutions)}  # before what is there is listed
+            present = {f"{folder}/{name}" for folder in _FOLDERS for name in list_tree(self._store, folder)}
+            for replica, extents in known.items():
+                replica.put_missing(present, extents)
+            self._states = {name: state for name, state in self._states.items() if state[1].name in present}
+            self._bring_states()
+            self._commit()
+            assert self._chain.newest is not None
+            for name in present - self._chain.newest.objects():
+                if not self._may_be_needed(name):
+                    self._store.remove(name)
+        self._chain.sweep()
 
     # ------------------------------------------------------------ opening
     def _open(self) -> None:
-        self._fence.look()
-        before, note = self._fence.last, self._note()
-        empty = unfinished(self._data) or not (self._data / "log").exists() or not segments(self._data / "log")
+        before, note = self._chain.look(), self._note()
+        earlier = read_0_1(self._store) if before is None else None
+        before = before or earlier
+        empty = is_unfinished(self._data) or not (self._data / LOG).exists() or not segments(self._data / LOG)
         restoring = before is not None and empty
-        if before is None and unfinished(self._data):
+        if before is None and is_unfinished(self._data):
             raise self._refusal("is an unfinished copy of another store than")
         if before is not None and not empty:
             if note is None:
                 raise self._refusal("has a log of its own, and so has")
             if note.server != before.server or note.epoch < before.epoch:
                 raise self._refusal("is not what another server has kept since in")
-            if not self.log.adopt():  # a server that is refused takes the store from nobody
+            if not self._has_all(before):  # a server that is refused takes the store from nobody
                 raise self._refusal(_LACKS)
-        server = note.server if note is not None and before is not None and not restoring else new_server()
-        self._fence.take(server)
-        try:
-            if self._fence.last != before:
-                raise StoreTaken(str(self._place), "another server has begun to write to")
-            if restoring:
-                self._restore()
-            self._adopt(restoring)
-        except BaseException:
-            self._fence.withdraw()
-            raise
-        self._begin(server, restoring)
+        self._server = note.server if note is not None and before is not None and not restoring else new_name()
+        if earlier is not None:
+            end_0_1(self._store, earlier, self._server, self._chain.start)
+            earlier = read_0_1(self._store)
+        self._take(earlier or self._chain.newest or Manifest(), restoring)
 
-    def _begin(self, server: str, restoring: bool) -> None:
-        if not restoring:
-            self._tell(server)
-        self._snapshots = dict.fromkeys(tree(self._place, SNAPSHOTS))
-        self._bring_states()
-        self._fence.begin({kept.kind: kept.bound for kept in (self.log, self.solutions)})
+    def _has_all(self, manifest: Manifest) -> bool:
+        """Tell whether all events of the store are here. Its server may run."""
+        for tries in reversed(range(_TRIES)):
+            try:
+                return self.log.adopt(replay(manifest.logs.get(LOG, []) + read_tail(self._store, manifest)))
+            except StoreFailed:
+                if not tries:
+                    raise
+                later = self._chain.look() or manifest
+                if later.epoch != manifest.epoch:
+                    raise StoreTaken(str(self._store), "another server has begun to write to") from None
+                manifest = later
+        raise AssertionError
+
+    def _take(self, before: Manifest, restoring: bool) -> None:
+        """Claim the store, end the tail of the earlier server, and go on from there."""
+        before = self._claim(before, restoring)
+        tail = self._tail.fence(before)
+        logs = {kind: before.logs.get(kind, []) for kind in LOGS}
+        logs[LOG] = replay(logs[LOG] + tail)
         if restoring:
-            self._tell(server)
+            _log.info("%s is copied into %s", self._store, self._data)
+            write_file(self._data / _UNFINISHED, b"")
+            wipe(self._data)
+            restore(self._store, self._data, before, logs)
+        if not self.log.adopt(logs[LOG]) and not restoring:  # after a restore the store may have half a frame, which nobody was told is kept
+            raise self._refusal(_LACKS)
+        self.solutions.adopt(logs[SOLUTIONS])
+        self._claims = [*before.claims, self._epoch]
+        self._snapshots = dict.fromkeys(list_tree(self._store, SNAPSHOTS))
+        self._bring_states()
+        self._commit()
+        if restoring:
+            self._write_note()
             (self._data / _UNFINISHED).unlink()
 
-    def _restore(self) -> None:
-        _log.info("%s is copied into %s", self._place, self._data)
-        write(self._data / _UNFINISHED, b"")
-        wipe(self._data)
-        restore(self._place, self._data, self._fence)
+    def _claim(self, before: Manifest, restoring: bool) -> Manifest:
+        """Claim the store, and return the manifest that this follows: the earlier server may go on writing manifests meanwhile."""
+        for tries in reversed(range(_TRIES)):
+            self._epoch = max(self._chain.number, before.epoch) + 1
+            if not restoring:
+                self._write_note()  # before the claim: whoever is killed after it goes on
+            try:
+                self._chain.claim(self._server, before, self._epoch)
+            except StoreTaken:
+                later = self._chain.look()
+                if later is None or later.claims != before.claims or not tries:
+                    raise
+                before = later
+            else:
+                return before
+        raise AssertionError
 
-    def _adopt(self, restoring: bool) -> None:
-        """Go on from the logs in the store.
+    # ------------------------------------------------------------ objects
+    def _append(self, segment: int, begin: int, data: bytes) -> Extent:
+        return self._tail.append(segment, begin, data)
 
-        After a restore the store may have more: later objects, and half a frame, which nobody was told are kept.
-        """
-        if not self.log.adopt() and not restoring:
-            raise self._refusal(_LACKS)
-        self.solutions.adopt()
+    def _put_object(self, data: bytes) -> str:
+        """Write an object under a name of its own, and return the name."""
+        name = f"{OBJECTS}/{self._epoch:010d}-{next(self._numbers):012d}"
+        self._store.put(name, data)
+        return name
+
+    def _commit(self) -> None:
+        """Write the manifest of what is in the store now, and remove the objects that it replaces."""
+        with self._committing:
+            before = self._chain.newest
+            with self.log.lock:
+                log, tail = list(self.log.extents), self._tail.number
+            files = {name: stored for name, (_, stored) in self._states.items()}
+            logs = {LOG: log, SOLUTIONS: list(self.solutions.extents)}
+            self._chain.commit(Manifest(self._server, self._chain.start, self._epoch, tail, logs, files, self._claims, self._tail.fences))
+            assert self._chain.newest is not None
+            if before is not None and before is not self._chain.newest:
+                for name in before.objects() - self._chain.newest.objects():
+                    self._store.remove(name)
+
+    def _may_be_needed(self, name: str) -> bool:
+        """Tell whether an object that the newest manifest does not name may be needed."""
+        folder, _, rest = name.partition("/")
+        assert self._chain.newest is not None
+        if folder == TAIL:
+            return int(rest) >= self._chain.newest.tail or int(rest) in self._chain.newest.fences
+        return folder == OBJECTS and int(rest.partition("-")[0]) > self._epoch
 
     def _refusal(self, reason: str) -> NotOfThisStore:
-        return NotOfThisStore(self._data, str(self._place), reason)
+        return NotOfThisStore(self._data, str(self._store), reason)
 
     def _note(self) -> _Note | None:
         path = self._data / _NOTE
@@ -248,8 +326,8 @@ class Keeper:
         except msgspec.MsgspecError as fault:
             raise StoreFailed(f"{path} is damaged ({fault}); remove the data directory, and it is copied from the store") from None
 
-    def _tell(self, server: str) -> None:
-        write(self._data / _NOTE, msgspec.json.encode(_Note(server, self._fence.epoch)))
+    def _write_note(self) -> None:
+        write_file(self._data / _NOTE, msgspec.json.encode(_Note(self._server, self._epoch)))
 
     # ------------------------------------------------------------ rounds
     def _run(self) -> None:
@@ -275,7 +353,7 @@ class Keeper:
             except (OSError, PipelineError) as fault:
                 brought = None
                 self._failure = f"{type(fault).__name__}: {fault}"
-                _log.warning("the copy in %s is behind, and is written again in %g s: %s", self._place, PAUSE_S, self._failure)
+                _log.warning("the copy in %s is behind, and is written again in %g s: %s", self._store, PAUSE_S, self._failure)
 
     def _lost(self, fault: StoreTaken) -> None:
         if not self.taken:
@@ -286,7 +364,7 @@ class Keeper:
         """Return the state that a round would bring to the store; None where this machine does not know it."""
         if self.away:
             return None
-        return self._head.head(), snapshots(self._data), [*self._signatures()], [oldest(self._data / kind) for kind in LOGS]
+        return self._head.head(), list_snapshots(self._data), [*self._signatures()], [oldest(self._data / kind) for kind in LOGS]
 
     def _signatures(self) -> Iterator[tuple[Path, _Signature]]:
         """Yield the small files that are here, with their signatures."""
@@ -298,13 +376,13 @@ class Keeper:
         keys = sorted((self._data / KEYS_FOLDER).glob("*.keys"))  # before the catalogue, which names them
         return keys + [self._data / name for name in STATES] + sorted((self._data / OBSERVERS).glob("*.json"))
 
-    def _bring(self, name: str) -> bool:
+    def _bring_snapshot(self, name: str) -> bool:
         """Bring a snapshot, if the store does not have it. Return False where the snapshot has just been let go."""
         path = self._data / SNAPSHOTS / name
         try:
             signature = _signature(path)
             if name not in self._snapshots or (path.suffix == _SNAPSHOT and self._snapshots[name] != signature):  # a piece is named by what it holds
-                self._place.put(f"{SNAPSHOTS}/{name}", path.read_bytes())
+                self._store.put(f"{SNAPSHOTS}/{name}", path.read_bytes())
                 self._snapshots[name] = signature
         except FileNotFoundError:
             return False
@@ -312,35 +390,30 @@ class Keeper:
 
     def _take_notes(self) -> None:
         """Take the engines' notes from the store."""
-        for name in self._place.names(NOTES):
-            note = self._place.read(f"{NOTES}/{name}")
+        for name in self._store.names(NOTES):
+            note = self._store.read(f"{NOTES}/{name}")
             if note is not None and note != self._notes.get(name):
                 write_note(note_path(self._data, name), note)
                 self._notes[name] = note
 
     def _bring_states(self) -> None:
-        """Bring the small files that have changed, and remove those that are gone."""
-        for name in dict.fromkeys([*(str(path.relative_to(self._data)) for path in self._states_here()), *list(self._states)]):
-            self._bring_state(name)
+        """Bring the small files that have changed, and drop those that are gone."""
+        with self._committing:
+            for name in dict.fromkeys([*(str(path.relative_to(self._data)) for path in self._states_here()), *self._states]):
+                self._bring_state(name)
 
     def _bring_state(self, name: str) -> None:
-        path, kept = self._data / name, state_name(self._fence.claim, name)
-        with self._stating:
-            try:
-                signature = _signature(path)
-                data = path.read_bytes() if self._states.get(name) != signature else None
-            except FileNotFoundError:
-                if name in self._states:
-                    self._place.remove(kept)
-                    del self._states[name]
-                return
-            if data is not None:
-                self._states[name] = _UNSURE  # a put that fails may have taken effect
-                self._place.put(kept, data)
-                self._states[name] = signature
+        path = self._data / name
+        try:
+            signature = _signature(path)
+            if name not in self._states or self._states[name][0] != signature:
+                data = path.read_bytes()
+                self._states[name] = signature, StoredFile(self._put_object(data), zlib.crc32(data))
+        except FileNotFoundError:
+            self._states.pop(name, None)
 
 
-def unfinished(data_dir: Path) -> bool:
+def is_unfinished(data_dir: Path) -> bool:
     """Tell whether a directory is half a copy of a store."""
     return (data_dir / _UNFINISHED).exists()
 

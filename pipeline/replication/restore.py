@@ -3,38 +3,37 @@
 import os
 import shutil
 from contextlib import closing
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from pipeline.errors import StoreFailed
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.segments import FrameWriter, segment_path, sync_directory
-from pipeline.object_store.backends import Place
-from pipeline.replication.fencing import Claim, Fence
-from pipeline.replication.log_replica import bytes_of, present
-from pipeline.replication.object_names import Part
+from pipeline.object_store.backends import ObjectStore
+from pipeline.replication.manifest import LOG, LOGS, Extent, Manifest, read_object
 
-LOGS = "log", "solutions"
 STATES = "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
 OBSERVERS, SNAPSHOTS = "observers", "snapshots"
-_TRIES = 5
-"""A reading is tried this often: a server that has not noticed yet may put one object in the place of many before they are read."""
 
 
-def restore(place: Place, data_dir: Path, fence: Fence) -> None:
-    """Restore all of a data directory, as of the last server that has written. Raises: StoreFailed, OSError."""
-    assert fence.last is not None
+def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[str, list[Extent]]) -> None:
+    """Restore all of a data directory. `logs` has the extents that count. Raises: StoreFailed, OSError."""
     for kind in LOGS:
-        _restore_log(place, data_dir, kind, fence)
-    for name in tree(place, SNAPSHOTS):
-        data = place.read(f"{SNAPSHOTS}/{name}")
+        (data_dir / kind).mkdir(parents=True, exist_ok=True)
+        for segment, extents in groupby(logs[kind], attrgetter("segment")):
+            write_file(segment_path(data_dir / kind, segment), b"".join(extent.read(store) for extent in extents))
+    for name in list_tree(store, SNAPSHOTS):
+        data = store.read(f"{SNAPSHOTS}/{name}")
         if data is not None:  # else it was let go meanwhile
-            write(data_dir / SNAPSHOTS / name, data)
-    for name in tree(place, state_name(fence.last)):
-        data = place.read(state_name(fence.last, name))
-        if data is not None:
-            write(data_dir / name, data, mode=0o600 if name.startswith(OBSERVERS) else 0o644)
+            write_file(data_dir / SNAPSHOTS / name, data)
+    for name, stored in manifest.files.items():
+        data = read_object(store, stored.name, stored.crc)
+        if data is None:
+            raise StoreFailed(f"the object {stored.name} is missing")
+        write_file(data_dir / name, data, mode=0o600 if name.startswith(OBSERVERS) else 0o644)
     for kind in LOGS:
-        with closing(FrameWriter(data_dir / kind, durable=kind == "log")):
+        with closing(FrameWriter(data_dir / kind, durable=kind == LOG)):
             pass  # opening says how far readers may look, and cuts off a torn frame
 
 
@@ -46,52 +45,25 @@ def wipe(data_dir: Path) -> None:
         (data_dir / name).unlink(missing_ok=True)
 
 
-def state_name(claim: Claim, name: str = "") -> str:
-    """Return the folder of a server's small files, or the place of one of them: each server has a folder of its own."""
-    return f"state/{claim.key}" + (f"/{name}" if name else "")
-
-
-def snapshots(data_dir: Path) -> list[str]:
+def list_snapshots(data_dir: Path) -> list[str]:
     """Return the names of snapshots in the order in which they have to be there: pieces first."""
     root = data_dir / SNAPSHOTS
     found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".tmp"] if root.exists() else []
     return [str(path.relative_to(root)) for path in sorted(found, key=lambda path: (path.suffix == ".snapshot", path))]
 
 
-def tree(place: Place, folder: str) -> list[str]:
+def list_tree(store: ObjectStore, folder: str) -> list[str]:
     """Return the names in a folder and in the folders in it."""
     found = []
-    for name in place.names(folder):
-        found += [f"{name}{inner}" for inner in tree(place, f"{folder}/{name[:-1]}")] if name.endswith("/") else [name]
+    for name in store.names(folder):
+        found += [f"{name}{inner}" for inner in list_tree(store, f"{folder}/{name[:-1]}")] if name.endswith("/") else [name]
     return found
 
 
-def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path.parent)
-
-
-def _restore_log(place: Place, data_dir: Path, kind: str, fence: Fence) -> None:
-    (data_dir / kind).mkdir(parents=True, exist_ok=True)
-    for tries in reversed(range(_TRIES)):
-        try:
-            for segment, parts in present(place, fence, kind).items():
-                path = segment_path(data_dir / kind, segment)
-                if not path.exists() or path.stat().st_size != parts[-1].end:  # else it is there from the try before
-                    write(path, _read(place, kind, parts))
-        except StoreFailed:
-            if not tries:
-                raise
-        else:
-            return
-
-
-def _read(place: Place, kind: str, parts: list[Part]) -> bytes:
-    data = bytes_of(place, kind, parts)
-    if data is None:
-        raise StoreFailed(f"objects of {kind}/{parts[0].extent.segment:020d} go while they are read; is another server at work in the store?")
-    return data

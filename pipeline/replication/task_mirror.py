@@ -8,130 +8,121 @@ from pathlib import Path
 
 from pipeline.errors import StoreFailed
 from pipeline.log.segments import HEADER, LINK, Frame, FrameWriter, segment_path, unpack_header
-from pipeline.object_store.backends import Place
+from pipeline.object_store.backends import ObjectStore
 from pipeline.partition_count import name_of
-from pipeline.replication.fencing import Fence
-from pipeline.replication.log_replica import bytes_of
-from pipeline.replication.object_names import cover, extent_of
-from pipeline.replication.restore import SNAPSHOTS, snapshots, tree, write
+from pipeline.replication.manifest import LOG, Extent, ManifestChain, read_piece
+from pipeline.replication.restore import SNAPSHOTS, list_snapshots, list_tree, write_file
 
-_LOG = "log"
 _TRIES = 10
 """Reading is tried this often: a server may put one object in the place of many between looking and reading."""
 
 
-class Replica:
+class LogMirror:
     """Mirrors the log for one process. One thread at a time."""
 
-    def __init__(self, place: Place, directory: Path) -> None:
-        self._place, self.directory = place, directory
-        self._fence = Fence(place)
+    def __init__(self, store: ObjectStore, directory: Path) -> None:
+        self._store, self.directory = store, directory
+        self._chain = ManifestChain(store)
         self._log: FrameWriter | None = None
-        self._segments: list[int] = []
-        self._segment, self._byte, self._rest = 0, 0, b""  # in the store: the next byte to read, and the bytes of its frame before that
+        self._segment, self._byte, self._rest = 0, 0, b""  # where the next frame begins in the store, and what is known of it
+        self._tail = 0  # the piece of the tail that is read next
         self._snapshots = set[str]()  # these are both here and in the store
 
     def follow(self, position: int) -> None:
         """Copy the log up to a position that was acknowledged. Raises: StoreFailed, OSError."""
         for tries in range(_TRIES):
-            if self._log is not None and self._log.position >= position:
+            if self._has(position):
                 return
             if tries or self._log is None:
-                self._look()
-            self._read(position)
-        raise StoreFailed(f"{self._place} does not have the log up to position {position}; is it the server's --store?")
+                self._read_manifest(position)
+            self._read_tail(position)
+        raise StoreFailed(f"{self._store} does not have the log up to position {position}; is it the server's --store?")
 
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
 
     # ------------------------------------------------------------ snapshots
-    def fetch(self, buckets: int) -> None:
+    def fetch_snapshots(self, buckets: int) -> None:
         """Fetch the snapshots of that many buckets, and remove those of another number. Raises: StoreFailed, OSError."""
         names = {name_of(bucket, buckets) for bucket in range(buckets)}
-        for name in tree(self._place, SNAPSHOTS):
+        for name in list_tree(self._store, SNAPSHOTS):
             if name.partition("-")[0] not in names:
-                self._place.remove(f"{SNAPSHOTS}/{name}")
-            elif (data := self._place.read(f"{SNAPSHOTS}/{name}")) is not None:
-                write(self.directory / SNAPSHOTS / name, data)
+                self._store.remove(f"{SNAPSHOTS}/{name}")
+            elif (data := self._store.read(f"{SNAPSHOTS}/{name}")) is not None:
+                write_file(self.directory / SNAPSHOTS / name, data)
                 self._snapshots.add(name)
 
-    def bring(self) -> None:
+    def put_snapshots(self) -> None:
         """Bring the snapshots that are here to the store. Raises: StoreFailed, OSError."""
-        for name in snapshots(self.directory):
+        for name in list_snapshots(self.directory):
             if name not in self._snapshots:
-                self._place.put(f"{SNAPSHOTS}/{name}", (self.directory / SNAPSHOTS / name).read_bytes())
+                self._store.put(f"{SNAPSHOTS}/{name}", (self.directory / SNAPSHOTS / name).read_bytes())
                 self._snapshots.add(name)
 
-    def drop(self) -> None:
+    def remove_snapshots(self) -> None:
         """Remove from the store the snapshots that have gone here. Raises: StoreFailed."""
-        for name in self._snapshots - {*snapshots(self.directory)}:
-            self._place.remove(f"{SNAPSHOTS}/{name}")
+        for name in self._snapshots - {*list_snapshots(self.directory)}:
+            self._store.remove(f"{SNAPSHOTS}/{name}")
             self._snapshots.discard(name)
 
     # ------------------------------------------------------------ the log
-    def _look(self) -> None:
-        """Look which segments there are, and which bytes of earlier servers may not count.
+    def _read_manifest(self, position: int) -> None:
+        """Read what the newest manifest names: the tail's pieces before it may have been removed."""
+        manifest = self._chain.look()
+        extents = manifest.logs.get(LOG, []) if manifest is not None else []
+        for extent in extents:
+            try:
+                self._read_extent(extent, position)
+            except StoreFailed:
+                if self._store.read(extent.name) is not None:
+                    raise
+                return  # the object has been replaced: a later manifest names another
+        if manifest is not None and not self._has(position):
+            self._tail = manifest.tail
 
-        The state as of now will do, for acknowledged entries have come before.
-        """
-        self._fence.look()
-        found = sorted(int(folder[:-1]) for folder in self._place.names(_LOG) if folder[:-1].isdecimal())
-        self._segments = [segment for segment in found if segment >= self._fence.begins.get(_LOG, 0)]
-        if self._log is None and self._segments:
-            self._segment = self._segments[0]
-            path = segment_path(self.directory / _LOG, self._segment)
+    def _read_tail(self, position: int) -> None:
+        while not self._has(position):
+            piece = read_piece(self._store, self._tail)
+            if piece is None or (piece.extent is not None and not self._read_extent(piece.extent, position, piece.data)):
+                return
+            if not self._has(position):
+                self._tail += 1
+
+    def _has(self, position: int) -> bool:
+        return self._log is not None and self._log.position >= position
+
+    def _read_extent(self, extent: Extent, position: int, data: bytes | None = None) -> bool:
+        """Take the frames of an extent that end by `position`, and the frame in which it lies. Return False where bytes before it are missing."""
+        if self._log is None:
+            self._segment = extent.segment
+            path = segment_path(self.directory / LOG, self._segment)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()  # the log begins here
             self._log = FrameWriter(path.parent, durable=False)
-
-    def _read(self, position: int) -> None:
-        """Read as far as the known segments go, at most to a position."""
-        if self._log is None:
-            return
-        for segment in [each for each in self._segments if each >= self._segment]:
-            if self._log.position >= position or not self._read_segment(self._log, segment, position):
-                break
-        self._log.publish()
-
-    def _read_segment(self, log: FrameWriter, segment: int, position: int) -> bool:
-        """Read one segment. Return False where reading cannot go on with it now."""
-        if segment != self._segment:
-            if segment != log.position or self._rest:
-                return False
-            self._segment, self._byte = segment, 0
-        names = self._place.names(f"{_LOG}/{segment:020d}")
-        extents = [each for name in names if (each := extent_of(segment, name)) is not None]
-        bounds = [(epoch, each[_LOG]) for epoch, each in self._fence.bounds if _LOG in each]
-        try:
-            parts = cover(extents, bounds)
-        except StoreFailed:  # so it may seem where an earlier server wrote beyond what was known to count
+        log = self._log
+        if log.position >= position or (extent.segment, extent.end) <= (self._segment, self._byte):
+            return True
+        if extent.segment > self._segment and extent.segment == log.position and not self._rest:
+            self._segment, self._byte = extent.segment, 0
+        if extent.segment != self._segment or extent.begin > self._byte + len(self._rest):
             return False
-        for part in parts:
-            if part.end <= self._byte or log.position >= position:
-                continue
-            data = bytes_of(self._place, _LOG, [part])
-            if data is None:
-                return False
-            self._take(log, data[max(self._byte - part.begin, 0) :], position)
-        return True
-
-    def _take(self, log: FrameWriter, data: bytes, position: int) -> None:
-        """Take the frames that end by `position`, and the frame in which it lies."""
-        whole = memoryview(self._rest + data)
-        begin = self._byte - len(self._rest)
-        self._byte += len(data)
-        for frame, payload in frames_in(whole, self._segment, begin):
+        data = extent.read(self._store) if data is None else data
+        known = self._rest[: max(extent.begin - self._byte, 0)]  # an extent replaces an earlier server's half frame
+        whole = memoryview(known + data[max(self._byte - extent.begin, 0) :])
+        begin = self._byte
+        for frame, payload in read_frames(whole, self._segment, begin):
             if not frame.flags & LINK:  # the copy has segments of its own
                 log.append([payload], frame.first, frame.after, frame.rows, frame.flags)
-            begin = frame.end
+            self._byte = frame.end
             if log.position >= position:
-                self._byte, self._rest = begin, b""
-                return
-        self._rest = bytes(whole[len(whole) - (self._byte - begin) :])
+                break
+        self._rest = b"" if log.position >= position else bytes(whole[self._byte - begin :])
+        log.publish()
+        return True
 
 
-def frames_in(data: memoryview, segment: int, byte: int) -> Iterator[tuple[Frame, memoryview]]:
+def read_frames(data: memoryview, segment: int, byte: int) -> Iterator[tuple[Frame, memoryview]]:
     """Yield the whole frames of a segment's bytes from `byte` on, with their payloads. Raises: StoreFailed."""
     at = 0
     while len(data) - at >= HEADER.size:

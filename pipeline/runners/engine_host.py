@@ -12,7 +12,6 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
@@ -25,6 +24,7 @@ from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
+from pipeline.runners.advance import Advance
 from pipeline.runners.engine_report import Reporter
 from pipeline.runners.spill import Spill
 
@@ -32,16 +32,6 @@ MAX_ROWS = 50_000
 SNAPSHOT_NAME = re.compile(r"([^-]+)-(\d{20})\.snapshot")
 _MARK = b"EPSMARK\0"
 _MARKED = struct.Struct("<8sI")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Advance:
-    """Holds what the entries [lo, hi) brought. Many solutions may lie in a file instead; then its name is here, and no solutions."""
-
-    lo: int
-    hi: int
-    outcome: Outcome
-    file: str | None = None
 
 
 class EngineHost:

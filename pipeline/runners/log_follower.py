@@ -13,7 +13,8 @@ from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.lock import Over
 from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
-from pipeline.runners.engine_host import MAX_ROWS, Advance
+from pipeline.runners.advance import Advance
+from pipeline.runners.engine_host import MAX_ROWS
 from pipeline.runners.partitions import Host, host_for
 from pipeline.solutions.solution_log import SolutionWriter
 

@@ -15,7 +15,8 @@ from engine.messages import StateChange
 from engine.partitioning import Share
 from pipeline.log import LogReader, SharedReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
-from pipeline.runners.engine_host import MAX_ROWS, Advance, EngineHost
+from pipeline.runners.advance import Advance
+from pipeline.runners.engine_host import MAX_ROWS, EngineHost
 from pipeline.runners.merge import Merger
 from pipeline.runners.prefetch import Course
 from pipeline.runners.spill import Spill
@@ -76,7 +77,7 @@ class Buckets:
             if then is not None and then > hi:
                 self._send(hi, then, max_rows, spill)
             while position < hi:
-                piece = self._merging.take()
+                piece = self._merging.take_piece()
                 position = piece.hi
                 yield piece
             if then is not None and then > hi:
@@ -132,9 +133,9 @@ class Merging:
     def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
         position = lo
         while position < hi:
-            merged = self._merged([course.take() for course in self._courses])
+            merged = self._merged([course.take_piece() for course in self._courses])
             position = merged.hi
-            yield merged if spill is None else spill.laid(merged)
+            yield merged if spill is None else spill.spill_solutions(merged)
 
     def _merged(self, pieces: Sequence[Advance]) -> Advance:
         lo, hi = pieces[0].lo, pieces[0].hi

@@ -7,7 +7,7 @@ from contextlib import closing
 from threading import Condition
 from typing import Protocol
 
-from pipeline.runners.engine_host import Advance
+from pipeline.runners.advance import Advance
 from pipeline.runners.spill import Spill
 
 PIECE_BYTES = 32 << 20
@@ -43,7 +43,7 @@ class Course:
             self._ranges += 1
         self._thread.submit(self._bring, lo, hi, max_rows, spill)
 
-    def take(self) -> Advance:
+    def take_piece(self) -> Advance:
         """Return the next piece, as soon as it is there. Raises: whatever the engine raised; Halted."""
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or not self._ranges)

@@ -9,10 +9,11 @@ from collections.abc import Generator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from pipeline.object_store.backends import reached
+from pipeline.object_store.backends import connect_store
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
-from pipeline.replication.task_mirror import Replica
-from pipeline.runners.engine_host import MAX_ROWS, Advance
+from pipeline.replication.task_mirror import LogMirror
+from pipeline.runners.advance import Advance
+from pipeline.runners.engine_host import MAX_ROWS
 from pipeline.runners.partitions import Elsewhere, host_for
 from pipeline.runners.spill import Spill
 from pipeline.status_files import NOTES, note_path, read_note
@@ -26,19 +27,19 @@ class Remote:
 
     def __init__(self, data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         """Copy the log and open the engines. Raises: StoreFailed, OSError."""
-        self._place = reached(data.store)
+        self._store = connect_store(data.store)
         self._names = [name_of(bucket, buckets) for bucket in range(buckets)]
         directory = Path(tempfile.mkdtemp(prefix="replica-", dir=data.near))
-        self._replica = Replica(self._place, directory)
-        self._replica.fetch(buckets)
+        self._mirror = LogMirror(self._store, directory)
+        self._mirror.fetch_snapshots(buckets)
         self._host = host_for(directory, buckets, snapshot_weight=snapshot_weight, ended=data.ended)
         self._told_s, self._told = 0.0, dict[str, bytes]()
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
-        self._replica.follow(max(hi, then or hi))
+        self._mirror.follow(max(hi, then or hi))
         with closing(self._host.run(lo, hi, max_rows, then, spill)) as pieces:
             yield from pieces
-        self._replica.bring()
+        self._mirror.put_snapshots()
         self.tell()
 
     def tell(self) -> None:
@@ -46,19 +47,19 @@ class Remote:
         self._host.tell()
         if time.monotonic() - self._told_s >= _TOLD_S:
             for name in self._names:
-                note = read_note(note_path(self._replica.directory, name))
+                note = read_note(note_path(self._mirror.directory, name))
                 if note is not None and note != self._told.get(name):
-                    self._place.put(f"{NOTES}/{name}", note)
+                    self._store.put(f"{NOTES}/{name}", note)
                     self._told[name] = note
             self._told_s = time.monotonic()
 
     def save(self) -> None:
         self._host.save()
-        self._replica.bring()
+        self._mirror.put_snapshots()
 
     def sweep(self, committed: int) -> None:
         self._host.sweep(committed)
-        self._replica.drop()
+        self._mirror.remove_snapshots()
 
     @property
     def unswept(self) -> bool:
@@ -66,6 +67,6 @@ class Remote:
 
     def close(self) -> None:
         self._host.close()
-        self._replica.close()
+        self._mirror.close()
         with suppress(OSError):
-            self._place.close()
+            self._store.close()

@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.errors import StoreFailed
 from pipeline.log.arrow_ipc import stream_of, write_stream
-from pipeline.object_store.backends import Place, reached
-
-if TYPE_CHECKING:
-    from pipeline.runners.engine_host import Advance  # this imports the engine, which the driver has no use for
+from pipeline.object_store.backends import ObjectStore, connect_store
+from pipeline.runners.advance import Advance
 
 SPILL = "spill"
 """The files lie in this folder of a store."""
@@ -33,7 +30,7 @@ class Spill:
     directory: Path
     store: str | None = None
 
-    def laid(self, piece: "Advance") -> "Advance":
+    def spill_solutions(self, piece: Advance) -> Advance:
         """Return the piece, with its solutions in a file if they are long. Raises: OSError, StoreFailed."""
         solutions = piece.outcome.solutions
         if piece.file is not None or solutions.nbytes <= SPILL_BYTES:
@@ -45,7 +42,7 @@ class Spill:
                 write_stream(file, solutions)
             making.rename(self.directory / name)
         else:
-            _place(self.store).put(f"{SPILL}/{name}", stream_of(solutions))
+            _store(self.store).put(f"{SPILL}/{name}", stream_of(solutions))
         none = pa.RecordBatch.from_pylist([], schema=solutions.schema)
         return replace(piece, outcome=replace(piece.outcome, solutions=none), file=name)
 
@@ -53,9 +50,9 @@ class Spill:
         """Read the solutions of a file. Raises: OSError, StoreFailed."""
         if self.store is None:
             return pa.ipc.open_stream(pa.memory_map(str(self.directory / name))).read_next_batch()
-        found = _place(self.store).read(f"{SPILL}/{name}")
+        found = _store(self.store).read(f"{SPILL}/{name}")
         if found is None:
-            raise StoreFailed(f"the solutions {SPILL}/{name}, which a task has written, are not in {_place(self.store)}")
+            raise StoreFailed(f"the solutions {SPILL}/{name}, which a task has written, are not in {_store(self.store)}")
         return pa.ipc.open_stream(found).read_next_batch()
 
     def sweep(self, position: int | None = None) -> None:
@@ -63,7 +60,7 @@ class Spill:
 
         Raises: OSError, StoreFailed.
         """
-        names = [path.name for path in self.directory.iterdir()] if self.store is None else _place(self.store).names(SPILL)
+        names = [path.name for path in self.directory.iterdir()] if self.store is None else _store(self.store).names(SPILL)
         for name in names:
             found = _NAME.match(name)  # also of what is being written
             if found is not None and (position is None or int(found[1]) <= position):
@@ -73,9 +70,9 @@ class Spill:
         if self.store is None:
             (self.directory / name).unlink(missing_ok=True)
         else:
-            _place(self.store).remove(f"{SPILL}/{name}")
+            _store(self.store).remove(f"{SPILL}/{name}")
 
 
 @cache
-def _place(store: str) -> Place:
-    return reached(store)
+def _store(store: str) -> ObjectStore:
+    return connect_store(store)

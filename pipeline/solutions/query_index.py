@@ -67,7 +67,7 @@ class Places:
         stop = bisect_left(self.counts, self.counts[begin] + limit, begin) + 1  # the first of them may hold a single one beyond the key
         return list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
 
-    def forget(self, segment: int) -> None:
+    def drop_segment(self, segment: int) -> None:
         """Drop the frames before a segment, which are no longer kept."""
         stop = bisect_left(self.segments, segment)
         if stop:
@@ -104,13 +104,13 @@ class Index:
             self._add(frame.segment, frame.byte, summary)
             self.position = frame.after
 
-    def forget(self, directory: Path, segment: int) -> None:
+    def drop_segment(self, directory: Path, segment: int) -> None:
         """Keep of the frames before a segment what nothing else tells.
 
         That is how many solutions there were, the last of each registration, and changes of state.
         """
         for places in self.places.values():
-            places.forget(segment)
+            places.drop_segment(segment)
         tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
         write_base(directory, Base(segment, tallies, [change for change in self.changes if change.entry < segment]))
 

@@ -246,14 +246,14 @@ class SolutionReader:
             beyond = places.after(None if key is None or (places.before is not None and key < places.before) else key, 1)
             return beyond[0][0] if beyond else self._frames.head().position
 
-    def forget(self, segment: int) -> None:
+    def drop_segment(self, segment: int) -> None:
         """Note what must outlive the solutions in segments before this one, which are to be removed.
 
         Whoever reads on from an earlier id is told that it is gone.
         """
         with self._lock:
             self._index.follow(self._frames)
-            self._index.forget(self._directory, segment)
+            self._index.drop_segment(self._directory, segment)
 
     def close(self) -> None:
         with self._lock, self._stored_lock:

@@ -31,20 +31,26 @@ from pipeline.spark.jvm import JVM_FLAGS, class_archive, java_home, spark_home
 from pipeline.spark.long_running_task import ResidentJob
 from pipeline.spark.sink import SolutionSink
 from pipeline.spark.source import BATCH_ROWS, load
-from pipeline.spark.spark_session import quietly, started
+from pipeline.spark.spark_session import quietly, start_session
 
 ARCHIVE_PATIENCE_S = 180.0
 
 
 def start_job(
-    spark: SparkSession, data: Path, sink: SolutionSink, position: int, *, buckets: int = 1, max_rows: int = BATCH_ROWS,
+    spark: SparkSession, data: Path, sink: SolutionSink, *, buckets: int = 1, max_rows: int = BATCH_ROWS,
     snapshot_weight: int = SNAPSHOT_WEIGHT, to_end: bool = False,
 ) -> StreamingQuery:  # fmt: skip
     """Start the server's job over one data directory; with `to_end` it ends at the log's present head.
 
     Its checkpoint lies beside the sink's spill, and is as disposable.
     """
-    options = {"data": str(data.absolute()), "from": str(position), "form": "pieces", "maxRows": str(max_rows), "spill": str(sink.spill.directory)}
+    options = {
+        "data": str(data.absolute()),
+        "from": str(sink.position),
+        "form": "pieces",
+        "maxRows": str(max_rows),
+        "spill": str(sink.spill.directory),
+    }
     options["stored"] = "false" if sink.spill.store is None else "true"
     writer = (
         load(spark, options | {"buckets": str(buckets), "snapshotWeight": str(snapshot_weight)})
@@ -71,7 +77,7 @@ def _run_one(spark: SparkSession, data: Path, wanted: int | None, max_rows: int)
         sink = SolutionSink(writer, Spill(Path(spill)), lambda _: None)
         try:
             buckets = settle(data, wanted)
-            start_job(spark, data, sink, writer.position, buckets=buckets, max_rows=max_rows, to_end=True).awaitTermination()
+            start_job(spark, data, sink, buckets=buckets, max_rows=max_rows, to_end=True).awaitTermination()
         except (PySparkException, Py4JError) as fault:
             raise SparkFailed(f"Spark did not get through {data}: {fault}") from None  # its text is in the JVM, which may not live as long
         finally:
@@ -89,7 +95,7 @@ def warm() -> None:
         data = Path(place) / "data"
         with LogWriter(data, lambda: 0) as log:
             log.heartbeat()
-        with started(java, home, "local[1]", None, None, [JVM_FLAGS, f"-XX:ArchiveClassesAtExit={making}"], ARCHIVE_PATIENCE_S) as spark:
+        with start_session(java, "local[1]", None, None, [JVM_FLAGS, f"-XX:ArchiveClassesAtExit={making}"], ARCHIVE_PATIENCE_S) as spark:
             run_to_end(spark, [data])
     if making.exists():  # a Java without an archive of its own classes makes none
         making.rename(archive)
@@ -116,7 +122,7 @@ class MicroBatches:
         spill = Spill(scratch, self._store)
         spill.sweep()
         self._sink = SolutionSink(self._writer, spill, committed)
-        self._query = start_job(spark, self._data, self._sink, self._begun, buckets=buckets, snapshot_weight=self._snapshot_weight)
+        self._query = start_job(spark, self._data, self._sink, buckets=buckets, snapshot_weight=self._snapshot_weight)
         return self._begun
 
     def work(self) -> None:

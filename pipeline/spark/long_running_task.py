@@ -51,7 +51,7 @@ def reside(residence: Residence) -> None:
     assert context is not None
     claim = Claim(residence.claim, residence.run, context.taskAttemptId())
     tenure = Tenure(claim)
-    if claim.take():
+    if claim.take_lease():
         _follow(residence, claim, tenure)
     if claim.offered():
         raise Superseded(
@@ -63,7 +63,7 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
     from pipeline.runners.log_follower import Following  # the driver has no use for the engine and its second of import
 
     def check() -> None:
-        if not claim.held() and claim.offered():
+        if not claim.is_held() and claim.offered():
             raise Superseded(f"attempt {claim.attempt} commits no more: a later one has taken its place")
 
     with closing(LogReader(residence.data)) as log, closing(LogReader(residence.data)) as counted:

@@ -20,6 +20,11 @@ class SolutionSink:
         self._writer, self.spill, self._committed = writer, spill, committed
         self._lock, self._closed = threading.Lock(), False
 
+    @property
+    def position(self) -> int:
+        """Return the input-log position up to which solutions are committed."""
+        return self._writer.position
+
     def __call__(self, batch: DataFrame, _: int) -> None:
         rows = batch.toArrow().sort_by("lo").to_pylist()
         with self._lock:

@@ -29,11 +29,11 @@ from pipeline.log import LogReader
 from pipeline.log.arrow_ipc import stream_of
 from pipeline.object_store.backends import STORE
 from pipeline.partition_count import SNAPSHOT_WEIGHT, recorded
+from pipeline.runners.advance import Advance
 from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionReader
 
 if TYPE_CHECKING:
-    from pipeline.runners.engine_host import Advance
     from pipeline.runners.partitions import Elsewhere
 
 FORMAT = "epsparql"
@@ -193,7 +193,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spill = Spill(Path(self.spill), self.store) if self.pieces else None
         for advance in host.run(partition.lo, partition.hi, min(self.max_rows, MAX_ROWS), partition.then, spill):
             if spill is not None:
-                yield _piece(spill.laid(advance))
+                yield _piece(spill.spill_solutions(advance))
             elif advance.outcome.solutions.num_rows:
                 yield _plain(advance.outcome.solutions)
         keep_for_good()
@@ -217,7 +217,7 @@ def keep_for_good() -> None:
     gc.freeze()
 
 
-def _piece(advance: "Advance") -> pa.RecordBatch:
+def _piece(advance: Advance) -> pa.RecordBatch:
     inline = stream_of(advance.outcome.solutions).to_pybytes() if advance.file is None else b""
     changes = json.dumps([asdict(change) for change in advance.outcome.changes])
     row = [advance.lo, advance.hi, inline, advance.file, changes]

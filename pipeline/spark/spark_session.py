@@ -35,16 +35,15 @@ def session(
     """
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, flags)
-    with started(
-        java, home, master, scratch, log, [flags, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [flags], chosen=chosen
+    with start_session(
+        java, master, scratch, log, [flags, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [flags], chosen=chosen
     ) as spark:
         yield spark
 
 
 @contextlib.contextmanager
-def started(
+def start_session(
     java: Path,
-    home: Path,
     master: str,
     scratch: Path | None,
     log: Path | None,
@@ -57,7 +56,7 @@ def started(
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SOCKETS)))  # not in `place`, whose path may be too long
         (place / "sockets").symlink_to(sockets)
         output = stack.enter_context((log or Path(os.devnull)).open("ab"))
-        stack.enter_context(spark_environment(java, home))
+        stack.enter_context(spark_environment(java, spark_home()))
         settings = configuration(master, place, sockets, jvm, chosen)
         conf, shown = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
         conf.setAll(list(settings.items()))

@@ -23,7 +23,7 @@ class Claim:
     run: str
     attempt: int = NOBODY
 
-    def take(self) -> bool:
+    def take_lease(self) -> bool:
         """Take the claim. Return False where the driver wants none any more, or a later attempt has come before."""
         found = self._found()
         if found is None or found > self.attempt:
@@ -32,7 +32,7 @@ class Claim:
         with suppress(FileNotFoundError):  # the driver has just left, and its directory with it
             making.write_text(f"{self.run} {self.attempt}\n", encoding="ascii")
             making.replace(self.path)
-        return self.held()
+        return self.is_held()
 
     def offer(self) -> None:
         """Offer the claim, as the driver: from now on attempts may take it."""
@@ -46,7 +46,7 @@ class Claim:
         """Tell whether the driver wants a task."""
         return self._found() is not None
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return self._found() == self.attempt
 
     def _found(self) -> int | None:
@@ -69,7 +69,7 @@ class Tenure:
         return os.getppid() != self._parent
 
     def is_set(self) -> bool:
-        return not self._claim.held() or self.orphaned
+        return not self._claim.is_held() or self.orphaned
 
     def wait(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout

@@ -116,7 +116,6 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     leave_out_pandas()
     from pipeline.errors import PipelineError
-    from pipeline.object_store.deadlines import leave
     from server.cli.serve import serve
     from server.input_files import SourceFault
     from server.settings import SettingsError, settings_from
@@ -127,7 +126,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         code = _fail(error)
     except KeyboardInterrupt:
         code = 130
-    return leave(code)
+    return code
 
 
 # ---------------------------------------------------------------- replay

@@ -17,10 +17,9 @@ from fastapi import FastAPI
 from engine.messages import Micros
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
-from pipeline.object_store.backends import Place, named, reached
-from pipeline.object_store.deadlines import within
+from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
 from pipeline.parquet_export import Exporter, export_place
-from pipeline.replication.replicator import Keeper, unfinished
+from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
 from server.app import create_app
 from server.background.startup import load_background, read_background
@@ -33,8 +32,6 @@ from server.service import Service, running
 from server.settings import Settings, SettingsError
 
 _GRACE_S = 20
-_ANSWERS_S = 30.0
-"""The place to export to, or the store, has this long to answer at the start."""
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
@@ -55,7 +52,7 @@ class Server(uvicorn.Server):
         listener: socket.socket,
         gate: Gate,
         export: Exporter | None = None,
-        keeper: Keeper | None = None,
+        keeper: Replicator | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
         """Create the server; `begun` is called once the runner has started."""
@@ -114,26 +111,25 @@ def gate_of(settings: Settings) -> Gate:
 
 
 @contextmanager
-def _kept(settings: Settings) -> Iterator[Keeper | None]:
+def _kept(settings: Settings) -> Iterator[Replicator | None]:
     """Replicate the data directory to a store meanwhile, if the settings name one; an empty directory is first copied from there.
 
     Raises: SettingsError.
     """
     store = settings.store
     if store is None:
-        if unfinished(settings.data):
+        if is_unfinished(settings.data):
             raise SettingsError(f"{settings.data} is an unfinished copy of a store; give that with --store, or another directory with --data")
         yield None
         return
     try:
-        place = within(_ANSWERS_S, lambda: reached(store))
-        keeper = Keeper(settings.data, place, away=settings.away)
+        keeper = Replicator(settings.data, connect_store(store), away=settings.away)
     except OSError as error:
         raise SettingsError(
-            f"--store {named(store)} or --data {settings.data} cannot be used: {error}; make them directories that can be written to"
+            f"--store {redact_uri(store)} or --data {settings.data} cannot be used: {error}; make them directories that can be written to"
         ) from None
     except StoreFailed as error:
-        raise SettingsError(f"--store {named(store)} cannot be used: {error}; {_SEE}") from None
+        raise SettingsError(f"--store {redact_uri(store)} cannot be used: {error}; {_SEE}") from None
     keeper.start()
     try:
         yield keeper
@@ -141,9 +137,9 @@ def _kept(settings: Settings) -> Iterator[Keeper | None]:
         keeper.stop()
 
 
-def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
+def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
     try:
-        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.keep)
+        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.write_log)
         try:
             check_solutions(settings.data)
         except BaseException:
@@ -158,14 +154,14 @@ def _opened(settings: Settings, keeper: Keeper | None) -> LogWriter:
 
 
 @contextmanager
-def _export_place(settings: Settings) -> Iterator[Place | None]:
+def _export_place(settings: Settings) -> Iterator[ObjectStore | None]:
     """Yield the place to export to once it has answered, or None if the settings ask for no export."""
     given = settings.export
     if given is None:
         yield None
         return
     with _telling(given):
-        place = within(_ANSWERS_S, lambda: export_place(given))
+        place = export_place(given)
     with closing(place):
         yield place
 
@@ -176,13 +172,13 @@ def _telling(given: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SettingsError(f"--export {named(given)} cannot be used: {error}; make it a directory that can be written to") from None
+        raise SettingsError(f"--export {redact_uri(given)} cannot be used: {error}; make it a directory that can be written to") from None
     except StoreFailed as error:
-        raise SettingsError(f"--export {named(given)} cannot be used: {error}; {_SEE}") from None
+        raise SettingsError(f"--export {redact_uri(given)} cannot be used: {error}; {_SEE}") from None
 
 
 @contextmanager
-def _exported(settings: Settings, log: LogWriter, place: Place | None) -> Iterator[Exporter | None]:
+def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> Iterator[Exporter | None]:
     """Write solutions to Parquet files meanwhile, if the settings ask for it. The last of them are written after the runner has stopped."""
     if place is None or settings.export is None:
         yield None
@@ -192,7 +188,7 @@ def _exported(settings: Settings, log: LogWriter, place: Place | None) -> Iterat
         return {query.registered: query.text for query in list(log.catalogue.queries.values())}
 
     with _telling(settings.export):
-        exporter = within(_ANSWERS_S, lambda: Exporter(settings.data, place, standing, settings.export_every_s))
+        exporter = Exporter(settings.data, place, standing, settings.export_every_s)
     exporter.start()
     try:
         yield exporter

@@ -104,7 +104,7 @@ class Deliveries:
         keeper = self._service.lifecycle.keeper
         if keeper is not None and ids:
             try:
-                await asyncio.to_thread(keeper.keep_states, [self._files.path(query, id_) for id_ in ids])
+                await asyncio.to_thread(keeper.write_files, [self._files.path(query, id_) for id_ in ids])
             except StoreFailed as fault:
                 raise StoreFailed(f"{otherwise}: {fault}") from None
 

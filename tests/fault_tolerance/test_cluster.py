@@ -17,8 +17,8 @@ import pytest
 
 from pipeline.formats.body_parser import parse_frame
 from pipeline.log import LogWriter
-from pipeline.object_store.backends import reached
-from pipeline.replication.replicator import Keeper
+from pipeline.object_store.backends import connect_store
+from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.jvm import java_home, spark_environment, spark_home
@@ -135,8 +135,8 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
     (tmp_path / "store").mkdir()
     with served(tmp_path / "store") as store, cluster(tmp_path, 2) as (url, workers):
         uri = store.bucket().uri("p")
-        keeper = Keeper(data, reached(uri), away=True)
-        with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+        keeper = Replicator(data, connect_store(uri), away=True)
+        with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
             keeper.start()
             for name, text in QUERIES.items():
                 cases.register(log, name, text)
@@ -151,7 +151,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
                 cases.eventually(lambda: runner.ready, 180, state)
                 feed(log, year[: half // 2])
                 cases.reached(data, log.head(), 180, state)
-                cases.eventually(lambda: any(name.endswith(".snapshot") for name in reached(uri).names("snapshots")), 60, state)
+                cases.eventually(lambda: any(name.endswith(".snapshot") for name in connect_store(uri).names("snapshots")), 60, state)
                 assert not list(data.glob("snapshots/*.snapshot")), "the engines are elsewhere"
                 executors = [args for worker in workers for args in cases.below(worker.pid).values() if "CoarseGrainedExecutorBackend" in args]
                 assert executors

@@ -17,15 +17,15 @@ from engine.messages import SetStream
 from pipeline.errors import PipelineError, StoreFailed
 from pipeline.log import LogReader, LogWriter
 from pipeline.log.segments import FrameReader, FrameWriter, oldest, segment_path, segments, write_begin
-from pipeline.object_store.backends import Directory, Place
+from pipeline.object_store.backends import DirectoryStore, ObjectStore
 from pipeline.replication import log_replica as kept
 from pipeline.replication import replicator as keeper
-from pipeline.replication.replicator import Keeper
-from pipeline.replication.restore import LOGS
+from pipeline.replication.manifest import Manifest, ManifestChain
+from pipeline.replication.replicator import Replicator
 
 SEGMENT_BYTES = 5000
 """Three frames or so."""
-PAGE, ALL = 4, 1 << 30
+PAGE = 4
 _COMMITTER = "log-committer"
 _HANGS_S = 60.0
 _Given = TypeVar("_Given")
@@ -76,10 +76,10 @@ class Server:
 
     def __init__(self, data: Path, store: Path, acknowledged: list[tuple[int, str]]) -> None:
         self.data, self._acknowledged = data, acknowledged
-        self.place = Stepped(Directory(store, locked=False), self)
+        self.place = Stepped(DirectoryStore(store, locked=False), self)
         self.keeping, self.committing = Lane(), Lane()
         self.dead = False
-        self.keeper: Keeper | None = None
+        self.keeper: Replicator | None = None
         self.log: LogWriter | None = None
         self.refusal: Exception | None = None
 
@@ -119,7 +119,7 @@ class Server:
                 path.write_text(name)
             else:
                 path.unlink(missing_ok=True)
-            keeper.keep_states([path])
+            keeper.write_files([path])
             kept()
 
         self.keeping.begin(lambda: self._run(work))
@@ -147,7 +147,7 @@ class Server:
         """Remove the log that no snapshot needs and the solutions that are in the store, as retention does."""
         assert self.log is not None
         assert self.keeper is not None
-        needed = {"log": min([self.log.saved, *(snapshots(self.data) or [0])]), "solutions": self.keeper.kept}
+        needed = {"log": min([self.log.saved, *(snapshots(self.data) or [0])]), "solutions": self.keeper.solutions_until}
         for kind, position in needed.items():
             known = segments(self.data / kind) if (self.data / kind).exists() else []
             for first, following in pairwise(known):
@@ -182,8 +182,8 @@ class Server:
         raise SystemExit  # which ends a thread without a word
 
     def _start(self) -> None:
-        self.keeper = Keeper(self.data, self.place)
-        self.log = LogWriter(self.data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=self.keeper.keep)
+        self.keeper = Replicator(self.data, self.place)
+        self.log = LogWriter(self.data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=self.keeper.write_log)
 
     def _run(self, work: Callable[[], None]) -> None:
         def run() -> None:
@@ -203,11 +203,11 @@ class Server:
 
 
 class Stepped:
-    """A place, at whose requests a server stands still. Of a log's segment it lists a page at a time, each as of another moment, as stores do."""
+    """A place, at whose requests a server stands still. Of a folder it lists a page at a time, each as of another moment, as stores do."""
 
     patience_s: float | None = None
 
-    def __init__(self, place: Place, server: Server) -> None:
+    def __init__(self, place: ObjectStore, server: Server) -> None:
         self._place, self._server = place, server
 
     def __str__(self) -> str:
@@ -219,11 +219,13 @@ class Stepped:
     def put(self, name: str, data: pa.Buffer | bytes) -> None:
         self._do(lambda: self._place.put(name, data))
 
+    def create(self, name: str, data: bytes) -> bool:
+        return self._do(lambda: self._place.create(name, data))
+
     def names(self, folder: str) -> list[str]:
-        size = PAGE if folder.partition("/")[0] in LOGS else ALL
-        found = page = self._do(lambda: self._place.names(folder)[:size])
-        while len(page) == size:
-            page = self._do(lambda: [name for name in self._place.names(folder) if name > found[-1]][:size])  # noqa: B023 - it is done at once
+        found = page = self._do(lambda: self._place.names(folder)[:PAGE])
+        while len(page) == PAGE:
+            page = self._do(lambda: [name for name in self._place.names(folder) if name > found[-1]][:PAGE])  # noqa: B023 - it is done at once
             found = found + page
         return found
 
@@ -293,7 +295,7 @@ def small() -> Iterator[None]:
     """Few objects are many, a frame is of several, and nobody waits for a store."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kept, "MANY", 3)
-        patch.setattr(kept, "PART_BYTES", 1500)
+        patch.setattr(kept, "PIECE_BYTES", 1500)
         patch.setattr(keeper, "PATIENCE_S", -1.0)
         yield
 
@@ -302,9 +304,9 @@ def stream(name: str) -> Callable[[int], SetStream]:
     return lambda offset: SetStream(offset, name)
 
 
-def opened(data: Path, store: Path) -> tuple[Keeper, LogWriter]:
-    keeper = Keeper(data, Directory(store, locked=False))
-    return keeper, LogWriter(data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=keeper.keep)
+def opened(data: Path, store: Path) -> tuple[Replicator, LogWriter]:
+    keeper = Replicator(data, DirectoryStore(store, locked=False))
+    return keeper, LogWriter(data, lambda: 0, segment_bytes=SEGMENT_BYTES, keep=keeper.write_log)
 
 
 class Stage:
@@ -342,6 +344,16 @@ class Stage:
         solved(self.root / name)
         log.close()
         keeper.stop()
+
+    def manifest(self) -> Manifest:
+        """Return the newest manifest."""
+        found = ManifestChain(DirectoryStore(self.store, locked=False)).look()
+        assert found is not None
+        return found
+
+    def segments(self, kind: str) -> set[int]:
+        """Return the segments of a log that the store has."""
+        return {extent.segment for extent in self.manifest().logs[kind]}
 
     def names(self, folder: str) -> list[str]:
         return sorted(path.name for path in (self.store / folder).rglob("*") if path.is_file())

@@ -12,7 +12,7 @@ import pytest
 
 from epsparql.client import Client, segment
 from pipeline.log import LogWriter
-from pipeline.replication.replicator import Keeper
+from pipeline.replication.replicator import Replicator
 from server.cli.serve import Server, clock, gate_of, listen
 from server.settings import Settings
 from tests.support.logs import until as until
@@ -26,9 +26,9 @@ _numbers = itertools.count(1)
 @contextmanager
 def serving(data: Path, **chosen: Any) -> Iterator[str]:
     """The URL of a server that is ready, over `data`, with settings and perhaps a `keeper`."""
-    keeper: Keeper | None = chosen.pop("keeper", None)
+    keeper: Replicator | None = chosen.pop("keeper", None)
     settings = Settings(data=data, port=0, runner="inprocess", **chosen)
-    with listen(settings) as listener, LogWriter(settings.data, clock, keep=keeper.keep if keeper else None) as log:
+    with listen(settings) as listener, LogWriter(settings.data, clock, keep=keeper.write_log if keeper else None) as log:
         server = Server(settings, log, listener, gate_of(settings), keeper=keeper)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

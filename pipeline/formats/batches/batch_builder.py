@@ -56,7 +56,7 @@ class Labels:
         """Return the term for a label that the text is known to contain."""
         return self._prefix + label
 
-    def of(self, label: str) -> str:
+    def blank_node(self, label: str) -> str:
         """Return the term for a label, given without its `_:`."""
         known = self._known.get(label)
         if known is None:

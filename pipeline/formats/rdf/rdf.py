@@ -90,7 +90,7 @@ def read_message(
         for column in range(4) if blanks else ():
             if (blank := terms[column]) < NO_TERM:
                 if blank not in names:
-                    names[blank] = rows.number(labels.of(written[NO_TERM - 1 - blank]))
+                    names[blank] = rows.number(labels.blank_node(written[NO_TERM - 1 - blank]))
                 terms[column] = names[blank]
         if terms[3] == NO_TERM and graph is not None:
             terms[3] = rows.number(graph)
@@ -171,7 +171,7 @@ def place_of(text: bytes, needle: str) -> tuple[int, int]:
 
 def term_text(term: Node, labels: Labels, text: bytes) -> str:
     """Return a term's canonical N-Triples text, with blank nodes relabelled."""
-    return labels.of(term.value) if isinstance(term, ox.BlankNode) else _text(term, text)
+    return labels.blank_node(term.value) if isinstance(term, ox.BlankNode) else _text(term, text)
 
 
 def _text(term: Node, text: bytes) -> str:

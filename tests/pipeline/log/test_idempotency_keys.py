@@ -127,7 +127,7 @@ def test_a_key_is_known_for_a_day_and_no_longer(steps: list[tuple[object, ...]],
     for step in steps:
         match step:
             case ("key", str(stream), int(key)):
-                keys.forget(now)
+                keys.expire_keys(now)
                 at, ack = model.get((stream, str(key)), (0, None))
                 known = ack if at > now - REMEMBERED else None
                 assert keys.get(stream, str(key), now) == known
@@ -146,5 +146,5 @@ def test_a_key_is_known_for_a_day_and_no_longer(steps: list[tuple[object, ...]],
                 keys = Keys(directory, head, now)
         kept = [newest for _, _, newest in keys.saved]
         assert len(kept) <= 60
-    keys.forget(now)
+    keys.expire_keys(now)
     assert all(newest > now - REMEMBERED for *_, newest in keys.saved)

@@ -26,7 +26,7 @@ from pipeline.log import writer as writer_module
 from pipeline.log.catalog import Catalogue
 from pipeline.log.codec import NO_ROWS, decode
 from pipeline.log.segments import HEADER, FrameReader, segment_path, segments
-from pipeline.log.writer_state import load
+from pipeline.log.writer_state import load_state
 from tests.soak import examples
 from tests.support.logs import Clock, occurrences
 
@@ -281,7 +281,7 @@ def test_every_flipped_byte_of_the_catalogue_is_seen(tmp_path: Path) -> None:
     data = (tmp_path / "catalogue.json").read_bytes()
     for at in range(len(data)):
         (tmp_path / "catalogue.json").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        catalogue, _, _ = load(tmp_path, 1, 0)
+        catalogue, _, _ = load_state(tmp_path, 1, 0)
         assert catalogue == Catalogue() != expected
 
 

@@ -171,7 +171,7 @@ def test_a_sweep_that_was_killed_half_way_is_gone_on_with(data: Path) -> None:
     every = emitted(data)
     known = segments(data / "solutions")
     with closing(SolutionReader(data)) as solutions:
-        solutions.forget(known[2])
+        solutions.drop_segment(known[2])
     segment_path(data / "solutions", known[0]).unlink()
     with closing(SolutionReader(data)) as solutions:
         kept = listed(solutions.read(every[0].registered, None, 10_000))

@@ -10,9 +10,9 @@ from engine.dictionary.arrow_encoding import plain
 from engine.messages import StateChange
 from pipeline.errors import StoreFailed
 from pipeline.log import LogReader, LogWriter
-from pipeline.object_store.backends import reached
+from pipeline.object_store.backends import connect_store
 from pipeline.partition_count import settle
-from pipeline.replication.replicator import Keeper
+from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
 from pipeline.runners.partitions import Elsewhere, Host, host_for, host_of
 from pipeline.runners.remote_engines import Remote
@@ -24,11 +24,11 @@ SEGMENT = 6_000
 
 
 @contextmanager
-def kept(data: Path, store: Path, case: Callable[[LogWriter], None]) -> Iterator[Keeper]:
+def kept(data: Path, store: Path, case: Callable[[LogWriter], None]) -> Iterator[Replicator]:
     """A data directory with the log of a case, in a store."""
-    keeper = Keeper(data, reached(str(store)), away=True)
+    keeper = Replicator(data, connect_store(str(store)), away=True)
     try:
-        with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT, keep=keeper.keep) as log:
+        with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT, keep=keeper.write_log) as log:
             case(log)
         keeper.round()
         yield keeper
@@ -61,7 +61,7 @@ def test_they_bring_what_those_bring_that_see_it(case: str, buckets: int, tmp_pa
             assert host.unswept
             host.sweep(half)
             host.save()
-        held = {name for name in reached(str(store)).names("snapshots") if name.endswith(".snapshot")}
+        held = {name for name in connect_store(str(store)).names("snapshots") if name.endswith(".snapshot")}
         assert held, "they are in the store"
         keeper.round()
         assert read_report(data) is not None
@@ -79,7 +79,7 @@ def test_another_number_of_buckets_begins_with_the_log(tmp_path: Path) -> None:
             expected = brought(host, range(0, head, 10))
             host.save()
         with closing(Remote(Elsewhere(str(store), near), 2, WEIGHT)) as host:
-            assert all(name.startswith(("0of2-", "1of2-")) for name in reached(str(store)).names("snapshots"))
+            assert all(name.startswith(("0of2-", "1of2-")) for name in connect_store(str(store)).names("snapshots"))
             assert brought(host, range(0, head, 10)) == expected
 
 

@@ -151,7 +151,7 @@ def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkey
         with closing(EngineHost(data)) as host, closing(prefetch.Course(host, pieces)) as course:
             course.go(0, cases.head_of(data), 10)
             for lo, hi in whole:
-                piece = course.take()
+                piece = course.take_piece()
                 assert (piece.lo, piece.hi) == (lo, hi)
                 assert len(course._pieces) <= min(pieces, 1 if size == 1 else pieces)
             course.finish()

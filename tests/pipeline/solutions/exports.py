@@ -14,7 +14,7 @@ from pyarrow import fs
 from epsparql.client import Client
 from epsparql.terms import XSD
 from pipeline.formats.batches.timestamps import iso
-from pipeline.object_store.backends import Place, Store, Uri, place_at
+from pipeline.object_store.backends import ObjectStore, open_store
 from pipeline.parquet_export import Exporter
 from pipeline.runners.in_process import InProcessRunner
 from tests.support import spark_cases as cases
@@ -32,16 +32,13 @@ def run(data: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Represents the place where a test exports to.
-
-    The kind `moved` is a directory, reached as a store in which files are moved to where they are seen.
-    """
+    """Represents the place where a test exports to: a directory, or a prefix of an S3 store."""
 
     kind: str
     given: str
 
-    def place(self) -> Place:
-        return Store(fs.LocalFileSystem(), self.given, Uri(f"file://{self.given}")) if self.kind == "moved" else place_at(self.given)
+    def place(self) -> ObjectStore:
+        return open_store(self.given)
 
     def rows(self) -> pa.Table:
         files, path = fs.FileSystem.from_uri(self.given) if self.kind == "s3" else (fs.LocalFileSystem(), self.given)

@@ -21,7 +21,7 @@ from pipeline.errors import Locked, NotOfThisLog, Overtaken, StoreFailed
 from pipeline.log import LogWriter
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import oldest
-from pipeline.object_store.backends import Store
+from pipeline.object_store.backends import RemoteStore
 from pipeline.parquet_export import Exporter, folder_of
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.spark_session import session
@@ -46,7 +46,7 @@ def s3(store: Served, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     return store.bucket()
 
 
-@pytest.fixture(params=["directory", "moved", "s3"])
+@pytest.fixture(params=["directory", "s3"])
 def out(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     kind: str = request.param
     if kind == "s3":
@@ -216,7 +216,7 @@ def test_another_log_s_files_are_not_gone_on_with(tmp_path: Path, out: Target) -
 def test_a_mark_that_is_none_is_of_no_log(tmp_path: Path) -> None:
     cases.write("sequences", tmp_path / "data")
     with closing(Marks(tmp_path / "data")) as marks:
-        found = marks.at(20)
+        found = marks.mark_at(20)
         assert marks.holds(found)
         assert not any(marks.holds(each) for each in ("", "x", found + "0", "999-1000:1-00000000"))
 
@@ -383,7 +383,7 @@ def attempted(export: Exporter) -> None:
 def test_a_stop_does_not_wait_for_a_store_for_long(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Store, "patience_s", 0.2)
+    monkeypatch.setattr(RemoteStore, "patience_s", 0.2)
     data = tmp_path / "data"
     cases.write("sequences", data)
     run(data)

@@ -11,7 +11,7 @@ from engine.dictionary.arrow_encoding import plain
 from engine.messages import SOLUTIONS, Outcome, StateChange
 from pipeline.errors import StoreFailed
 from pipeline.runners import spill as module
-from pipeline.runners.engine_host import Advance
+from pipeline.runners.advance import Advance
 from pipeline.runners.partitions import Host, host_for
 from pipeline.runners.spill import Spill
 from tests.support import spark_cases as cases
@@ -40,18 +40,18 @@ def files(spill: Spill) -> set[str]:
 
 def test_short_ones_stay_in_their_piece(spill: Spill) -> None:
     piece = Advance(3, 7, Outcome(solutions(10), (CHANGE,)))
-    assert spill.laid(piece) is piece
+    assert spill.spill_solutions(piece) is piece
     assert files(spill) == set()
 
 
 def test_long_ones_are_read_as_they_were(spill: Spill) -> None:
     long = solutions(40_000)
-    laid = spill.laid(Advance(3, 7, Outcome(long, (CHANGE,))))
+    laid = spill.spill_solutions(Advance(3, 7, Outcome(long, (CHANGE,))))
     assert (laid.lo, laid.hi, laid.outcome.changes, laid.outcome.solutions.num_rows) == (3, 7, (CHANGE,), 0)
-    assert spill.laid(laid) is laid
+    assert spill.spill_solutions(laid) is laid
     assert laid.file is not None
     assert spill.read(laid.file).equals(long)
-    other = spill.laid(Advance(3, 7, Outcome(long, (CHANGE,)))).file
+    other = spill.spill_solutions(Advance(3, 7, Outcome(long, (CHANGE,)))).file
     assert other is not None
     assert files(spill) == {laid.file, other}, "of two workers"
     spill.sweep(6)
@@ -67,7 +67,7 @@ def test_what_is_not_there_is_told(spill: Spill) -> None:
 
 def test_only_what_was_laid_there_is_swept(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
-    laid = [spill.laid(Advance(lo, lo + 4, Outcome(solutions(40_000), ()))).file for lo in (3, 7, 11)]
+    laid = [spill.spill_solutions(Advance(lo, lo + 4, Outcome(solutions(40_000), ()))).file for lo in (3, 7, 11)]
     (tmp_path / f"{laid[0]}.tmp").touch()
     (tmp_path / "checkpoint").mkdir()
     spill.sweep(11)
@@ -94,7 +94,7 @@ def brought(host: Host, lo: int, hi: int, then: int | None, spill: Spill) -> lis
     """Solutions of a range, taken as the sink does."""
     found: list[object] = []
     with closing(host.run(lo, hi, 20, then, spill)) as pieces:
-        for piece in map(spill.laid, pieces):
+        for piece in map(spill.spill_solutions, pieces):
             if piece.file is not None:
                 found += plain(spill.read(piece.file)).to_pylist()
     spill.sweep(hi)

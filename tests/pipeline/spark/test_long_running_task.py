@@ -59,7 +59,7 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
             with pytest.raises(Locked, match="in use by process"):
                 SolutionWriter(data)
             later = Claim(scratch / "claim", (scratch / "claim").read_text().split()[0], 10**6)
-            assert later.take()
+            assert later.take_lease()
             following = Following(data, log.reader(), over := Event(), lambda *_: None)
             assert patiently(following.open, over) is None
             assert following.position == log.head()

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.log import LogWriter
-from pipeline.object_store.backends import reached
-from pipeline.replication.replicator import Keeper
+from pipeline.object_store.backends import connect_store
+from pipeline.replication.replicator import Replicator
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import read_batch
 from pipeline.spark.driver import working
@@ -68,8 +68,8 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     data, store = tmp_path / "data", tmp_path / "store"
     long_stream(data)
     expected = cases.undisturbed(data, tmp_path / "elsewhere", within=300)
-    keeper = Keeper(data, reached(str(store)), away=True)
-    with LogWriter(data, cases.frozen_clock, keep=keeper.keep) as log:
+    keeper = Replicator(data, connect_store(str(store)), away=True)
+    with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
         runner = SparkRunner(data, "local[2,4]", buckets=2, store=str(store))
         runner.start()
         try:

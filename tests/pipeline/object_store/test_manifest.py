@@ -1,0 +1,61 @@
+"""These tests check which bytes of the log count, in what servers have written one after the other."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import StoreTaken
+from pipeline.object_store.backends import DirectoryStore
+from pipeline.replication.manifest import Extent, LogTail, Manifest, ManifestChain, read_tail, replay
+
+WRITES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(1, 12)), max_size=8)
+
+
+@given(WRITES)
+def test_a_later_extent_replaces_what_is_there_from_its_first_byte_on(writes: list[tuple[int, int, int]]) -> None:
+    extents = [Extent(segment, begin, begin + length, f"{number}", 0) for number, (segment, begin, length) in enumerate(writes)]
+    log: dict[tuple[int, int], str] = {}
+    for extent in extents:
+        log = {at: name for at, name in log.items() if at < (extent.segment, extent.begin)}
+        log |= {(extent.segment, byte): extent.name for byte in range(extent.begin, extent.end)}
+    counting = replay(extents)
+    assert {(each.segment, byte): each.name for each in counting for byte in range(each.begin, each.end)} == log
+    assert all(each.begin < each.end for each in counting)
+
+
+def test_a_piece_that_was_written_and_not_answered_is_there_once(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path, locked=False)
+    tail = LogTail(store, "aaaaaaaa")
+    assert tail.fence(Manifest()) == []
+    tail.append(0, 0, b"first")
+    tail.number -= 1  # as before an answer that never came
+    tail.append(0, 0, b"first")
+    tail.number -= 1
+    tail.append(0, 0, b"first and second")
+    assert [(each.begin, each.end) for each in replay(read_tail(store, Manifest()))] == [(0, 16)]
+    later = LogTail(store, "bbbbbbbb")
+    assert [each.read(store) for each in replay(later.fence(Manifest()))] == [b"first and second"]
+    with pytest.raises(StoreTaken):
+        tail.append(0, 16, b"third")
+    later.append(0, 16, b"other")
+
+
+def test_manifests_of_two_servers_never_follow_each_other(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path, locked=False)
+    one, other = ManifestChain(store), ManifestChain(store)
+    one.claim("one", Manifest(), 1)
+    one.commit(Manifest("one", one.start, 1, tail=1, claims=[1]))
+    before = other.look()
+    assert before is not None
+    other.claim("other", before, 3)
+    other.commit(Manifest("other", other.start, 3, tail=2, claims=[1, 3]))
+    other.commit(Manifest("other", other.start, 3, tail=3, claims=[1, 3]))
+    with pytest.raises(StoreTaken):
+        one.commit(Manifest("one", one.start, 1, tail=4, claims=[1]))
+    with pytest.raises(StoreTaken):
+        one.check()
+    other.sweep()
+    assert store.names("manifests") == [f"{number:020d}" for number in (1, 3, 5)]
+    assert other.look() == Manifest("other", other.start, 3, tail=3, claims=[1, 3])
