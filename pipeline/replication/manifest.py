@@ -1,4 +1,4 @@
-"""This module keeps the manifest of a store: it says which objects make up the data directory, and which server writes them (docs/decisions/0039).
+"""This module keeps the manifest of a store: it says which objects make up the data directory, and which server writes them (docs/decisions/0042).
 
 Manifests are numbered, and each is created only where there is none of its number. A server that starts creates the next one, its *claim*: so the next
 manifest of the server before it is refused. The object of a claim stays, so that an earlier server never finds its number free again.

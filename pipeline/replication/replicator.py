@@ -2,7 +2,7 @@
 
 A server with an empty directory goes on from the store. The log of events goes there with each group commit. Solutions, snapshots and small files,
 which follow from it or change seldom, go there a second later, or when somebody waits for it. What is removed here is removed there after that
-(docs/decisions/0039).
+(docs/decisions/0042).
 """
 
 import logging
