@@ -46,8 +46,8 @@ STARS = {
 """Files that import `*`: they speak in the columns and codes of their tables."""
 BASELINE = {
     "docstrings that begin like a fragment": 0,
-    "class names twice in a package": 20,
-    "functions of more than 7 parameters": 51,
+    "class names twice in a package": 19,
+    "functions of more than 7 parameters": 48,
 }
 
 

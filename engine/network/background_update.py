@@ -20,7 +20,7 @@ from engine.kernel.goal_maintenance import forget_timeless, read_goals
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import to_width
 from engine.network.placed_query import Planned
-from engine.physical_plan.plan import Fact, Fragment, Lookup, Unit
+from engine.physical_plan.plan import NO_ROWS, Fact, Fragment, Lookup, Node, RowRange, Unit
 from engine.state_size import Quota
 from engine.triples.relation import addition, without
 
@@ -88,9 +88,9 @@ def _brought(network: "Network", planned: Planned, fragment: Fragment, change: D
     found = []
     for node, rows in change.more.items():
         row = fragment.nodes[node]
-        if row[c.KIND] != c.JOIN:
+        if row.kind != c.JOIN:
             continue  # what it once decided stands
-        keys, free = (tuple(fragment.slots[at : at + n]) for at, n in ((row[c.KEY_AT], row[c.KEY_N]), (row[c.LOOK_AT], row[c.LOOK_N])))
+        keys, free = fragment.columns_at(row.key), fragment.columns_at(row.look)
         store = c.SIDES * (planned.at.node + node) + c.LEFT
         left = goals_of(network, store, store + 1).get(store)
         if left is None or not len(left.timeless):
@@ -110,7 +110,7 @@ def _brought(network: "Network", planned: Planned, fragment: Fragment, change: D
                     z[column] = term
                 joined.append(z[c.VAR : c.VAR + len(columns)])
         if joined:
-            via = row[c.LOOK_VIA]
+            via = row.look_via
             found.append(Fact(node if via == c.NONE else via, c.EMIT if via == c.NONE else c.LEFT, True, columns, np.array(joined, np.int64)))
     return found
 
@@ -133,7 +133,7 @@ def _taken_in(network: "Network", planned: Planned, fragment: Fragment, added: S
 
     Timers decide at instants at which nothing may come.
     """
-    timers = {node for node, row in enumerate(fragment.nodes) if row[c.KIND] == c.WITHOUTFOR}
+    timers = {node for node, row in enumerate(fragment.nodes) if row.kind == c.WITHOUTFOR}
     now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
     for fact in now:
         rows = np.zeros((len(fact.rows), network.net.rows.shape[1]), np.int64)
@@ -254,7 +254,7 @@ def _firsts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> l
     facts = []
     for node, row in enumerate(fragment.nodes):
         (at,) = _stores(planned, [(node, c.LEFT)])
-        if row[c.KIND] == c.FIRST and at in stands:
+        if row.kind == c.FIRST and at in stands:
             columns = tuple(range(c.VAR, c.VAR + len(fragment.columns)))
             facts.append(Fact(node, c.LEFT, False, columns, stands[at].timeless[:, columns]))
     return facts
@@ -264,19 +264,17 @@ def _firsts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> l
 @dataclass(slots=True)
 class _Permissive:
     fragment: Fragment
-    nodes: list[list[int]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     moves: list[tuple[int, int]] = field(default_factory=list)
     instead: dict[Target, Target] = field(default_factory=dict)  # the new target of what went to a side
     direct: set[int] = field(default_factory=set)  # edges that go where they say
 
     def __post_init__(self) -> None:
-        self.nodes, self.edges, self.moves = [list(row) for row in self.fragment.nodes], list(self.fragment.edges), list(self.fragment.moves)
+        self.nodes, self.edges, self.moves = [replace(row) for row in self.fragment.nodes], list(self.fragment.edges), list(self.fragment.moves)
 
     def passing(self, targets: Sequence[Target], filter_: int = c.NONE, *, direct: bool = False) -> Target:
-        row = [0] * c.NODE_WIDTH
-        row[c.KIND], row[c.SPAN], row[c.FILTER], row[c.CONDITION], row[c.LOOK], row[c.LOOK_VIA] = c.PASS, c.FOREVER, filter_, c.NONE, c.NONE, c.NONE
-        row[c.EDGE_AT], row[c.EDGE_N] = len(self.edges), len(targets)
+        row = Node(c.PASS, filter=filter_, edges=RowRange(len(self.edges), len(targets)))
         if direct:
             self.direct.add(len(self.edges))
         self.edges += targets
@@ -285,40 +283,39 @@ class _Permissive:
 
     def moving(self, target: Target, pairs: Sequence[tuple[int, int]], *, keep: bool) -> Target:
         node, side = self.passing([target])
-        self.nodes[node][c.KIND], self.nodes[node][c.KEEP] = c.MOVE, keep
-        self.nodes[node][c.MOVE_AT], self.nodes[node][c.MOVE_N] = len(self.moves), len(pairs)
+        row = self.nodes[node]
+        row.kind, row.keep, row.moves = c.MOVE, keep, RowRange(len(self.moves), len(pairs))
         self.moves += pairs
         return node, side
 
     def readers(self, node: int) -> list[Target]:
-        row = self.fragment.nodes[node]
-        return self.fragment.edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]]
+        return self.fragment.edges_of(node)
 
 
 def _permissive(fragment: Fragment, network: "Network") -> Fragment:
     made = _Permissive(fragment)
     for node, row in enumerate(fragment.nodes):
-        _let_pass(made, node, row[c.KIND], network)
+        _let_pass(made, node, row.kind, network)
     edges = [edge if k in made.direct else made.instead.get(edge, edge) for k, edge in enumerate(made.edges)]
     facts = [
         replace(fact, node=at[0], side=at[1]) for fact in fragment.facts for at in [made.instead.get((fact.node, fact.side), (fact.node, fact.side))]
     ]
-    return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, alpha=[], collectors={})
+    return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, scans=[], collectors={})
 
 
 def _let_pass(made: _Permissive, node: int, kind: int, network: "Network") -> None:
     row, readers = made.nodes[node], made.readers(node)
     if kind in (c.MINUS, c.EXISTS, c.NOTEXISTS) and readers:
-        made.instead[node, c.LEFT] = made.passing(readers, row[c.FILTER])
+        made.instead[node, c.LEFT] = made.passing(readers, row.filter)
     elif kind == c.MARK:
-        made.instead[node, c.LEFT] = _either(made, node, network, made.passing(readers, row[c.FILTER]))
+        made.instead[node, c.LEFT] = _either(made, node, network, made.passing(readers, row.filter))
     elif kind in OPTIONALS:
         side = c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
-        finds = [(row[c.LOOK_VIA], c.LEFT)] if row[c.LOOK_VIA] != c.NONE else []
-        made.instead[node, side] = made.passing([(node, side), *finds, made.passing(readers, row[c.FILTER])], direct=True)
+        finds = [(row.look_via, c.LEFT)] if row.look_via != c.NONE else []
+        made.instead[node, side] = made.passing([(node, side), *finds, made.passing(readers, row.filter)], direct=True)
         _as_join(row)
     elif kind == c.FIND:
-        row[c.KIND] = c.JOIN
+        row.kind = c.JOIN
     elif kind in (c.WITHOUT, c.RECENT, c.CHRONOLOGICAL):
         _as_join(row)
     elif kind == c.WITHOUTFOR:
@@ -330,16 +327,15 @@ def _let_pass(made: _Permissive, node: int, kind: int, network: "Network") -> No
         made.instead[node, c.LEFT] = made.passing([(node, c.LEFT), *onwards], direct=True)
 
 
-def _as_join(row: list[int]) -> None:
+def _as_join(row: Node) -> None:
     """Turn a node into a join of all pairs, whatever a condition or an absence says."""
-    row[c.KIND], row[c.TIMELESS], row[c.LIFE_LEFT], row[c.LIFE_RIGHT], row[c.MARK_N] = c.JOIN, 1, c.FOREVER, c.FOREVER, 0
+    row.kind, row.timeless, row.life_left, row.life_right, row.marks = c.JOIN, 1, c.FOREVER, c.FOREVER, NO_ROWS
 
 
 def _either(made: _Permissive, node: int, network: "Network", target: Target) -> Target:
     """Place nodes before `target` that make each EXISTS of the node both true and false."""
-    row = made.fragment.nodes[node]
-    for mark, _ in made.fragment.edges[row[c.MARK_AT] : row[c.MARK_AT] + row[c.MARK_N]]:
-        column = made.fragment.nodes[mark][c.COLUMN]
+    for mark in made.fragment.marks_of(node):
+        column = made.fragment.nodes[mark].column
         values = [int(network.net.at[c.TRUE_TERM]), int(network.net.at[c.FALSE_TERM])]
         target = made.passing([made.moving(target, [(-value, column)], keep=True) for value in values])
     return target

@@ -136,7 +136,7 @@ class Network(Sharing):
         if planned.shape != now.shape:
             return False  # nothing of it decides on absence
         passed = max(time, int(self.net.at[c.NOW])) - int(self.net.queries[planned.number, c.Q_T0])
-        lives = [(one[c.LIFE_BLOCKER], other[c.LIFE_BLOCKER]) for one, other in zip(was.nodes, now.nodes, strict=True)]
+        lives = [(one.life_blocker, other.life_blocker) for one, other in zip(was.nodes, now.nodes, strict=True)]
         if any(before < after and before <= passed for before, after in lives):
             return True
         change = difference(was, now)

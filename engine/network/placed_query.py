@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from engine.alpha.alpha_nodes import Want
 from engine.kernel.state import layout as c
-from engine.physical_plan.common_subplans import Subplan, subplans
+from engine.physical_plan.common_subplans import Subplan, find_subplans
 from engine.physical_plan.join_trees import Segment, Shape
-from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of
-from engine.physical_plan.plan_signature import form_of
-from engine.planner.operators.join_order import Rates
+from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of, scan_table
+from engine.physical_plan.plan_signature import sign_plan
+from engine.planner.builder.join_order import Rates
 from engine.planner.queries import RANK
 from epsparql import algebra as a
 from epsparql.terms import Variable
@@ -72,17 +72,17 @@ def planned_from(
     rates: Rates,
 ) -> Planned:  # fmt: skip
     scans, after = scans_of(fragment), end_of(fragment, at)
-    graphs = any(row[c.A_GRAPH] != c.NONE or row[c.A_GVAR] != c.NONE for row in fragment.alpha)
+    graphs = any(scan.graph != c.NONE or scan.graph_column != c.NONE for scan in fragment.scans)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
     shown = query.projection if isinstance(query, a.Select) else ()
     columns = dict(fragment.columns)
     emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
     places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
-    form = form_of(fragment)
+    form = sign_plan(fragment)
     return Planned(
         registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
-        rates, fragment.shape, fragment.segments, subplans(fragment), reads_of(fragment),
+        rates, fragment.shape, fragment.segments, find_subplans(fragment), reads_of(fragment),
     )  # fmt: skip
 
 
@@ -91,12 +91,12 @@ def reads_of(fragment: Fragment) -> tuple[Read, ...]:
 
 
 def scans_of(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
-    return tuple((row[c.A_NODE], row[c.A_SIDE], (row[-1], max(row[c.A_O], 0))) for row in fragment.alpha)
+    return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0))) for scan in fragment.scans)
 
 
 def placed_alpha(fragment: Fragment, at: Place, query: int) -> Ints:
     """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
-    alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
+    alpha = scan_table(fragment)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
     return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
 

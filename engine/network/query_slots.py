@@ -25,10 +25,10 @@ from engine.network.placed_query import Planned, placed_alpha, planned_from, rea
 from engine.network.stratification import POLICIES, affected, rank
 from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import TABLES, Fact, Fragment, Inquiry, Place, place, placed_nodes, ranges_of, sizes, timers_of
-from engine.physical_plan.plan_signature import form_of
-from engine.planner import Names, plan
-from engine.planner.operators.join_order import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
-from engine.planner.operators.triple_patterns import FEW
+from engine.physical_plan.plan_signature import sign_plan
+from engine.planner import NetworkNames, PlanOptions, plan_query
+from engine.planner.builder.join_order import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
+from engine.planner.builder.scans import FEW
 from engine.triples.hash_index import Table
 from engine.triples.quads import Quad
 from engine.triples.relation import without
@@ -118,7 +118,9 @@ class Residents:
     def reads(self) -> KeysView[str]:
         return self._readers.keys()
 
-    def names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None) -> Names:
+    def names(
+        self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None
+    ) -> NetworkNames:
         from engine.network.window_subquery import Solver  # which has a network inside
 
         solvers: list[Solver] = []
@@ -130,7 +132,16 @@ class Residents:
 
         owns = self.owns
         own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
-        return Names(self.terms.intern, self.number_of, facts.matching, facts.graphs, facts.any, query, policy, rates, shape, self.without, once, own)
+        return NetworkNames(
+            self.terms.intern,
+            self.number_of,
+            facts.matching,
+            facts.graphs,
+            facts.any,
+            PlanOptions(query, policy, rates, shape, self.without),
+            once,
+            own,
+        )
 
     def rates_for(self, query: a.Query) -> Rates:
         """Return how often there have been triples of each predicate of a query here.
@@ -163,7 +174,7 @@ class Residents:
         """
         self._know(facts)
         rates = self.rates_for(query) if rates is None else rates
-        fragment = plan(query, self.names(facts, name, policy, rates, shape))
+        fragment = plan_query(query, self.names(facts, name, policy, rates, shape))
         self.settle(registered, name, query, fragment, max_derivations, policy, rates, reads_after)
         self.knows[registered] = facts
 
@@ -180,7 +191,7 @@ class Residents:
         try:
             net = with_rows(with_width(self.net, len(fragment.columns)), {"queries": self._used["queries"].end})
             net = place(net, fragment, at, number, self._used)
-            self._hold(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
+            self._hold(with_links(net) if any(node.kind in POLICIES for node in fragment.nodes) else net)
             self.net.queries[number] = 0, after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
             rank(self, affected(self, planned))
         except BaseException:
@@ -384,7 +395,7 @@ class Residents:
 
     def _planned_anew(self, planned: Planned, facts: FactIndex) -> Fragment:
         names = self.names(facts, planned.name, planned.policy, planned.rates, planned.shape)
-        return plan(planned.query, names)
+        return plan_query(planned.query, names)
 
     def _replan(self, known: FactIndex) -> list[Fragment]:
         """Plan all queries over a background: the nodes change where timeless solutions become possible. Return the new fragments."""
@@ -398,7 +409,7 @@ class Residents:
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             self.net.nodes[planned.at.node : planned.after.node] = nodes
             self.planned[registered] = replace(
-                planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=form_of(fragment), reads=reads_of(fragment)
+                planned, strict=frozenset(fragment.strict), scans=scans_of(fragment), form=sign_plan(fragment), reads=reads_of(fragment)
             )
         return fragments
 

@@ -22,9 +22,9 @@ from engine.messages import UNRESTRICTED
 from engine.network.background_update import difference, goals_of
 from engine.network.memory import Stores
 from engine.network.placed_query import Planned, placed_alpha, planned_from
-from engine.physical_plan.common_subplans import Subplan, fragment_of, subplans
+from engine.physical_plan.common_subplans import Subplan, copy_subplan, find_subplans
 from engine.physical_plan.plan import TABLES, Fragment, Place, place, sizes
-from engine.planner.operators.join_order import NO_RATES
+from engine.planner.builder.join_order import NO_RATES
 
 if TYPE_CHECKING:
     from engine.network.quotas import Quotas
@@ -141,7 +141,7 @@ class Sharing(Stores):
 
     def _set_apart(self, planned: Planned, subplan: Subplan) -> Share:
         """Make a share of a query's subplan, which it reads from now on."""
-        fragment = fragment_of(self._planned_anew(planned, self.knows[planned.registered]), subplan, self.terms.intern)
+        fragment = copy_subplan(self._planned_anew(planned, self.knows[planned.registered]), subplan, self.terms.intern)
         share = self._settled(fragment, subplan.digest, planned, self.moments.get(planned.registered))
         goals = [self._goals_at(planned, planned.at.node + node) for node in subplan.nodes]
         self._read(share, planned, subplan)
@@ -371,12 +371,12 @@ class Sharing(Stores):
         """Let each query that takes in something else over another background carry out itself what it shares."""
         for planned in [self.planned[registered] for registered, readings in self.readings.items() if readings]:
             before, now = self._planned_anew(planned, self.knows[planned.registered]), self._planned_anew(planned, known)
-            if planned.shape != now.shape or subplans(now) != planned.subplans or difference(before, now):
+            if planned.shape != now.shape or find_subplans(now) != planned.subplans or difference(before, now):
                 self.part(planned)
 
     def list_again(self, planned: Planned, fragment: Fragment) -> None:
         """Note what a query carries out itself, as it is planned now."""
-        now = subplans(fragment)
+        now = find_subplans(fragment)
         if now != planned.subplans and planned.registered in self.moments:
             self._list_no_more(planned, planned.subplans)
             self.planned[planned.registered] = self.numbered[planned.number] = replace(planned, subplans=now)

@@ -14,7 +14,7 @@ from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.network.network import Network
-from engine.planner import plan
+from engine.planner import plan_query
 from engine.planner.queries import RANK
 from epsparql import algebra as a
 
@@ -29,7 +29,7 @@ class Solver:
         self._network = Network(terms, known=known)
         self._network.add(0, "", query, known, policy=policy)
         self._planned = self._network.planned[0]
-        self._fragment = plan(query, self._network.names(known, "", policy))
+        self._fragment = plan_query(query, self._network.names(known, "", policy))
         self._clean = {name: array.copy() for name, array in self._network.arrays().items()}
 
     def solve(self, contents: Mapping[str, Ints], now: int) -> Ints:
