@@ -79,7 +79,7 @@ console: $(TEST_STAMP)
 	cd console && ../$(BIN)/python npm.py ci && ../$(BIN)/python npm.py run build
 
 pictures: $(TEST_STAMP) chromium
-	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest -m slow tests/browser/test_access.py -k pictures
+	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures
 
 # Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(TEST_STAMP)

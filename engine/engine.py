@@ -210,7 +210,7 @@ class Engine(Registry):
             return
         if not self.share.whole and is_history(entry):
             raise OneBucketOnly(
-                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one bucket (--buckets 1)"
+                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one partition (--partitions 1)"
             )
         self._layout = None
         match entry:

@@ -64,7 +64,7 @@ class Lifecycle:
         if self.failure:
             return f"failed: {self.failure}"
         if self.preparing:
-            return "not started yet: its code is being compiled, which takes minutes once per machine and moments later"
+            return "not started yet: its code is being compiled, which takes some minutes once per machine"
         return self.runner.state
 
     def start(self, begun: Callable[[], None]) -> None:
@@ -131,9 +131,9 @@ class Housekeeping:
                 try:
                     await asyncio.to_thread(self._catching.step, self._solutions.position)
                 except (OSError, PipelineError) as fault:
-                    _log.warning("queries that are behind wait: %s", fault)
+                    _log.warning("queries that have not caught up must wait: %s", fault)
                 except Exception:  # noqa: BLE001 - it is tried again
-                    _log.exception("queries that are behind cannot read on")
+                    _log.exception("queries that have not caught up cannot read on")
             await self._notifier.wait_for_news(seen, _HOUSEKEEPING_S)
 
 
@@ -152,14 +152,14 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
 
 def _runner_of(settings: Settings, log: LogWriter) -> Runner:
     if settings.runner == "inprocess":
-        return InProcessRunner(settings.data, log.reader(), buckets=settings.buckets)
+        return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions)
     from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
 
     return SparkRunner(
         settings.data,
         settings.master,
         log.heartbeat,
-        settings.buckets,
+        settings.partitions,
         low_latency=settings.low_latency,
         store=settings.store if settings.away else None,
         conf=settings.spark_conf,

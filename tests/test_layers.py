@@ -45,7 +45,7 @@ ARROWS = {
     "engine/aggregation": "engine/aggregation/native engine/dictionary engine/expressions engine/kernel/state engine/rewrite engine/scope.py engine/state_size.py",
     "engine/aggregation/native": "engine/aggregation/native/__init__.py engine/dictionary engine/expressions",
     "engine/aggregation/native/__init__.py": "engine/jit.py",
-    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/operators engine/kernel/state",
+    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state",
     "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",

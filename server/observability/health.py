@@ -5,7 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from server.http.problem_details import Fault, Problem, described
+from server.http.problem_details import Fault, Problem, describe_responses
 from server.service import Service
 
 router = APIRouter(tags=["operations"])
@@ -26,12 +26,12 @@ class Ready(BaseModel):
     lag: int
 
 
-@router.get("/livez", summary="The process answers")
+@router.get("/livez", summary="Tell whether the process answers")
 async def livez() -> Live:
     return Live(status="ok")
 
 
-@router.get("/readyz", summary="The runner is up", responses=described(HTTPStatus.SERVICE_UNAVAILABLE))
+@router.get("/readyz", summary="Tell whether the runner is up", responses=describe_responses(HTTPStatus.SERVICE_UNAVAILABLE))
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     lifecycle, kind = service.lifecycle, service.settings.runner

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Registration
 from pipeline.solutions.solution_log import SolutionReader
-from server.push.watermark_progress import Timeline
+from server.push.watermark_progress import WatermarkHistory
 
 _SETTLE_S = 0.1
 
@@ -34,12 +34,12 @@ class _Signal:
 class Notifier:
     """Counts in `generation` how often something may have been new. Runs on the event loop only, `announce_commit` aside.
 
-    `timeline` has a sample of the streams' watermarks for each generation.
+    `watermarks` has a sample of the streams' watermarks for each generation.
     """
 
     def __init__(self, log: LogWriter, solutions: SolutionReader) -> None:
         self._log, self._solutions = log, solutions
-        self.generation, self.timeline = 0, Timeline()
+        self.generation, self.watermarks = 0, WatermarkHistory()
         self._news = asyncio.Event()
         self._signals: dict[int, _Signal] = {}
         self._changes = 0
@@ -75,7 +75,7 @@ class Notifier:
     def _advance(self) -> None:
         self.generation += 1
         loop = asyncio.get_running_loop()
-        if not self.timeline.sample(self._log.catalogue, loop.time()) and not self._resampling:
+        if not self.watermarks.take_sample(self._log.catalogue, loop.time()) and not self._resampling:
             self._resampling = True
             loop.call_later(_SETTLE_S, self._resample)
         self._news.set()

@@ -8,9 +8,9 @@ from pipeline.solutions.solution_log import SolutionReader, solution_id
 from server.push.notifier import Notifier
 from server.push.page_cache import Line, Page, PageCache
 from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import text_frame
+from server.push.websocket_protocol import encode_text_frame
 from server.registrations.catalog_view import CatalogView
-from server.registrations.query_cache import forget, shape
+from server.registrations.query_cache import drop_shape, get_shape
 
 
 class QueryOutput:
@@ -27,7 +27,7 @@ class QueryOutput:
         """Return the cache of the query's pages."""
         number = registration.registered
         if number not in self._pages:
-            form, read, read_at_hand = shape(registration.text).form, self._solutions.read, self._solutions.read_at_hand
+            form, read, read_at_hand = get_shape(registration.text).form, self._solutions.read, self._solutions.read_at_hand
 
             def read_page(after: str | None, limit: int) -> Page:
                 return _encode_page(registration, form, read(number, after, limit))
@@ -46,16 +46,16 @@ class QueryOutput:
         known, number = self._progress, registration.registered
         if number not in known:
             now = self._catalog.refresh(registration) or registration
-            known[number] = self._notifier.timeline.progress(self._solutions.position, now, self._catalog.list_queries())
+            known[number] = self._notifier.watermarks.compute_progress(self._solutions.position, now, self._catalog.list_queries())
         return known[number]
 
     def drop_query(self, registration: Registration) -> None:
         """Drop what is cached of a query that was dropped."""
-        forget(registration.text)
+        drop_shape(registration.text)
         self._pages.pop(registration.registered, None)
 
 
 def _encode_page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page:
     ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
     texts = ndjson(found, {registration.name: form}).each()
-    return tuple(Line(id_, text, text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
+    return tuple(Line(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))

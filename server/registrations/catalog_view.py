@@ -6,8 +6,8 @@ from dataclasses import replace
 from pipeline.log import LateRow, LogReader, LogWriter
 from pipeline.log.catalog import Registration, Stream
 from pipeline.solutions.solution_log import SolutionReader
-from server.http.problem_details import unknown
-from server.registrations.query_cache import shape
+from server.http.problem_details import unknown_fault
+from server.registrations.query_cache import get_shape
 
 
 class LateFeed:
@@ -41,7 +41,7 @@ class CatalogView:
             return known
         streams = self.list_streams()
         if name not in streams:
-            raise unknown("stream", name, streams)
+            raise unknown_fault("stream", name, streams)
         return streams[name]
 
     def list_streams(self) -> dict[str, Stream]:
@@ -49,7 +49,7 @@ class CatalogView:
         found = dict(self.log.catalogue.streams)
         for query in self.list_queries():
             if query.state in ("running", "paused"):
-                for name in shape(query.text).touched:
+                for name in get_shape(query.text).touched:
                     found.setdefault(name, Stream(name, query.registered))
         return found
 
@@ -58,7 +58,7 @@ class CatalogView:
         """Return the query of this name, with the state that the runner reported. Raises: Fault 404."""
         queries = self.log.catalogue.queries
         if name not in queries:
-            raise unknown("query", name, dict(queries))
+            raise unknown_fault("query", name, dict(queries))
         return self.with_state(queries[name])
 
     def list_queries(self) -> list[Registration]:
@@ -66,7 +66,7 @@ class CatalogView:
 
     def list_rules(self) -> list[Registration]:
         """Return the CONSTRUCT queries that have not failed."""
-        return [query for query in self.list_queries() if query.stands and shape(query.text).into is not None]
+        return [query for query in self.list_queries() if query.stands and get_shape(query.text).into is not None]
 
     def with_state(self, registration: Registration) -> Registration:
         for change in self._solutions.changes:

@@ -10,8 +10,8 @@ from pipeline.log.catalog import Registration
 from pipeline.partition_count import recorded
 from server.http.problem_details import Fault, Problem, bad_request
 from server.registrations.catalog_view import CatalogView
-from server.registrations.query_cache import Shape, shape
-from server.registrations.stream_dependencies import Written, reached, written_by
+from server.registrations.query_cache import Shape, get_shape
+from server.registrations.stream_dependencies import Written, find_sources, find_written
 
 
 def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
@@ -19,11 +19,13 @@ def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state
     known = catalog.log.catalogue.queries[name]
     if state == "running":
         return Resume(offset, known.registered, name)
-    _in_one_partition(data, name)
+    _check_one_partition(data, name)
     if known.lead is None:
-        return Pause(offset, known.registered, name, _held(catalog, known, "paused"))
+        return Pause(offset, known.registered, name, _find_held(catalog, known, "paused"))
     if known.lead != known.registered:
-        raise conflict("query-waits", f"the query {name!r} waits for {_named(catalog, known.lead)} already; resume that first, or drop it", name)
+        raise conflict_fault(
+            "query-waits", f"the query {name!r} already waits for {_name_query(catalog, known.lead)}; resume or drop that query first", name
+        )
     return Pause(offset, known.registered, name)
 
 
@@ -32,44 +34,44 @@ def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register
 
     Runs in the log's committer. Raises: Fault 400, 409.
     """
-    reads_from, own = _start(catalog, offset, wish.name, start), shape(wish.text)
-    standing = [query for query in _standing(catalog) if query.name != wish.name]
+    reads_from, own = _find_start(catalog, offset, wish.name, start), get_shape(wish.text)
+    standing = [query for query in _list_standing(catalog) if query.name != wish.name]
     if reads_from is not None:
-        _in_one_partition(data, wish.name)
-    feeding = reached(own.streams, _written(standing))
-    ahead = [query for query in standing if query.lead is not None and shape(query.text).into in feeding]
+        _check_one_partition(data, wish.name)
+    feeding = find_sources(own.streams, _find_written_streams(standing))
+    ahead = [query for query in standing if query.lead is not None and get_shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
     if not leads:
-        held = () if reads_from is None else _held_back(catalog, own, standing, wish.name, "read from the past")
-        return _with(wish, offset, reads_from, held, None)
-    waited = ", ".join(sorted(_named(catalog, lead) for lead in leads))
+        held = () if reads_from is None else _check_held(catalog, own, standing, wish.name, "read from the past")
+        return _complete_entry(wish, offset, reads_from, held, None)
+    waited = ", ".join(sorted(_name_query(catalog, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:
-        detail = f"it rests on {waited}, which is behind the others: resume that, wait until it has caught up, and register this one then"
-        raise conflict("query-waits", detail, wish.name)
-    return _with(wish, offset, None, (), leads.pop())
+        detail = f"it depends on {waited}, which has not caught up; resume that query, wait until it has caught up, and register this one then"
+        raise conflict_fault("query-waits", detail, wish.name)
+    return _complete_entry(wish, offset, None, (), leads.pop())
 
 
-def _with(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
+def _complete_entry(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
     bounds = wish.max_derivations, wish.max_goals, wish.max_state_bytes
     return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
 
 
-def _in_one_partition(data: Path, name: str) -> None:
+def _check_one_partition(data: Path, name: str) -> None:
     """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
     buckets = recorded(data) or 1
     if buckets > 1:
-        detail = f"queries read the past and pause only with one bucket, and this server deals events out to {buckets}: start it with --buckets 1"
-        raise conflict("several-buckets", detail, name)
+        detail = f"queries read the past and pause only with one partition, and this server has {buckets}: start it with --partitions 1"
+        raise conflict_fault("several-buckets", detail, name)
 
 
-def _start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
+def _find_start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
     oldest = catalog.log.oldest()
     match start:
         case "now":
             return None
         case _ if oldest > 0:
-            detail = f"the log has nothing before the offset {oldest} any more, and the past rests on the background and the watermarks of all of it; read from 'now'"
-            raise conflict("offset-gone", detail, name)
+            detail = f"the log now begins at offset {oldest}, and the past needs the background and the watermarks before it; read from 'now'"
+            raise conflict_fault("offset-gone", detail, name)
         case "beginning":
             return 0 if offset > 0 else None
         case int() if start > offset:
@@ -81,42 +83,44 @@ def _start(catalog: CatalogView, offset: int, name: str, start: str | int) -> in
 
 
 # ---------------------------------------------------------------- who waits for whom
-def _standing(catalog: CatalogView) -> list[Registration]:
+def _list_standing(catalog: CatalogView) -> list[Registration]:
     return [query for query in catalog.list_queries() if query.stands]
 
 
-def _written(queries: Iterable[Registration]) -> Written:
-    return written_by(shape(query.text) for query in queries)
+def _find_written_streams(queries: Iterable[Registration]) -> Written:
+    return find_written(get_shape(query.text) for query in queries)
 
 
-def _held(catalog: CatalogView, known: Registration, how: str) -> tuple[int, ...]:
-    standing = [query for query in _standing(catalog) if query.registered != known.registered]
-    return _held_back(catalog, shape(known.text), standing, known.name, how, circles=True)
+def _find_held(catalog: CatalogView, known: Registration, how: str) -> tuple[int, ...]:
+    standing = [query for query in _list_standing(catalog) if query.registered != known.registered]
+    return _check_held(catalog, get_shape(known.text), standing, known.name, how, circles=True)
 
 
-def _held_back(catalog: CatalogView, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
+def _check_held(catalog: CatalogView, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
     """Return the queries that rest on what a rule writes; none if this query is no rule.
 
     Raises: Fault 409 where one of them is behind itself, or where the rule is among them and `circles` are not allowed.
     """
     if own.into is None:
         return ()
-    written = _written(standing)
-    held = [query for query in standing if own.into in reached(shape(query.text).streams, written)]
+    written = _find_written_streams(standing)
+    held = [query for query in standing if own.into in find_sources(get_shape(query.text).streams, written)]
     behind = [query for query in held if query.lead is not None]
     if behind:
-        detail = f"{name!r} cannot be {how}: {behind[0].name!r} rests on it and is behind the others; resume or drop that one first"
-        raise conflict("query-waits", detail, name)
-    feeding = reached(own.streams, written)
-    if not circles and any(shape(query.text).into in feeding for query in held):
-        raise conflict("rules-circle", f"{name!r} cannot {how}: rules that run already feed it with what it derives; register it from 'now'", name)
+        detail = f"{name!r} cannot be {how}: {behind[0].name!r} depends on it and has not caught up; resume or drop that query first"
+        raise conflict_fault("query-waits", detail, name)
+    feeding = find_sources(own.streams, written)
+    if not circles and any(get_shape(query.text).into in feeding for query in held):
+        raise conflict_fault(
+            "rules-circle", f"{name!r} cannot {how}: rules that run already feed it with what it derives; register it from 'now'", name
+        )
     return tuple(query.registered for query in held)
 
 
-def _named(catalog: CatalogView, lead: int) -> str:
+def _name_query(catalog: CatalogView, lead: int) -> str:
     names = [query.name for query in catalog.list_queries() if query.registered == lead]
     return repr(names[0]) if names else "a query that was dropped"
 
 
-def conflict(code: str, detail: str, name: str) -> Fault:
+def conflict_fault(code: str, detail: str, name: str) -> Fault:
     return Fault(Problem(HTTPStatus.CONFLICT, code, detail, query=name))

@@ -20,15 +20,15 @@ from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from server.dependencies import admit
 from server.http import auth
-from server.http.path_names import decoded
-from server.http.problem_details import Fault, Problem, bad_request, of_exception, too_large
+from server.http.path_names import decode_name
+from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.push.connection_limits import SOCKET
-from server.push.websocket_protocol import outlet_of
+from server.push.websocket_protocol import find_writer
 from server.routes.streams import unread_time_warning
 from server.service import Service
 from server.subscriptions.broadcast import Member
-from server.subscriptions.slow_consumers import Pace
+from server.subscriptions.slow_consumers import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
 SUBPROTOCOL = "epsparql.v1+json"
@@ -44,24 +44,24 @@ router = APIRouter()
 
 
 # ---------------------------------------------------------------- opening and closing
-async def _open(websocket: WebSocket) -> None:
+async def _accept_connection(websocket: WebSocket) -> None:
     """Accept the connection. Only after that can a close code give the reason."""
     await websocket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in websocket.scope["subprotocols"] else None)
 
 
-async def _close(websocket: WebSocket, code: int, reason: str) -> None:
+async def _close_connection(websocket: WebSocket, code: int, reason: str) -> None:
     shown = reason.encode()[:_REASON].decode(errors="ignore")
     with suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
         await websocket.close(code, shown)
 
 
-async def _refuse(websocket: WebSocket, fault: Fault) -> None:
-    problem = fault.problem.told(all_names=getattr(websocket.state, "all_names", False))
+async def _refuse_connection(websocket: WebSocket, fault: Fault) -> None:
+    problem = fault.problem.redact(all_names=getattr(websocket.state, "all_names", False))
     expected = f"; expected {problem.expected}" if problem.status == HTTPStatus.BAD_REQUEST and problem.expected else ""
-    await _close(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail + expected)
+    await _close_connection(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail + expected)
 
 
-async def _first(*work: Awaitable[Any]) -> None:
+async def _run_until_first(*work: Awaitable[Any]) -> None:
     """Run until one of `work` is done, and cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
@@ -101,16 +101,16 @@ Answer = dict[str, Any] | PendingAck
 async def feed(websocket: WebSocket, name: str) -> None:
     """Take ndjson text frames and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
     service: Service = websocket.app.state.service
-    await _open(websocket)
+    await _accept_connection(websocket)
     try:
-        stream = decoded(name)
-        admit(websocket, service, auth.ingest(stream))
+        stream = decode_name(name)
+        admit(websocket, service, auth.ingest_scope(stream))
         check_parameters(websocket)
-        with service.admission.connections.feeder():
+        with service.admission.connections.count_feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
-            await _first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
+            await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
     except Fault as fault:
-        await _refuse(websocket, fault)
+        await _refuse_connection(websocket, fault)
 
 
 async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: asyncio.Queue[Answer]) -> None:
@@ -133,7 +133,7 @@ async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bo
     except BaseException as error:
         service.admission.bodies.release_bytes(size)
         if isinstance(error, Fault | PipelineError):
-            return {"error": of_exception(error).document()}
+            return {"error": describe_exception(error).document()}
         raise
     pending.ack.add_done_callback(lambda _: service.admission.bodies.release_bytes(size))
     return pending
@@ -180,7 +180,7 @@ async def _await_ack(pending: PendingAck) -> dict[str, Any]:
     try:
         ack = await pending.ack
     except PipelineError as error:
-        return {"error": of_exception(error).document()}
+        return {"error": describe_exception(error).document()}
     members = {"late": ack.late or None, "warning": pending.warning}
     return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
 
@@ -192,29 +192,33 @@ async def subscribe(
 ) -> None:
     """Send the solutions after an id, then new ones as they come, and progress when idle."""
     service: Service = websocket.app.state.service
-    await _open(websocket)
+    await _accept_connection(websocket)
     try:
-        query = decoded(name)
-        admit(websocket, service, auth.read(query))
+        query = decode_name(name)
+        admit(websocket, service, auth.read_scope(query))
         check_parameters(websocket)
         registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
-        await _subscribed(websocket, registration, after or "", drops=policy == "drop-oldest")
+        await _run_subscriber(websocket, registration, after or "", drops=policy == "drop-oldest")
     except Fault as fault:
-        await _refuse(websocket, fault)
+        await _refuse_connection(websocket, fault)
 
 
-async def _subscribed(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
-    state, outlet = websocket.app.state, outlet_of(websocket.scope)
+async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
+    state, writer = websocket.app.state, find_writer(websocket.scope)
     service: Service = state.service
-    outlet.turn_deaf()  # the protocol has no messages from subscribers
-    pace = Pace(registration.registered, outlet.cut, after)
-    with service.admission.connections.follower(SOCKET, registration.registered), service.notifier.follow_query(registration), state.watch.over(pace):
+    writer.ignore_messages()  # the protocol has no messages from subscribers
+    delivery = DeliveryProgress(registration.registered, writer.abort, after)
+    with (
+        service.admission.connections.count_follower(SOCKET, registration.registered),
+        service.notifier.follow_query(registration),
+        state.monitor.watch_delivery(delivery),
+    ):
         try:
-            code, reason = await Subscriber(service, registration, state.crowds, Member(outlet, pace), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, Member(writer, delivery), drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:
             return
-        await _close(websocket, code, reason)
+        await _close_connection(websocket, code, reason)

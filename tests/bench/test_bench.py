@@ -106,7 +106,7 @@ def test_frames_are_measured_as_batch_and_stream() -> None:
     assert all(line["events_per_s"] > 0 for line in found)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_starts_and_what_a_server_takes_that_does_nothing() -> None:
     found = [json.loads(line) for line in start.measure(1, idle_s=1.0)]
     assert [line["runner"] for line in found] == ["inprocess", "spark"]

@@ -59,7 +59,7 @@ def test_queries_that_are_behind_need_one_bucket(logs: Path, tmp_path: Path) -> 
     runner.start()
     cases.eventually(lambda: runner.state.startswith("failed"), 300, lambda: runner.state)
     runner.stop()
-    assert "--buckets 1" in runner.state
+    assert "--partitions 1" in runner.state
 
 
 def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:

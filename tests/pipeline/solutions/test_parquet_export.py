@@ -133,6 +133,7 @@ export.Exporter(Path(sys.argv[1]), place, dict).round()
 """Ends with no chance to clean up before the n-th file or note."""
 
 
+@pytest.mark.slow
 def test_an_export_that_is_killed_anywhere_ends_with_each_solution_once(tmp_path: Path, out: Target) -> None:
     """Each time the log has grown, so a range that was not noted would end elsewhere."""
     steps = []

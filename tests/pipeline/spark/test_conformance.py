@@ -17,8 +17,8 @@ from pipeline.spark.long_running_task import ResidentJob
 from server.cli import commands
 from server.cli.replay import Replay, write_log
 from server.input_files import NamedFile, read_query
-from server.registrations.query_cache import shape
-from server.routes.solutions import NDJSON, written
+from server.registrations.query_cache import get_shape
+from server.routes.solutions import NDJSON, write_page
 from tests.engine.semantics.test_conformance import CASES, read, row
 from tests.soak import is_full
 from tests.support.plain_json import stored
@@ -54,7 +54,7 @@ def test_a_task_that_stays(spark: SparkSession, tmp_path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("mode", [[], ["--low-latency"]], ids=["micro-batches", "low latency"])
+@pytest.mark.parametrize("mode", [pytest.param([], id="micro-batches", marks=pytest.mark.soak), pytest.param(["--low-latency"], id="low latency")])
 @pytest.mark.parametrize("case", CASES[7::80] if is_full() else CASES[7:8], ids=lambda path: path.name)
 def test_replay_on_spark(case: Path, mode: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
@@ -70,10 +70,10 @@ def _write(case: Path, data: Path) -> None:
     query = read_query(case / "query.rq")
     replay = Replay([query], [NamedFile("", case / "stream.ndjson")], [NamedFile("", case / "background.nt")])
     with LogWriter(data, frozen_clock) as log:
-        write_log(log, replay, {query.name: shape(query.text)})
+        write_log(log, replay, {query.name: get_shape(query.text)})
 
 
 def _found(case: Path, data: Path) -> Counter[object]:
-    form = shape((case / "query.rq").read_text()).form
+    form = get_shape((case / "query.rq").read_text()).form
     solutions, _ = found_in(data)
-    return Counter(row(line) for line in written(NDJSON, stored(solutions), form).decode().splitlines())
+    return Counter(row(line) for line in write_page(NDJSON, stored(solutions), form).decode().splitlines())

@@ -138,10 +138,10 @@ class TestReplay:
     @pytest.mark.parametrize(
         ("reads", "rules", "streams", "told"),
         [
-            pytest.param(["freezers"], [], ["s.ndjson"], ["q0 reads the stream <freezers>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream freezers=s.ndjson"], id="the file is the default stream's"),
+            pytest.param(["freezers"], [], ["s.ndjson"], ["q0 reads the stream <freezers>, which stays empty: no file and no rule writes it; give --stream freezers=s.ndjson"], id="the file is the default stream's"),
             pytest.param(["freezers"], [], ["freezer=s.ndjson"], ["--stream freezers=s.ndjson"], id="another name"),
-            pytest.param(["a", "a"], [], [], ["q0, q1 read the stream <a>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream a=FILE"], id="no file"),
-            pytest.param(["a", "b"], [], ["a=s.ndjson"], ["q1 reads the stream <b>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream b=FILE"], id="one of two"),
+            pytest.param(["a", "a"], [], [], ["q0, q1 read the stream <a>, which stays empty: no file and no rule writes it; give --stream a=FILE"], id="no file"),
+            pytest.param(["a", "b"], [], ["a=s.ndjson"], ["q1 reads the stream <b>, which stays empty: no file and no rule writes it; give --stream b=FILE"], id="one of two"),
             pytest.param(["default"], [], ["other=s.ndjson"], ["--stream default=s.ndjson"], id="the default stream"),
             pytest.param([f"{EX}x&y"], [], ["s.ndjson"], [f"--stream '{EX}x&y=s.ndjson'"], id="as a shell takes it"),
             pytest.param(["d"], [("i", "d")], ["i=s.ndjson"], [], id="a rule writes it"),
@@ -198,7 +198,7 @@ class TestReplay:
             pytest.param(["--query", "q.rq", "--background", "bad.ttl"], "bad.ttl:2:", id="background"),
             pytest.param(["--query", "bad.rq"], "bad.rq:2:", id="query"),
             pytest.param(["--query", "bytes.rq"], "bytes.rq:2:9: the file is not UTF-8; expected UTF-8 text", id="query's encoding"),
-            pytest.param(["--query", "q.rq", "--query", "sub/q.rq"], "'q' is that of", id="one name twice"),
+            pytest.param(["--query", "q.rq", "--query", "sub/q.rq"], "the same name 'q'", id="one name twice"),
             pytest.param(["--query", "q.rq", "--format", "turtle"], "CONSTRUCT", id="no graph"),
             pytest.param(
                 ["--query", "q.rq", "--policy", "q=best"], "'best' is no policy; expected unrestricted, recent or chronological", id="no policy"

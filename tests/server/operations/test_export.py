@@ -45,7 +45,7 @@ def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: P
         run = serve(tmp_path, "--port", "0", "--export", uri)
     assert run.returncode == 2, run.stderr
     assert ("it does not answer within 30 s" in run.stderr) == (missing == "answer")
-    assert re.search(r"--export s3://\*\*\*@(bucket-\d+|no-bucket)/p\?.* cannot be used: .*; see to it that the store can be reached", run.stderr)
+    assert re.search(r"--export s3://\*\*\*@(bucket-\d+|no-bucket)/p\?.* cannot be used: .*; check that the store can be reached", run.stderr)
     assert "Traceback" not in run.stderr
     assert SECRET not in run.stderr
     assert quote(SECRET, safe="") not in run.stderr

@@ -282,7 +282,7 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
         return httpx.post(f"{url}/streams/a/events", headers={"Content-Type": "application/x-ndjson"}, timeout=DEADLINE_S, **sent)
 
     with ExitStack() as stack:
-        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=500_000))
+        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_background=500_000))
         client = Client(url)
         client.create_stream("a")
         held = [stack.enter_context(_unfinished(url, 300_000)) for _ in range(3)]
@@ -305,7 +305,7 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
 def test_frames_share_the_bound_of_bodies(tmp_path: Path) -> None:
     """A frame waits for room, and nothing more is read from its connection meanwhile."""
     with ExitStack() as stack:
-        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=400_000, max_frame=400_000))
+        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_background=400_000, max_frame=400_000))
         Client(url).create_stream("a")
         held = [stack.enter_context(_unfinished(url, 300_000)) for _ in range(3)]
         until(lambda: _post_spaces(url, 350_000).status_code == 429, "three bodies are held")
@@ -327,7 +327,10 @@ def test_frames_share_the_bound_of_bodies(tmp_path: Path) -> None:
 
 async def _refused_beside_a_frame(data: Path, log: LogWriter) -> tuple[int, int]:
     """Return the status of a body beside a frame that is not answered yet, and once that connection has gone."""
-    settings, gate = Settings(data=data, runner="inprocess", max_lag=1, max_bodies=1000, max_body=1000, max_ontology=1000, max_frame=1000), Gate(None)
+    settings, gate = (
+        Settings(data=data, runner="inprocess", max_lag=1, max_bodies=1000, max_body=1000, max_background=1000, max_frame=1000),
+        Gate(None),
+    )
     service = Service(settings, clock, gate, log)
     await asyncio.wrap_future(log.submit("a", parse_frame(event(1).encode(), arrived=clock())[0], None, arrived=clock()))
     await asyncio.wrap_future(log.submit("a", parse_frame(event(2).encode(), arrived=clock())[0], None, arrived=clock()))

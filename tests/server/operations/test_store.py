@@ -51,7 +51,7 @@ def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: P
         uri = s3.uri("p", port=line.port, user=USER).replace(s3.name, "no-bucket" if missing == "bucket" else s3.name)
         told = refused(tmp_path / "data", uri)
     assert ("it does not answer within 30 s" in told) == (missing == "answer")
-    assert re.search(r"--store s3://\*\*\*@(bucket-\d+|no-bucket)/p\?.* cannot be used: .*; see to it that the store can be reached", told)
+    assert re.search(r"--store s3://\*\*\*@(bucket-\d+|no-bucket)/p\?.* cannot be used: .*; check that the store can be reached", told)
     assert not (tmp_path / "data" / "log").exists()
 
 
@@ -102,7 +102,7 @@ def test_a_webhook_that_the_store_does_not_take(tmp_path: Path, monkeypatch: pyt
         Client(url).register("q", cases.HIGH)
         hook = {"url": "http://127.0.0.1:9/"}
         place.refuses, place.late = True, late
-        assert "the webhook is not set up" in str(assert_problem(http.put("1", json=hook), 503, "store-failed")["detail"])
+        assert "the webhook is not created" in str(assert_problem(http.put("1", json=hook), 503, "store-failed")["detail"])
         assert http.get("1").status_code == 404
         assert len(list((tmp_path / "store").rglob("observers/*.json"))) == late
         assert_problem(http.delete("1"), 404, "unknown-observer")
@@ -112,7 +112,7 @@ def test_a_webhook_that_the_store_does_not_take(tmp_path: Path, monkeypatch: pyt
         made = http.put("1", json=hook)
         assert (made.status_code, made.json()["secret"][:6]) == (201, "whsec_")
         place.refuses = True
-        assert "it is so here" in str(assert_problem(http.put("1", json={"url": "http://127.0.0.1:9/b"}), 503, "store-failed")["detail"])
+        assert "the change is stored here" in str(assert_problem(http.put("1", json={"url": "http://127.0.0.1:9/b"}), 503, "store-failed")["detail"])
         assert http.get("1").json()["url"] == "http://127.0.0.1:9/b"
         place.refuses = False
         Client(url).drop("q")

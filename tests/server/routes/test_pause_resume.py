@@ -187,7 +187,7 @@ def test_a_pause_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_with_several_buckets_it_is_refused_and_said_how_it_is_not(tmp_path: Path) -> None:
-    with serving(tmp_path, buckets=2) as url:
+    with serving(tmp_path, partitions=2) as url:
         client = Client(url)
         client.register("q", values("default"))
         send(client, "default", range(1, 3))
