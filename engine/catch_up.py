@@ -22,7 +22,7 @@ from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Registe
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.physical_plan.join_trees import Shape
-from engine.planner.operators.join_order import Rates
+from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import Member, find_reached
 from engine.runtime.result_assembly import NOTHING

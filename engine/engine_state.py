@@ -16,7 +16,7 @@ from engine.network.network import Network
 from engine.network.stratification import Cycle
 from engine.partitioning import Part
 from engine.physical_plan.join_trees import Shape
-from engine.planner.operators.join_order import Rates
+from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import Member
 from engine.runtime.watermarks import Stream

@@ -25,7 +25,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.network.shares import Moment, Share
 from engine.physical_plan.join_trees import Linear, Shape, kept_shape, shape_again
-from engine.planner.operators.join_order import Rates
+from engine.planner.builder.join_order import Rates
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]

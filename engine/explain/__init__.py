@@ -2,6 +2,6 @@
 
 from engine.explain.model import Explanation, explain, reads_over
 from engine.explain.render import document, mermaid, text
-from engine.planner.operators.join_order import rates_given
+from engine.planner.builder.join_order import rates_given
 
 __all__ = ["Explanation", "document", "explain", "mermaid", "rates_given", "reads_over", "text"]

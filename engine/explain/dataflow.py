@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.kernel.state import layout as c
-from engine.physical_plan.plan import Fragment
-from engine.planner.operators.negation import LIFTED
+from engine.physical_plan.plan import Fragment, Node
+from engine.planner.operators.without import LIFTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +15,21 @@ class Feeds:
     The marks of EXISTS come last.
     """
 
-    nodes: list[list[int]]
+    nodes: list[Node]
     into: dict[int, list[tuple[int, int]]]
 
     @classmethod
     def of(cls, fragment: Fragment, rows: Sequence[tuple[int, int]]) -> "Feeds":
         """Build the feeds of a fragment; `rows` are the (node, side) that timeless rows of the query come to."""
-        nodes, edges = fragment.nodes, fragment.edges
-        into: dict[int, list[tuple[int, int]]] = {source: [] for source in range(len(nodes) + len(fragment.alpha) + len(rows))}
-        for source, row in enumerate(nodes):
-            for target, side in edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]]:
+        nodes = fragment.nodes
+        into: dict[int, list[tuple[int, int]]] = {source: [] for source in range(len(nodes) + len(fragment.scans) + len(rows))}
+        for source in range(len(nodes)):
+            for target, side in fragment.edges_of(source):
                 into[target].append((side, source))
-            into[source] += [(c.EMIT, mark) for mark, _ in edges[row[c.MARK_AT] : row[c.MARK_AT] + row[c.MARK_N]]]
-        for number, scan in enumerate(fragment.alpha, len(nodes)):
-            into[scan[c.A_NODE]].append((scan[c.A_SIDE], number))
-        for number, (node, side) in enumerate(rows, len(nodes) + len(fragment.alpha)):
+            into[source] += [(c.EMIT, mark) for mark in fragment.marks_of(source)]
+        for number, scan in enumerate(fragment.scans, len(nodes)):
+            into[scan.node].append((scan.side, number))
+        for number, (node, side) in enumerate(rows, len(nodes) + len(fragment.scans)):
             into[node].append((side, number))
         return cls(nodes, {target: sorted(found) for target, found in into.items()})
 
@@ -48,7 +48,7 @@ class Feeds:
 
     def _alive(self) -> set[int]:
         """Return the sources that rows can come from as long as the background is empty; a join needs both of its sides."""
-        found = {s for s in self.into if s >= len(self.nodes) or self.nodes[s][c.KIND] in (c.COLLECT, c.EXISTS, c.NOTEXISTS)}
+        found = {s for s in self.into if s >= len(self.nodes) or self.nodes[s].kind in (c.COLLECT, c.EXISTS, c.NOTEXISTS)}
         readers: dict[int, list[tuple[int, int]]] = {source: [] for source in self.into}
         for target, feeds in self.into.items():
             for side, source in feeds:
@@ -58,12 +58,12 @@ class Feeds:
         while pending:
             for side, target in readers[pending.pop()]:
                 fed[target].add(side)
-                if target not in found and (self.nodes[target][c.KIND] != c.JOIN or len(fed[target]) > 1):
+                if target not in found and (self.nodes[target].kind != c.JOIN or len(fed[target]) > 1):
                     found.add(target)
                     pending.append(target)
         return found
 
 
-def hands_on(row: list[int]) -> bool:
+def hands_on(row: Node) -> bool:
     """Return whether a node does no more than give what comes to several others."""
-    return row[c.KIND] == c.PASS and row[c.FILTER] == c.NONE and row[c.SPAN] >= LIFTED
+    return row.kind == c.PASS and row.filter == c.NONE and row.span >= LIFTED

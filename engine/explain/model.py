@@ -14,8 +14,8 @@ from engine.network.placed_query import list_reads
 from engine.partitioning import partition
 from engine.physical_plan.join_trees import Linear, Tree
 from engine.physical_plan.plan import Fragment, Read
-from engine.planner import plan
-from engine.planner.operators.join_order import NO_RATES, Rates
+from engine.planner import plan_query
+from engine.planner.builder.join_order import NO_RATES, Rates
 from engine.rewrite import rewritten
 from engine.triples.quads import Quad
 from epsparql import algebra as a
@@ -47,7 +47,7 @@ def explain(
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewritten(query, default_graph, policy, without)
-    fragment = plan(taken, network.planning.make_names(FactIndex(terms), policy=policy, rates=rates))
+    fragment = plan_query(taken, network.planning.make_names(FactIndex(terms), policy=policy, rates=rates))
     algebra, apart = Outliner.of(query).query(query), partition(query, policy)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
     outliner = Outliner.of(taken, fragment.columns)
@@ -69,7 +69,7 @@ def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED
     """Return what a query would read of a background. Raises Refusal."""
     terms = TermTable()
     facts = FactIndex.of(quads, terms, regime)
-    return list_reads(plan(rewritten(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
+    return list_reads(plan_query(rewritten(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
 
 
 def shape_of(fragment: Fragment, rates: Rates) -> str:

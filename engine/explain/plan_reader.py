@@ -14,8 +14,8 @@ from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
-from engine.physical_plan.plan import Fragment
-from engine.planner.operators.negation import LIFTED
+from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
+from engine.planner.operators.without import LIFTED
 from engine.scope import conjuncts, nodes_of
 from epsparql import algebra as a
 
@@ -108,7 +108,7 @@ class Reader:
         while level:
             following = []
             for source in level:
-                counts = source < len(self.fragment.nodes) and self.fragment.nodes[source][c.KIND] in COUNTED
+                counts = source < len(self.fragment.nodes) and self.fragment.nodes[source].kind in COUNTED
                 for below in feeds[source]:
                     if below not in depths:
                         depths[below] = depths[source] + counts
@@ -117,7 +117,7 @@ class Reader:
         return depths
 
     def _step(self, source: int, depth: int) -> Step:
-        nodes, scans = self.fragment.nodes, self.fragment.alpha
+        nodes, scans = self.fragment.nodes, self.fragment.scans
         if source < len(nodes):
             return self._operator(source, nodes[source], depth)
         if source < len(nodes) + len(scans):
@@ -127,38 +127,38 @@ class Reader:
         return Step("rows", f"{n}, timeless, of the query itself")
 
     # ------------------------------------------------------------ one of them
-    def _operator(self, node: int, row: list[int], depth: int) -> Step:
-        match row[c.KIND]:
+    def _operator(self, node: int, row: Node, depth: int) -> Step:
+        match row.kind:
             case c.OUT:
                 return Step(self.query.node.upper(), self.query.detail)
             case c.COLLECT:
                 return self._collector(self.fragment.collectors[node])
             case c.MOVE:
-                return Step("DISTINCT" if row[c.ONCE_ONLY] else "take", self._moved(row))
+                return Step("DISTINCT" if row.once else "take", self._moved(row))
             case c.MARK:
                 return Step("MARK", "with what EXISTS finds")
             case _:
                 return Step(
                     operator_of(row),
                     self._detail(row),
-                    self._columns(row[c.KEY_AT], row[c.KEY_N]),
-                    self._columns(row[c.REST_AT], row[c.REST_N]),
-                    None if row[c.SPAN] >= LIFTED else Limit(length(row[c.SPAN]), depth > self.written.limits.get(row[c.SPAN], depth)),
-                    self._filters(row[c.FILTER], depth),
+                    self._columns(row.key),
+                    self._columns(row.rest),
+                    None if row.span >= LIFTED else Limit(length(row.span), depth > self.written.limits.get(row.span, depth)),
+                    self._filters(row.filter, depth),
                     kept_by(row),
                 )
 
-    def _scanned(self, scan: list[int]) -> str:
+    def _scanned(self, scan: Scan) -> str:
         def part(constant: int, column: int) -> str:
             return self.names[column] if column != c.NONE else self.terms(constant) if constant > 0 else "any"
 
-        triple = f"{part(scan[c.A_S], scan[c.A_SVAR])} {part(scan[-1], scan[c.A_PVAR])} {part(scan[c.A_O], scan[c.A_OVAR])}"
-        graph = {c.NONE: "", c.UNBOUND: "in no graph", c.NAMED: "in a graph"}.get(scan[c.A_GRAPH])
-        bound = f"as {self.names[scan[c.A_GVAR]]}" if scan[c.A_GVAR] != c.NONE else ""
-        return words(triple, f"of {self.streams[scan[c.A_STREAM]]}", f"in {self.terms(scan[c.A_GRAPH])}" if graph is None else graph, bound)
+        triple = " ".join(map(part, (scan.subject, scan.predicate, scan.object), scan.columns))
+        graph = {c.NONE: "", c.UNBOUND: "in no graph", c.NAMED: "in a graph"}.get(scan.graph)
+        bound = f"as {self.names[scan.graph_column]}" if scan.graph_column != c.NONE else ""
+        return words(triple, f"of {self.streams[scan.stream]}", f"in {self.terms(scan.graph)}" if graph is None else graph, bound)
 
-    def _moved(self, row: list[int]) -> str:
-        pairs = self.fragment.moves[row[c.MOVE_AT] : row[c.MOVE_AT] + row[c.MOVE_N]]
+    def _moved(self, row: Node) -> str:
+        pairs = self.fragment.moves[row.moves.first : row.moves.first + row.moves.n]
         found = []
         for source, target in pairs:
             if target <= 0:
@@ -168,15 +168,15 @@ class Reader:
                 found.append(origin if source == target else f"{origin} as {self.names[target]}")
         return ", ".join(found)
 
-    def _detail(self, row: list[int]) -> str:
-        named = f"as {self.names[row[c.COLUMN]]}" if row[c.KIND] == c.EXISTS and row[c.COLUMN] else ""
+    def _detail(self, row: Node) -> str:
+        named = f"as {self.names[row.column]}" if row.kind == c.EXISTS and row.column else ""
         condition = ""
-        if row[c.KIND] == c.EXTEND:
-            condition = f"of {self.names[row[c.COLUMN]]}{self._bound_to(row[c.ASK])} by the host"
-        elif row[c.CONDITION] >= 0:
-            condition = f"if {' && '.join(self.outliner.texts.text(each) for each in self._conditions(row[c.CONDITION]))}"
-        policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row[c.KIND], "")
-        absent = self._columns(row[c.KEY2_AT], row[c.KEY2_N])
+        if row.kind == c.EXTEND:
+            condition = f"of {self.names[row.column]}{self._bound_to(row.ask)} by the host"
+        elif row.condition >= 0:
+            condition = f"if {' && '.join(self.outliner.texts.text(each) for each in self._conditions(row.condition))}"
+        policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row.kind, "")
+        absent = self._columns(row.key2)
         return words(policy, named, condition, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
 
     def _bound_to(self, ask: int) -> str:
@@ -230,22 +230,22 @@ class Reader:
         alone = Fragment(columns=self.fragment.columns)
         return "host" if alone.code[compile_filter(alone, condition, lambda _text: 1) + 1][0] == c.ASK_HOST else "kernel"
 
-    def _columns(self, at: int, n: int) -> tuple[str, ...]:
-        return tuple(self.names[column] for column in self.fragment.slots[at : at + n])
+    def _columns(self, rows: RowRange) -> tuple[str, ...]:
+        return tuple(self.names[column] for column in self.fragment.columns_at(rows))
 
 
-def operator_of(row: list[int]) -> str:
+def operator_of(row: Node) -> str:
     """Return the name that a query has for a node's operator."""
-    if row[c.KIND] in POLICIES and row[c.LIFE_BLOCKER] != c.NEVER:
+    if row.kind in POLICIES and row.life_blocker != c.NEVER:
         return OPERATORS[c.WITHOUT]
-    return RELATIONS[row[c.RELATION]] if row[c.KIND] in POLICIES | {c.JOIN} else OPERATORS[row[c.KIND]]
+    return RELATIONS[row.relation] if row.kind in POLICIES | {c.JOIN} else OPERATORS[row.kind]
 
 
 # ---------------------------------------------------------------- state
-def kept_by(row: list[int]) -> tuple[Kept, ...]:
+def kept_by(row: Node) -> tuple[Kept, ...]:
     """Return what a node stores, side by side."""
-    left, right, absent = (row[life] for life in (c.LIFE_LEFT, c.LIFE_RIGHT, c.LIFE_BLOCKER))
-    match row[c.KIND]:
+    left, right, absent = row.life_left, row.life_right, row.life_blocker
+    match row.kind:
         case c.PASS | c.EXTEND | c.MARK:
             return ()
         case c.FIRST:
@@ -253,7 +253,7 @@ def kept_by(row: list[int]) -> tuple[Kept, ...]:
         case c.EXISTS | c.NOTEXISTS | c.MINUS:
             return (Kept("right side", _life(right)),)
         case c.RECENT | c.CHRONOLOGICAL:
-            sides = ("latest of the left side", "right side") if row[c.KIND] == c.RECENT else ("unconsumed left side", "unserved right side")
+            sides = ("latest of the left side", "right side") if row.kind == c.RECENT else ("unconsumed left side", "unserved right side")
             between = () if absent == c.NEVER else (Kept("absent ones", _life(absent)),)
             return Kept(sides[0], _life(left)), Kept(sides[1], _life(right)), *between
         case c.WITHOUT | c.WITHOUTFOR:

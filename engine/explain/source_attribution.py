@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from engine.explain.algebra_outline import exists_in, operands
-from engine.planner.operators.joins import duration_limit
+from engine.planner.builder.predicate_pushdown import duration_limit
 from engine.scope import conjuncts
 from epsparql import algebra as a
 

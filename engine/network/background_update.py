@@ -24,9 +24,9 @@ from engine.network.kernel_arrays import Goals
 from engine.network.placed_query import POLICIES, Planned, list_reads, list_scans
 from engine.network.stratification import rank_nodes
 from engine.physical_plan.join_trees import Linear, Shape, straighter
-from engine.physical_plan.plan import Fact, Fragment, Unit, placed_nodes
+from engine.physical_plan.plan import NO_ROWS, Fact, Fragment, Node, RowRange, Unit, placed_nodes
 from engine.physical_plan.plan_difference import Difference, compare_plans
-from engine.physical_plan.plan_signature import form_of
+from engine.physical_plan.plan_signature import sign_plan
 from engine.state_size import Quota
 from engine.triples.relation import without
 
@@ -113,7 +113,7 @@ class BackgroundUpdate:
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             slots.arrays.net.nodes[planned.at.node : planned.after.node] = nodes
             slots.planned[registered] = replace(
-                planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=form_of(fragment), reads=list_reads(fragment)
+                planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment)
             )
         self._host.sharing.replace_roots()
         return fragments
@@ -139,7 +139,7 @@ class BackgroundUpdate:
         if planned.shape != now.shape:
             return False  # nothing of it decides on absence
         passed = max(time, int(net.at[c.NOW])) - int(net.queries[planned.number, c.Q_T0])
-        lives = [(one[c.LIFE_BLOCKER], other[c.LIFE_BLOCKER]) for one, other in zip(was.nodes, now.nodes, strict=True)]
+        lives = [(one.life_blocker, other.life_blocker) for one, other in zip(was.nodes, now.nodes, strict=True)]
         if any(before < after and before <= passed for before, after in lives):
             return True
         change = compare_plans(was, now)
@@ -195,9 +195,9 @@ def _join_brought(host: KernelHost, planned: Planned, fragment: Fragment, change
     found = []
     for node, rows in change.more.items():
         row = fragment.nodes[node]
-        if row[c.KIND] != c.JOIN:
+        if row.kind != c.JOIN:
             continue  # what it once decided stands
-        keys, free = (tuple(fragment.slots[at : at + n]) for at, n in ((row[c.KEY_AT], row[c.KEY_N]), (row[c.LOOK_AT], row[c.LOOK_N])))
+        keys, free = fragment.columns_at(row.key), fragment.columns_at(row.look)
         store = c.SIDES * (planned.at.node + node) + c.LEFT
         left = host.arrays.read_goals(store, store + 1).get(store)
         if left is None or not len(left.timeless):
@@ -217,7 +217,7 @@ def _join_brought(host: KernelHost, planned: Planned, fragment: Fragment, change
                     z[column] = term
                 joined.append(z[c.VAR : c.VAR + len(columns)])
         if joined:
-            via = row[c.LOOK_VIA]
+            via = row.look_via
             found.append(Fact(node if via == c.NONE else via, c.EMIT if via == c.NONE else c.LEFT, True, columns, np.array(joined, np.int64)))
     return found
 
@@ -240,7 +240,7 @@ def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added
 
     Timers decide at instants at which nothing may come.
     """
-    timers = {node for node, row in enumerate(fragment.nodes) if row[c.KIND] == c.WITHOUTFOR}
+    timers = {node for node, row in enumerate(fragment.nodes) if row.kind == c.WITHOUTFOR}
     now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
     for fact in now:
         rows = np.zeros((len(fact.rows), host.arrays.net.rows.shape[1]), np.int64)
@@ -333,7 +333,7 @@ def _find_first_facts(planned: Planned, fragment: Fragment, stands: dict[int, Go
     facts = []
     for node, row in enumerate(fragment.nodes):
         (at,) = _number_stores(planned, [(node, c.LEFT)])
-        if row[c.KIND] == c.FIRST and at in stands:
+        if row.kind == c.FIRST and at in stands:
             columns = tuple(range(c.VAR, c.VAR + len(fragment.columns)))
             facts.append(Fact(node, c.LEFT, False, columns, stands[at].timeless[:, columns]))
     return facts
@@ -343,19 +343,17 @@ def _find_first_facts(planned: Planned, fragment: Fragment, stands: dict[int, Go
 @dataclass(slots=True)
 class _Permissive:
     fragment: Fragment
-    nodes: list[list[int]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     moves: list[tuple[int, int]] = field(default_factory=list)
     instead: dict[Target, Target] = field(default_factory=dict)  # the new target of what went to a side
     direct: set[int] = field(default_factory=set)  # edges that go where they say
 
     def __post_init__(self) -> None:
-        self.nodes, self.edges, self.moves = [list(row) for row in self.fragment.nodes], list(self.fragment.edges), list(self.fragment.moves)
+        self.nodes, self.edges, self.moves = [replace(row) for row in self.fragment.nodes], list(self.fragment.edges), list(self.fragment.moves)
 
     def passing(self, targets: Sequence[Target], filter_: int = c.NONE, *, direct: bool = False) -> Target:
-        row = [0] * c.NODE_WIDTH
-        row[c.KIND], row[c.SPAN], row[c.FILTER], row[c.CONDITION], row[c.LOOK], row[c.LOOK_VIA] = c.PASS, c.FOREVER, filter_, c.NONE, c.NONE, c.NONE
-        row[c.EDGE_AT], row[c.EDGE_N] = len(self.edges), len(targets)
+        row = Node(c.PASS, filter=filter_, edges=RowRange(len(self.edges), len(targets)))
         if direct:
             self.direct.add(len(self.edges))
         self.edges += targets
@@ -364,40 +362,39 @@ class _Permissive:
 
     def moving(self, target: Target, pairs: Sequence[tuple[int, int]], *, keep: bool) -> Target:
         node, side = self.passing([target])
-        self.nodes[node][c.KIND], self.nodes[node][c.KEEP] = c.MOVE, keep
-        self.nodes[node][c.MOVE_AT], self.nodes[node][c.MOVE_N] = len(self.moves), len(pairs)
+        row = self.nodes[node]
+        row.kind, row.keep, row.moves = c.MOVE, keep, RowRange(len(self.moves), len(pairs))
         self.moves += pairs
         return node, side
 
     def readers(self, node: int) -> list[Target]:
-        row = self.fragment.nodes[node]
-        return self.fragment.edges[row[c.EDGE_AT] : row[c.EDGE_AT] + row[c.EDGE_N]]
+        return self.fragment.edges_of(node)
 
 
 def _make_permissive(fragment: Fragment, host: KernelHost) -> Fragment:
     made = _Permissive(fragment)
     for node, row in enumerate(fragment.nodes):
-        _let_pass(made, node, row[c.KIND], host)
+        _let_pass(made, node, row.kind, host)
     edges = [edge if k in made.direct else made.instead.get(edge, edge) for k, edge in enumerate(made.edges)]
     facts = [
         replace(fact, node=at[0], side=at[1]) for fact in fragment.facts for at in [made.instead.get((fact.node, fact.side), (fact.node, fact.side))]
     ]
-    return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, alpha=[], collectors={})
+    return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, scans=[], collectors={})
 
 
 def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None:
     row, readers = made.nodes[node], made.readers(node)
     if kind in (c.MINUS, c.EXISTS, c.NOTEXISTS) and readers:
-        made.instead[node, c.LEFT] = made.passing(readers, row[c.FILTER])
+        made.instead[node, c.LEFT] = made.passing(readers, row.filter)
     elif kind == c.MARK:
-        made.instead[node, c.LEFT] = _mark_either(made, node, host, made.passing(readers, row[c.FILTER]))
+        made.instead[node, c.LEFT] = _mark_either(made, node, host, made.passing(readers, row.filter))
     elif kind in OPTIONALS:
         side = c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
-        finds = [(row[c.LOOK_VIA], c.LEFT)] if row[c.LOOK_VIA] != c.NONE else []
-        made.instead[node, side] = made.passing([(node, side), *finds, made.passing(readers, row[c.FILTER])], direct=True)
+        finds = [(row.look_via, c.LEFT)] if row.look_via != c.NONE else []
+        made.instead[node, side] = made.passing([(node, side), *finds, made.passing(readers, row.filter)], direct=True)
         _as_join(row)
     elif kind == c.FIND:
-        row[c.KIND] = c.JOIN
+        row.kind = c.JOIN
     elif kind in (c.WITHOUT, c.RECENT, c.CHRONOLOGICAL):
         _as_join(row)
     elif kind == c.WITHOUTFOR:
@@ -409,16 +406,15 @@ def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None
         made.instead[node, c.LEFT] = made.passing([(node, c.LEFT), *onwards], direct=True)
 
 
-def _as_join(row: list[int]) -> None:
+def _as_join(row: Node) -> None:
     """Turn a node into a join of all pairs, whatever a condition or an absence says."""
-    row[c.KIND], row[c.TIMELESS], row[c.LIFE_LEFT], row[c.LIFE_RIGHT], row[c.MARK_N] = c.JOIN, 1, c.FOREVER, c.FOREVER, 0
+    row.kind, row.timeless, row.life_left, row.life_right, row.marks = c.JOIN, 1, c.FOREVER, c.FOREVER, NO_ROWS
 
 
 def _mark_either(made: _Permissive, node: int, host: KernelHost, target: Target) -> Target:
     """Place nodes before `target` that make each EXISTS of the node both true and false."""
-    row = made.fragment.nodes[node]
-    for mark, _ in made.fragment.edges[row[c.MARK_AT] : row[c.MARK_AT] + row[c.MARK_N]]:
-        column = made.fragment.nodes[mark][c.COLUMN]
+    for mark in made.fragment.marks_of(node):
+        column = made.fragment.nodes[mark].column
         values = [int(host.arrays.net.at[c.TRUE_TERM]), int(host.arrays.net.at[c.FALSE_TERM])]
         target = made.passing([made.moving(target, [(-value, column)], keep=True) for value in values])
     return target

@@ -28,8 +28,8 @@ from engine.network.stratification import find_affected, rank_nodes
 from engine.network.subplan_sharing import SubplanSharing
 from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Fragment, Inquiry
-from engine.planner import plan
-from engine.planner.operators.join_order import NO_RATES, Rates
+from engine.planner import plan_query
+from engine.planner.builder.join_order import NO_RATES, Rates
 from engine.triples.quads import Quad
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Term, Variable
@@ -95,7 +95,7 @@ class KernelHost:
         """
         self.set_background(facts)
         rates = self.planning.estimate_rates(query) if rates is None else rates
-        fragment = plan(query, self.planning.make_names(facts, name, policy, rates, shape))
+        fragment = plan_query(query, self.planning.make_names(facts, name, policy, rates, shape))
         self.place_plan(registered, name, query, fragment, max_derivations, policy, rates, reads_after)
         self.planning.knows[registered] = facts
 

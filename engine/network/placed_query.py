@@ -13,13 +13,13 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
-from engine.physical_plan.common_subplans import Subplan, subplans
+from engine.physical_plan.common_subplans import Subplan, find_subplans
 from engine.physical_plan.join_trees import Segment, Shape
-from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of
-from engine.physical_plan.plan_signature import form_of
-from engine.planner import Names, plan
-from engine.planner.operators.join_order import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
-from engine.planner.operators.triple_patterns import FEW
+from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of, scan_table
+from engine.physical_plan.plan_signature import sign_plan
+from engine.planner import NetworkNames, PlanOptions, plan_query
+from engine.planner.builder.join_order import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
+from engine.planner.builder.scans import FEW
 from engine.planner.queries import RANK
 from engine.triples.quads import Quad
 from epsparql import algebra as a
@@ -94,7 +94,9 @@ class QueryPlanning:
         self.without = without  # those of the planner's CHOICES that are not made
         self.solver_of = solver_of
 
-    def make_names(self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None) -> Names:
+    def make_names(
+        self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None
+    ) -> NetworkNames:
         """Return what a plan over a background is made with."""
         solvers: list[tuple[FactIndex, Solve]] = []
 
@@ -105,12 +107,14 @@ class QueryPlanning:
 
         owns, intern = self.owns, self._arrays.terms.intern
         own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
-        return Names(intern, self._number_stream, facts.matching, facts.graphs, facts.any, query, policy, rates, shape, self.without, once, own)
+        return NetworkNames(
+            intern, self._number_stream, facts.matching, facts.graphs, facts.any, PlanOptions(query, policy, rates, shape, self.without), once, own
+        )
 
     def plan_anew(self, planned: Planned, known: FactIndex | None = None) -> Fragment:
         """Plan a query as it was planned, over a background; None stands for the one on which it rests."""
         facts = self.knows[planned.registered] if known is None else known
-        return plan(planned.query, self.make_names(facts, planned.name, planned.policy, planned.rates, planned.shape))
+        return plan_query(planned.query, self.make_names(facts, planned.name, planned.policy, planned.rates, planned.shape))
 
     def estimate_rates(self, query: a.Query) -> Rates:
         """Return how often there have been triples of each predicate of a query here.
@@ -137,17 +141,17 @@ def describe_plan(
     rates: Rates,
 ) -> Planned:  # fmt: skip
     scans, after = list_scans(fragment), end_of(fragment, at)
-    graphs = any(row[c.A_GRAPH] != c.NONE or row[c.A_GVAR] != c.NONE for row in fragment.alpha)
+    graphs = any(scan.graph != c.NONE or scan.graph_column != c.NONE for scan in fragment.scans)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
     shown = query.projection if isinstance(query, a.Select) else ()
     columns = dict(fragment.columns)
     emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
     places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
-    form = form_of(fragment)
+    form = sign_plan(fragment)
     return Planned(
         registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
-        rates, fragment.shape, fragment.segments, subplans(fragment), list_reads(fragment),
+        rates, fragment.shape, fragment.segments, find_subplans(fragment), list_reads(fragment),
     )  # fmt: skip
 
 
@@ -156,12 +160,12 @@ def list_reads(fragment: Fragment) -> tuple[Read, ...]:
 
 
 def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
-    return tuple((row[c.A_NODE], row[c.A_SIDE], (row[-1], max(row[c.A_O], 0))) for row in fragment.alpha)
+    return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0))) for scan in fragment.scans)
 
 
 def make_scan_rows(fragment: Fragment, at: Place, query: int) -> Ints:
     """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
-    alpha = np.array(fragment.alpha, np.int64).reshape(-1, c.ALPHA_WIDTH + 1)
+    alpha = scan_table(fragment)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
     return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
 

@@ -193,7 +193,7 @@ class QuerySlots:
         arrays, number = self.arrays, planned.number
         net = with_rows(with_width(arrays.net, len(fragment.columns)), {"queries": arrays.used["queries"].end})
         net = place(net, fragment, planned.at, number, arrays.used)
-        arrays.replace_arrays(with_links(net) if any(node[c.KIND] in POLICIES for node in fragment.nodes) else net)
+        arrays.replace_arrays(with_links(net) if any(node.kind in POLICIES for node in fragment.nodes) else net)
         arrays.net.queries[number] = is_open, planned.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
 
     def add_inquiries(self, planned: Planned) -> None:

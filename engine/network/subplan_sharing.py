@@ -21,10 +21,10 @@ from engine.network.placed_query import Planned, QueryPlanning, describe_plan, m
 from engine.network.query_slots import QuerySlots
 from engine.network.quotas import Quotas
 from engine.network.shares import Moment, Reading, Share, Shares
-from engine.physical_plan.common_subplans import Subplan, fragment_of, subplans
+from engine.physical_plan.common_subplans import Subplan, copy_subplan, find_subplans
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.plan_difference import compare_plans
-from engine.planner.operators.join_order import NO_RATES
+from engine.planner.builder.join_order import NO_RATES
 
 Ints = NDArray[np.int64]
 
@@ -71,7 +71,7 @@ class SubplanSharing:
 
     def _make_share(self, planned: Planned, subplan: Subplan) -> Share:
         """Make a share of a query's subplan, which it reads from now on."""
-        fragment = fragment_of(self._planning.plan_anew(planned), subplan, self._arrays.terms.intern)
+        fragment = copy_subplan(self._planning.plan_anew(planned), subplan, self._arrays.terms.intern)
         share = self._place_share(fragment, subplan.digest, planned, self.moments.get(planned.registered))
         goals = [self._read_goals(planned, planned.at.node + node) for node in subplan.nodes]
         self._start_reading(share, planned, subplan)
@@ -273,12 +273,12 @@ class SubplanSharing:
         """Let each query that takes in something else over another background carry out itself what it shares."""
         for planned in [self._slots.planned[registered] for registered, readings in self._shares.readings.items() if readings]:
             before, now = self._planning.plan_anew(planned), self._planning.plan_anew(planned, known)
-            if planned.shape != now.shape or subplans(now) != planned.subplans or compare_plans(before, now):
+            if planned.shape != now.shape or find_subplans(now) != planned.subplans or compare_plans(before, now):
                 self.part_query(planned)
 
     def relist_query(self, planned: Planned, fragment: Fragment) -> None:
         """Note what a query carries out itself, as it is planned now."""
-        now = subplans(fragment)
+        now = find_subplans(fragment)
         if now != planned.subplans and planned.registered in self.moments:
             self._unlist_subplans(planned, planned.subplans)
             self._slots.planned[planned.registered] = self._slots.numbered[planned.number] = replace(planned, subplans=now)

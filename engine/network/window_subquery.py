@@ -19,7 +19,7 @@ from engine.kernel.state.arrays import KEPT, Net, with_width
 from engine.network.host_calls import KernelHost
 from engine.network.placed_query import Planned, Solve
 from engine.physical_plan.plan import TABLES, ranges_of
-from engine.planner import plan
+from engine.planner import plan_query
 from engine.planner.queries import RANK
 from epsparql import algebra as a
 
@@ -38,7 +38,7 @@ class WindowSolver:
         self._query, self._host = query, KernelHost(terms, known, make_solver)
         self._host.add_query(0, "", query, known, policy=policy)
         self._planned = self._host.slots.planned[0]
-        self._fragment = plan(query, self._host.planning.make_names(known, "", policy))
+        self._fragment = plan_query(query, self._host.planning.make_names(known, "", policy))
         self._clean = {name: array.copy() for name, array in self._read_filled().items()}
 
     def solve_contents(self, contents: Mapping[str, Ints], now: int) -> Ints:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.dictionary.float_bounds import approximation, constant_micros
 from engine.expressions import temporal
 from engine.kernel.state import layout as c
-from engine.physical_plan.plan import Fragment, Inquiry
+from engine.physical_plan.plan import Fragment, Inquiry, RowRange
 from engine.scope import looks_at_time, parts, variables_of
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
@@ -27,22 +27,22 @@ Code = list[tuple[int, int]]
 DURATION = a.Time(a.TimeFunction.DURATION)
 
 
-def slots(fragment: Fragment, columns: list[int]) -> tuple[int, int]:
-    """Put row columns on the fragment's list; return where they begin and how many they are."""
-    at = len(fragment.slots)
+def add_slots(fragment: Fragment, columns: list[int]) -> RowRange:
+    """Put row columns on the fragment's list of slots."""
+    rows = RowRange(len(fragment.slots), len(columns))
     fragment.slots += columns
-    return at, len(columns)
+    return rows
 
 
-def question(fragment: Fragment, inquiry: Inquiry) -> int:
+def add_question(fragment: Fragment, inquiry: Inquiry) -> int:
     """Add a question to the fragment and return its number."""
     columns = [fragment.columns[v] for v in inquiry.variables] + ([c.START, c.END] if inquiry.timed else [])
-    fragment.asks.append(slots(fragment, columns))
+    fragment.asks.append(add_slots(fragment, columns))
     fragment.inquiries.append(inquiry)
     return len(fragment.asks) - 1
 
 
-def arguments(fragment: Fragment, expression: a.Expression) -> tuple[tuple[Variable, ...], bool]:
+def find_arguments(fragment: Fragment, expression: a.Expression) -> tuple[tuple[Variable, ...], bool]:
     """Return the variables that an expression's answer depends on, and whether it depends on time; a variable without a column is bound nowhere."""
     known = [v for v in variables_of(expression) if v in fragment.columns]
     return tuple(sorted(known, key=lambda v: v.name)), looks_at_time(expression)
@@ -53,17 +53,17 @@ def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable
 
     `number` gives the number of a constant's term.
     """
-    variables, timed = arguments(fragment, condition)
+    variables, timed = find_arguments(fragment, condition)
     at = len(fragment.code)
-    fragment.code.append((question(fragment, Inquiry(variables, timed, condition=condition)), 0))
+    fragment.code.append((add_question(fragment, Inquiry(variables, timed, condition=condition)), 0))
     body: Code = []
-    if len(parts(condition)) > _DEPTH or not _Compiler(fragment, number).verdict(condition, body):
+    if len(parts(condition)) > _DEPTH or not _Compiler(fragment, number).compile_verdict(condition, body):
         body = [(c.ASK_HOST, 0)]
-    fragment.code += [*fused(body), (c.STOP, 0)]
+    fragment.code += [*fuse_operands(body), (c.STOP, 0)]
     return at
 
 
-def fused(code: Code) -> Code:
+def fuse_operands(code: Code) -> Code:
     """Fuse operations on numbers with a variable or constant that is pushed just before: they take it as their own operand."""
     found: Code = []
     for op, argument in code:
@@ -82,15 +82,15 @@ class _Compiler:
     fragment: Fragment
     number: Callable[[str], int]
 
-    def verdict(self, e: a.Expression, code: Code) -> bool:
+    def compile_verdict(self, e: a.Expression, code: Code) -> bool:
         """Append code that leaves a verdict; return False where the bytecode cannot say anything of the whole."""
         match e:
             case a.And(left, right) | a.Or(left, right):
-                known = self._part(left, code) | self._part(right, code)
+                known = self._compile_part(left, code) | self._compile_part(right, code)
                 code.append((c.AND if isinstance(e, a.And) else c.OR, 0))
                 return known
             case a.Not(operand):
-                known = self._part(operand, code)
+                known = self._compile_part(operand, code)
                 code.append((c.NOT, 0))
                 return known
             case a.Bound(variable):
@@ -98,36 +98,36 @@ class _Compiler:
                 code.append((c.BOUND_VAR, columns[variable]) if variable in columns else (c.ASK_HOST, 0))
                 return variable in columns
             case a.Compare(a.Comparison.EQUAL | a.Comparison.UNEQUAL as op, left, right):
-                return self._equality(op, left, right, code)
+                return self._compile_equality(op, left, right, code)
             case a.Compare(op, left, right):
-                return self._comparison(_COMPARISONS[op], left, right, code)
+                return self._compile_comparison(_COMPARISONS[op], left, right, code)
             case _:
                 return False
 
-    def _part(self, e: a.Expression, code: Code) -> bool:
-        """Append code as `verdict` does, but leave unsure what cannot be said, which the rest may outweigh."""
+    def _compile_part(self, e: a.Expression, code: Code) -> bool:
+        """Append code as `compile_verdict` does, but leave unsure what cannot be said, which the rest may outweigh."""
         before, consts = len(code), len(self.fragment.consts)
-        if self.verdict(e, code):
+        if self.compile_verdict(e, code):
             return True
         del code[before:], self.fragment.consts[consts:]
         code.append((c.ASK_HOST, 0))
         return False
 
-    def _equality(self, op: a.Comparison, left: a.Expression, right: a.Expression, code: Code) -> bool:
+    def _compile_equality(self, op: a.Comparison, left: a.Expression, right: a.Expression, code: Code) -> bool:
         """Append code for the equality of two terms.
 
         Terms are equal or not by what they are, unless both are literals with values. Then the numbers that they stand for decide, if they stand for
         any.
         """
         operands: Code = []
-        if not (self._term(left, operands) and self._term(right, operands)):
-            return self._comparison(_COMPARISONS[op], left, right, code)
+        if not (self._push_term(left, operands) and self._push_term(right, operands)):
+            return self._compile_comparison(_COMPARISONS[op], left, right, code)
         code += [*operands, (c.SAME, 0), *([(c.NOT, 0)] if op is a.Comparison.UNEQUAL else [])]
-        if self._comparison(_COMPARISONS[op], left, right, code):
+        if self._compile_comparison(_COMPARISONS[op], left, right, code):
             code.append((c.ELSE, 0))
         return True
 
-    def _term(self, e: a.Expression, code: Code) -> bool:
+    def _push_term(self, e: a.Expression, code: Code) -> bool:
         match e:
             case a.Var(variable) if variable in self.fragment.columns:
                 code.append((c.PUSH_TERM, self.fragment.columns[variable]))
@@ -138,17 +138,17 @@ class _Compiler:
             case _:
                 return False
 
-    def _comparison(self, op: int, left: a.Expression, right: a.Expression, code: Code) -> bool:
+    def _compile_comparison(self, op: int, left: a.Expression, right: a.Expression, code: Code) -> bool:
         operands: Code = []
         consts = len(self.fragment.consts)
-        operand = self._duration if DURATION in (left, right) else self._value
+        operand = self._push_duration if DURATION in (left, right) else self._push_value
         if not (operand(left, operands) and operand(right, operands)):
             del self.fragment.consts[consts:]
             return False
         code += [*operands, (op, 0)]
         return True
 
-    def _duration(self, e: a.Expression, code: Code) -> bool:
+    def _push_duration(self, e: a.Expression, code: Code) -> bool:
         """Append getDURATION() or a day-time duration, both as µs."""
         if e == DURATION:
             code.append((c.PUSH_DURATION, 0))
@@ -156,10 +156,10 @@ class _Compiler:
         micros = duration_constant(e)
         if micros is None:
             return False
-        self._constant(constant_micros(micros), code)
+        self._push_constant(constant_micros(micros), code)
         return True
 
-    def _value(self, e: a.Expression, code: Code) -> bool:
+    def _push_value(self, e: a.Expression, code: Code) -> bool:
         """Append a number with its error bound."""
         match e:
             case a.Var(variable) if variable in self.fragment.columns:
@@ -169,17 +169,17 @@ class _Compiler:
                 value, slack = approximation(str(literal))
                 if slack == float("inf"):
                     return False
-                self._constant((value, slack), code)
+                self._push_constant((value, slack), code)
                 return True
             case a.Arithmetic(op, left, right) if op in _ARITHMETIC:
-                if not (self._value(left, code) and self._value(right, code)):
+                if not (self._push_value(left, code) and self._push_value(right, code)):
                     return False
                 code.append((_ARITHMETIC[op], 0))
                 return True
             case _:
                 return False
 
-    def _constant(self, constant: tuple[float, float], code: Code) -> None:
+    def _push_constant(self, constant: tuple[float, float], code: Code) -> None:
         self.fragment.consts.append(constant)
         code.append((c.PUSH_CONST, len(self.fragment.consts) - 1))
 

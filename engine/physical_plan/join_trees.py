@@ -45,6 +45,16 @@ def tree_of(shape: Shape, n: int) -> Tree:
     return whole
 
 
+def ends_of(tree: Tree) -> Segment:
+    """Return the operands that a tree joins."""
+    first = last = tree
+    while not isinstance(first, int):
+        first, _ = first
+    while not isinstance(last, int):
+        _, last = last
+    return first, last
+
+
 def shape_of(tree: Tree, n: int) -> Shape:
     """Return a tree's name if it is a linear shape, else the tree."""
     linear = next((shape for shape in Linear if tree_of(shape, n) == tree), None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Inquiry:
 class Fact:
     """Holds timeless rows for a side of a node: the terms of some of its columns.
 
-    Rows that are no `triple` of the background come only when the query opens.
+    RowRange that are no `triple` of the background come only when the query opens.
     """
 
     node: int
@@ -101,6 +101,108 @@ class Read:
     use: str
 
 
+class RowRange(NamedTuple):
+    """Names consecutive rows of one of a fragment's lists: the first of them, and how many they are."""
+
+    first: int = 0
+    n: int = 0
+
+
+NO_ROWS = RowRange()
+
+
+@dataclass(slots=True)
+class Node:
+    """Describes one operator for the kernel: a row of its table `nodes`, with the columns' names (`engine/kernel/state/layout.py`).
+
+    `key` and `rest` are the columns by which the sides are compared; `key2` and `rest2` compare the joined solution with what is absent.
+    A COLLECT that is deferred has its window's length and step in `life_left` and `life_right`, and that it is deferred in `once`.
+    """
+
+    kind: int
+    relation: int = 0
+    span: int = c.FOREVER
+    key: RowRange = NO_ROWS
+    rest: RowRange = NO_ROWS
+    filter: int = c.NONE
+    life_left: int = 0
+    life_right: int = 0
+    life_blocker: int = 0
+    timeless: int = 0
+    edges: RowRange = NO_ROWS
+    key2: RowRange = NO_ROWS
+    rest2: RowRange = NO_ROWS
+    by_right: int = 0
+    hide: RowRange = NO_ROWS
+    templates: RowRange = NO_ROWS
+    condition: int = c.NONE
+    ask: int = 0
+    column: int = 0
+    marks: RowRange = NO_ROWS
+    moves: RowRange = NO_ROWS
+    keep: int = 0
+    once: int = 0
+    look: RowRange = NO_ROWS
+    look_via: int = c.NONE
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """Return the fields in the order of NODE_COLUMNS."""
+        return (
+            self.kind, self.relation, self.span, *self.key, *self.rest, self.filter, self.life_left, self.life_right, self.life_blocker,
+            self.timeless, *self.edges, *self.key2, *self.rest2, self.by_right, *self.hide, *self.templates, self.condition, self.ask,
+            self.column, *self.marks, *self.moves, self.keep, self.once, *self.look, self.look_via,
+        )  # fmt: skip
+
+
+NODE_COLUMNS = (
+    c.KIND, c.RELATION, c.SPAN, c.KEY_AT, c.KEY_N, c.REST_AT, c.REST_N, c.FILTER, c.LIFE_LEFT, c.LIFE_RIGHT, c.LIFE_BLOCKER,
+    c.TIMELESS, c.EDGE_AT, c.EDGE_N, c.KEY2_AT, c.KEY2_N, c.REST2_AT, c.REST2_N, c.BY_RIGHT, c.HIDE_AT, c.HIDE_N, c.TEMPLATE_AT, c.TEMPLATE_N,
+    c.CONDITION, c.ASK, c.COLUMN, c.MARK_AT, c.MARK_N, c.MOVE_AT, c.MOVE_N, c.KEEP, c.ONCE_ONLY, c.LOOK_AT, c.LOOK_N, c.LOOK_VIA,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Describes which triples of a stream become rows at a side of a node: a row of the kernel's table `alpha`.
+
+    A part of the triple is a term that it must be, or NONE. Its column takes what the part is, or is NONE.
+    """
+
+    stream: int
+    subject: int
+    predicate: int  # 0 for any, or AS_SENT
+    object: int
+    columns: tuple[int, int, int]  # of subject, predicate and object
+    node: int
+    side: int
+    graph: int = c.NONE
+    graph_column: int = c.NONE
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """Return the fields in the order of SCAN_COLUMNS."""
+        return self.stream, self.subject, self.object, *self.columns, self.node, self.side, self.graph, self.graph_column, self.predicate
+
+    @property
+    def binds(self) -> tuple[int, ...]:
+        """Return the columns that the scan binds."""
+        return tuple(column for column in (*self.columns, self.graph_column) if column != c.NONE)
+
+
+SCAN_COLUMNS = (c.A_STREAM, c.A_S, c.A_O, c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_NODE, c.A_SIDE, c.A_GRAPH, c.A_GVAR, c.ALPHA_WIDTH)
+"""The predicate stands behind the columns of `alpha`."""
+
+
+class TemplateTriple(NamedTuple):
+    """Represents a triple that a CONSTRUCT derives: terms where they are positive, else columns of the row, with the sign turned."""
+
+    subject: int
+    predicate: int
+    object: int
+    stream: int
+
+
 @dataclass(slots=True)
 class Fragment:
     """Holds the nodes of one query, numbered from 0: `place` moves them behind those that a program has.
@@ -109,16 +211,16 @@ class Fragment:
     may decide on timeless solutions by less than all that ever came.
     """
 
-    nodes: list[list[int]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
-    alpha: list[list[int]] = field(default_factory=list)  # ALPHA_WIDTH columns, then the predicate (0 for a variable)
+    scans: list[Scan] = field(default_factory=list)
     moves: list[tuple[int, int]] = field(default_factory=list)
     collectors: dict[int, Collector] = field(default_factory=dict)  # by node
     code: list[tuple[int, int]] = field(default_factory=list)
     consts: list[tuple[float, float]] = field(default_factory=list)
-    asks: list[tuple[int, int]] = field(default_factory=list)
-    templates: list[list[int]] = field(default_factory=list)
+    asks: list[RowRange] = field(default_factory=list)  # the slots of each question's arguments
+    templates: list[TemplateTriple] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
@@ -136,6 +238,20 @@ class Fragment:
     def out(self) -> int:
         """Return the node that its solutions reach: the first that was made."""
         return 0
+
+    def edges_of(self, node: int) -> list[tuple[int, int]]:
+        """Return the (node, side) pairs that a node's solutions go to."""
+        first, n = self.nodes[node].edges
+        return self.edges[first : first + n]
+
+    def marks_of(self, node: int) -> list[int]:
+        """Return the nodes of EXISTS that a node looks into."""
+        first, n = self.nodes[node].marks
+        return [mark for mark, _ in self.edges[first : first + n]]
+
+    def columns_at(self, rows: RowRange) -> list[int]:
+        """Return the columns that stand on the list of slots."""
+        return self.slots[rows.first : rows.first + rows.n]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +293,24 @@ def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
     return np.array(rows, dtype).reshape(len(rows), width)
 
 
+def node_table(fragment: Fragment) -> Ints:
+    """Return the nodes as rows of the kernel's table, with nothing in the columns that the network fills in."""
+    nodes = np.zeros((len(fragment.nodes), c.NODE_WIDTH), np.int64)
+    nodes[:, NODE_COLUMNS] = table([node.cells for node in fragment.nodes], len(NODE_COLUMNS))
+    nodes[:, c.LOOK] = c.NONE
+    return nodes
+
+
+def scan_table(fragment: Fragment) -> Ints:
+    """Return the scans as rows of the kernel's table `alpha`, with their predicates behind them."""
+    scans = np.zeros((len(fragment.scans), c.ALPHA_WIDTH + 1), np.int64)
+    scans[:, SCAN_COLUMNS] = table([scan.cells for scan in fragment.scans], len(SCAN_COLUMNS))
+    return scans
+
+
 def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
     """Return the fragment's nodes with all their references moved."""
-    nodes: Ints = table(fragment.nodes, c.NODE_WIDTH)
+    nodes = node_table(fragment)
     nodes[:, SLOT_COLUMNS] += at.slot
     for column in CODE_COLUMNS:
         nodes[nodes[:, column] >= 0, column] += at.code
@@ -198,7 +329,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
     edges = table(fragment.edges, 2)
     edges[:, 0] += at.node
     code = table(fragment.code, 2)
-    heads = [filter_ for node in fragment.nodes for filter_ in (node[c.FILTER], node[c.CONDITION]) if filter_ >= 0]
+    heads = [filter_ for node in fragment.nodes for filter_ in (node.filter, node.condition) if filter_ >= 0]
     code[heads, 0] += at.ask
     code[code_constants(code, heads), 1] += at.const
     asks = table(fragment.asks, c.ASK_WIDTH)
@@ -224,7 +355,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
 
 def timers_of(fragment: Fragment, at: Place) -> Ints:
     """Return the rows of `timers` for a fragment at its place."""
-    acting = np.flatnonzero(acts(table(fragment.nodes, c.NODE_WIDTH))).tolist()
+    acting = np.flatnonzero(acts(node_table(fragment))).tolist()
     return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)
 
 

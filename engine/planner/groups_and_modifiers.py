@@ -1,36 +1,32 @@
 """This module plans what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from engine.aggregation import GroupCollector, ModifiersCollector
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
-from engine.planner.operators import triple_patterns
+from engine.physical_plan.plan import Node
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.operators.graph import plan_empty_group
 from engine.rewrite.rename_hidden import seen_as
 from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
-if TYPE_CHECKING:
-    from engine.planner.planner import Planner, Target
-
 MOST_STEPS = 100_000
 """One solution may have at most this many reports while it is in a window."""
 
 
-def group(planner: "Planner", pattern: a.Group, target: "Target") -> None:
+def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
     window = pattern.window
     if isinstance(window, a.RangeWindow) and window.step is not None and window.length > MOST_STEPS * window.step:
         raise Refusal(f"a window of more than {MOST_STEPS:,} steps", "STEP")
-    node = planner.node(c.COLLECT, target)
-    planner.pattern(pattern.pattern, (node, c.LEFT))
-    reads = in_name_order(set(planner.fragment.columns))  # also what tells equal solutions apart
+    node = builder.add_node(Node(c.COLLECT), target)
+    builder.plan_pattern(pattern.pattern, (node, c.LEFT))
+    reads = in_name_order(set(builder.fragment.columns))  # also what tells equal solutions apart
     graph = next((key for key in pattern.keys if key.name.startswith("_:graph#")), None)
-    visible = in_name_order({v for v in planner.scope(pattern.pattern).possible if seen_as(v) is not None})
-    planner.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, planner.names.query, visible)
+    visible = in_name_order({v for v in builder.scope(pattern.pattern).possible if seen_as(v) is not None})
+    builder.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, builder.options.query, visible)
     if not set(pattern.keys) - {graph}:
-        triple_patterns.empty(planner, a.ANYWHERE if graph is None else _place_of(pattern.pattern, graph), (node, c.BLOCKER))
+        plan_empty_group(builder, a.ANYWHERE if graph is None else _place_of(pattern.pattern, graph), (node, c.BLOCKER))
 
 
 def _place_of(node: object, graph: Variable) -> a.Place:
@@ -47,29 +43,29 @@ def _place_of(node: object, graph: Variable) -> a.Place:
     raise AssertionError("every pattern under GRAPH has a place")
 
 
-def sub_select(planner: "Planner", pattern: a.SubSelect, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
+def plan_sub_select(builder: PlanBuilder, pattern: a.SubSelect, target: Target, span: int, wanted: Conditions) -> None:
     if not pattern.distinct:  # one sub-SELECT's rows are not another's
-        row = planner.column(planner.fresh("row"))
-        target = planner.move(target, [(-planner.names.term(str(Literal("true", XSD + "boolean"))), row)], keep=True), c.LEFT
+        row = builder.column(builder.add_variable("row"))
+        target = builder.add_move(target, [(-builder.names.term(str(Literal("true", XSD + "boolean"))), row)], keep=True), c.LEFT
     if pattern.modifiers == a.PLAIN and not pattern.distinct:
-        planner.pattern(pattern.pattern, target, span, wanted)  # hidden variables have names of their own
+        builder.plan_pattern(pattern.pattern, target, span, wanted)  # hidden variables have names of their own
         return
-    target = planner.after(target, span, wanted)
+    target = builder.enforce(target, span, wanted)
     if pattern.modifiers == a.PLAIN:
-        columns = [planner.column(v) for v in pattern.projection]
-        planner.pattern(pattern.pattern, (planner.move(target, [(k, k) for k in columns], once=True), c.LEFT))
+        columns = [builder.column(v) for v in pattern.projection]
+        builder.plan_pattern(pattern.pattern, (builder.add_move(target, [(k, k) for k in columns], once=True), c.LEFT))
         return
-    modified(planner, pattern, target)
+    plan_modifiers(builder, pattern, target)
 
 
-def modified(planner: "Planner", select: a.Select | a.SubSelect, target: "Target", rank: Variable | None = None) -> int:
+def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target: Target, rank: Variable | None = None) -> int:
     """Plan ORDER BY, OFFSET, LIMIT and DISTINCT of a SELECT, over all columns that tell its solutions apart. Return the collector's node."""
-    node = planner.node(c.COLLECT, target)
-    planner.pattern(select.pattern, (node, c.LEFT))
+    node = builder.add_node(Node(c.COLLECT), target)
+    builder.plan_pattern(select.pattern, (node, c.LEFT))
     graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
-    reads = in_name_order(set(planner.fragment.columns) - {rank})
-    planner.fragment.collectors[node] = ModifiersCollector(
-        select.modifiers, select.projection, select.distinct, has_window(select.pattern), reads, rank, graph, planner.names.query,
+    reads = in_name_order(set(builder.fragment.columns) - {rank})
+    builder.fragment.collectors[node] = ModifiersCollector(
+        select.modifiers, select.projection, select.distinct, has_window(select.pattern), reads, rank, graph, builder.options.query,
         stands=isinstance(select, a.Select),
     )  # fmt: skip
     return node

@@ -10,7 +10,7 @@ from engine.network.network import Network
 from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Moved, Part, Sets, Share
 from engine.physical_plan.join_trees import Shape
-from engine.planner.operators.join_order import Rates
+from engine.planner.builder.join_order import Rates
 from engine.rewrite import rewritten
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import Member, find_reached

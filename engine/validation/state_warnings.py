@@ -11,7 +11,16 @@ from typing import assert_never
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from engine.physical_plan.operator_names import RELATIONS
-from engine.planner.operators import filter_bind_exists, join_order, joins, negation, policies, property_paths
+from engine.planner.builder.join_nodes import lives_of
+from engine.planner.builder.join_order import order_triples
+from engine.planner.builder.predicate_pushdown import span_of
+from engine.planner.operators import policies
+from engine.planner.operators.exists import alternatives, essential
+from engine.planner.operators.joins import relation_of
+from engine.planner.operators.minus import visible
+from engine.planner.operators.optional import reach_of
+from engine.planner.operators.property_paths import keeps_steps
+from engine.planner.operators.without import blocking_life
 from engine.scope import Matches, Scope, Variables, conjuncts, parts, scope
 from epsparql import algebra as a
 from epsparql.errors import Span, Warning_
@@ -114,7 +123,7 @@ class _Reader:
                 self.pattern(right, under)
             case a.Filter(condition, inner):
                 self.expressions((condition,), self.scope(inner), under)
-                self.pattern(inner, replace(under, span=min(under.span, joins.span_of(conjuncts(condition)))))
+                self.pattern(inner, replace(under, span=min(under.span, span_of(conjuncts(condition)))))
             case a.Within(inner, limit):
                 self.pattern(inner, replace(under, span=min(under.span, limit)))
             case a.Extend(inner, _, expression):
@@ -130,7 +139,7 @@ class _Reader:
                 self.pattern(inner, replace(under, span=c.FOREVER))
                 self.pattern(absent, replace(under, span=duration))
             case a.Path():
-                if under.span == c.FOREVER and property_paths.keeps_steps(pattern.path):
+                if under.span == c.FOREVER and keeps_steps(pattern.path):
                     self._warn(self._at(pattern, under), f"the steps of this path are kept for ever: {_IN_GROUP}")
             case a.Values():
                 pass
@@ -150,11 +159,11 @@ class _Reader:
 
         A cross join is where a triple shares no variable with those that it is joined to before, in the plan's order.
         """
-        ordered = join_order.in_order(bgp.triples, {})
+        ordered = order_triples(bgp.triples, {})
         alone = [self.scope(a.Bgp((triple,))) for triple in ordered]
         before, kept = alone[0] if alone else self.scope(bgp), False
         for triple, other in zip(ordered[1:], alone[1:], strict=True):
-            if c.FOREVER in joins.lives_of(c.ANY, before, other, under.span):
+            if c.FOREVER in lives_of(c.ANY, before, other, under.span):
                 kept = True
                 if not before.possible & other.possible and not under.graphed:
                     message = "this triple pattern shares no variable with the others: every match of it is joined with every match of theirs, and no duration bounds that"
@@ -164,8 +173,8 @@ class _Reader:
             self._warn(self._at(bgp, under), f"what these triple patterns match is kept for ever: {_IN_GROUP}")
 
     def _join(self, join: Joining, under: Under) -> None:
-        x, y, relation = self.scope(join.left), self.scope(join.right), joins.relation_of(join)
-        lives, at = joins.lives_of(relation, x, y, under.span), self._at(join, under)
+        x, y, relation = self.scope(join.left), self.scope(join.right), relation_of(join)
+        lives, at = lives_of(relation, x, y, under.span), self._at(join, under)
         kept = lives[0] == c.FOREVER and x.timed, lives[1] == c.FOREVER and y.timed
         if any(kept):
             self._warn(at, self._kept_by(join, at, kept))
@@ -188,7 +197,7 @@ class _Reader:
     def _chosen(self, pattern: Choosing, under: Under) -> None:
         """Warn of what an operator keeps under a policy: `recent` replaces goals, `chronological` keeps them until they are consumed."""
         x, y, at = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under)
-        relation = c.SEQ if isinstance(pattern, a.SeqWithout) else joins.relation_of(pattern)
+        relation = c.SEQ if isinstance(pattern, a.SeqWithout) else relation_of(pattern)
         span = under.span
         if isinstance(pattern, a.SeqWithout):
             span = span if pattern.within is None else min(span, pattern.within)
@@ -208,7 +217,7 @@ class _Reader:
     # ------------------------------------------------ absence
     def _minus(self, minus: a.Minus, under: Under) -> None:
         x, y = self.scope(minus.left), self.scope(minus.right)
-        if negation.visible(x.possible & y.possible) - under.outer:
+        if visible(x.possible & y.possible) - under.outer:
             self._sought("MINUS", self._at(minus, under), y.timed)
             self.pattern(minus.right, replace(under, span=c.FOREVER))
         self.pattern(minus.left, under)
@@ -219,7 +228,7 @@ class _Reader:
 
     def _optional(self, join: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, under: Under) -> None:
         x, y, at = self.scope(join.left), self.scope(join.right), self._at(join, under)
-        reach = negation.reach(join, under.span)
+        reach = reach_of(join, under.span)
         if c.FOREVER in reach.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
             side, group = ("on its left", "the left group") if isinstance(join, a.SeqRightJoin) else ("of its group", "the group")
             self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
@@ -240,10 +249,10 @@ class _Reader:
             self._absent(pattern, x, span, at, under)
         for side in (pattern.left, pattern.right):
             self.pattern(side, replace(under, span=span))
-        self.pattern(pattern.absent, replace(under, span=negation.blocking_life(x, span)))
+        self.pattern(pattern.absent, replace(under, span=blocking_life(x, span)))
 
     def _absent(self, pattern: a.SeqWithout, x: Scope, span: int, at: Span, under: Under) -> None:
-        if negation.blocking_life(x, span) == c.FOREVER and self.scope(pattern.absent).timed:
+        if blocking_life(x, span) == c.FOREVER and self.scope(pattern.absent).timed:
             why = ", and nothing bounds that, for what is on the left of SEQ may be timeless" if span < c.FOREVER else f": {_ON_CHAIN}"
             self._warn(at, f"WITHOUT keeps the solutions of its group for ever{why}")
 
@@ -270,7 +279,7 @@ class _Reader:
 
     def _exists(self, exists: a.Exists, kept: Scope, under: Under) -> None:
         at = self._at(exists, under)
-        wanted = [filter_bind_exists.essential(pattern, kept) for pattern in filter_bind_exists.alternatives(exists.pattern)]
+        wanted = [essential(pattern, kept) for pattern in alternatives(exists.pattern)]
         name = "NOT EXISTS" if self._written(beginning(at, "NOT")) == "NOT" else "EXISTS"
         self._sought(name, at, any(self.scope(pattern).timed for pattern in wanted))
         for pattern in wanted:

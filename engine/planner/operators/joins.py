@@ -1,16 +1,19 @@
-"""This module plans the positive two-sided operators."""
+"""This module plans the positive two-sided operators: AND, SEQ, EQUALS and the interval relations."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import reduce
 
 from engine.kernel.state import layout as c
-from engine.physical_plan import filter_compiler
-from engine.planner.operators import join_order, path_reachability
-from engine.scope import Scope, Variables, looks_at_time, variables_of
+from engine.physical_plan.join_trees import Linear, Shape, Tree, ends_of, tree_of
+from engine.physical_plan.plan import Node
+from engine.planner.builder.join_nodes import Join, add_join
+from engine.planner.builder.join_order import choose_shape, find_chain
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.operators import path_reachability
+from engine.planner.operators.property_paths import plan_path
+from engine.scope import Scope
 from epsparql import algebra as a
-
-if TYPE_CHECKING:
-    from engine.planner.planner import Conditions, Planner, Target
 
 RELATIONS = {
     a.Relation.MEETS: c.MEETS,
@@ -20,21 +23,6 @@ RELATIONS = {
     a.Relation.OVERLAPS: c.OVERLAPS,
     a.Relation.PAR: c.PAR,
 }
-WINDOW = None
-LIVES: dict[int, tuple[int | None, int | None]] = {
-    # how long goals of the left and right side live, given that input comes in order of end: WINDOW, 0 this instant, NEVER not stored
-    c.ANY: (WINDOW, WINDOW),
-    c.SEQ: (WINDOW, c.NEVER),
-    c.EQUALS: (0, 0),
-    c.MEETS: (WINDOW, 0),
-    c.DURING: (WINDOW, c.NEVER),
-    c.STARTS: (WINDOW, c.NEVER),
-    c.FINISHES: (0, 0),
-    c.OVERLAPS: (WINDOW, c.NEVER),
-    c.PAR: (WINDOW, WINDOW),
-}
-LOOKS_BACK = frozenset({c.SEQ, c.DURING, c.STARTS, c.OVERLAPS})
-"""The left operand of these relations ends strictly before the right one."""
 
 
 def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
@@ -49,119 +37,76 @@ def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
             return RELATIONS[relation]
 
 
-def join(
-    planner: "Planner", pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, target: "Target", span: int, wanted: Sequence[a.Expression]
-) -> None:
-    if isinstance(pattern, a.SeqJoin) and id(pattern) not in planner.segments:
-        pattern = join_order.shaped(planner, pattern, span)
-    joined(planner, pattern.left, pattern.right, relation_of(pattern), target, span, wanted)
-
-
-def joined(planner: "Planner", left: a.Pattern, right: a.Pattern, relation: int, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:
-    x, y = planner.scope(left), planner.scope(right)
-    node, to_left, to_right = join_node(planner, x, y, relation, target, span, wanted)
-    for operand, side in ((left, c.LEFT), (right, c.RIGHT)):
-        if (segment := planner.segments.get(id(operand))) is not None:
-            planner.fragment.segments[segment] = node, side
-    if relation == c.ANY and path_reachability.leads_on(right, x):
-        _following(planner, (left, x), right, (node, c.LEFT), span, (to_left, to_right))
-    elif relation == c.ANY and path_reachability.leads_on(left, y):
-        _following(planner, (right, y), left, (node, c.RIGHT), span, (to_right, to_left))
+def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, target: Target, span: int, wanted: Conditions) -> None:
+    if isinstance(pattern, a.SeqJoin) and (operands := find_chain(builder.query, builder.options.policy, pattern)):
+        plan_chain(builder, operands, target, span, wanted)
+        return
+    left, right, relation = pattern.left, pattern.right, relation_of(pattern)
+    x, y = builder.scope(left), builder.scope(right)
+    join = add_join(builder, x, y, relation, target, span, wanted)
+    if relation == c.ANY and path_reachability.is_reachable(right, x):
+        _plan_with_path(builder, join, left, right, c.LEFT, span)
+    elif relation == c.ANY and path_reachability.is_reachable(left, y):
+        _plan_with_path(builder, join, right, left, c.RIGHT, span)
     else:
-        planner.pattern(left, (node, c.LEFT), span, to_left)
-        planner.pattern(right, (node, c.RIGHT), span, to_right)
+        builder.plan_pattern(left, (join.node, c.LEFT), span, join.to_left)
+        builder.plan_pattern(right, (join.node, c.RIGHT), span, join.to_right)
 
 
-def _following(
-    planner: "Planner", operand: tuple[a.Pattern, Scope], path: a.Pattern, target: "Target", span: int, wanted: tuple["Conditions", "Conditions"]
-) -> None:  # fmt: skip
-    """Plan a join with a path. The path's walks over the background are found from the solutions of the other operand, which go to `target`."""
+def _plan_with_path(builder: PlanBuilder, join: Join, operand: a.Pattern, path: a.Pattern, side: int, span: int) -> None:
+    """Plan a join of an operand, on this side, with a path. The path's walks over the background are found from the operand's solutions."""
     assert isinstance(path, a.Path)
-    (pattern, scope), (node, side), deep = operand, target, path_reachability.is_deep(planner, path)
-    split = planner.node(c.PASS, None, SPAN=span)
-    planner.pattern(pattern, (split, c.LEFT), span, wanted[0])
-    found = planner.after((node, c.EMIT), c.FOREVER, wanted[1])
-    planner.targets(split, [target, path_reachability.followed(planner, path, scope, found)])
+    wanted, of_path = (join.to_left, join.to_right) if side == c.LEFT else (join.to_right, join.to_left)
+    deep = path_reachability.is_path_deep(builder, path)
+    split = builder.add_node(Node(c.PASS, span=span))
+    builder.plan_pattern(operand, (split, c.LEFT), span, wanted)
+    found = builder.enforce((join.node, c.EMIT), c.FOREVER, of_path)
+    reached = path_reachability.plan_reachable(builder, path, builder.scope(operand), found)
+    builder.set_targets(split, [(join.node, side), reached])
     if not deep:
-        planner.assign(split, EDGE_N=1)
-    planner.sleeping = path_reachability.asleep(planner, deep)
-    planner.pattern(path, (node, c.LEFT + c.RIGHT - side), span, wanted[1])
+        builder.limit_targets(split, 1)
+    sleep = path_reachability.add_sleep(builder, deep)
+    plan_path(builder, path, *builder.settle((join.node, c.LEFT + c.RIGHT - side), span, of_path), sleep)
 
 
-def join_node(
-    planner: "Planner", x: Scope, y: Scope, relation: int, target: "Target", span: int, wanted: Sequence[a.Expression]
-) -> tuple[int, "Conditions", "Conditions"]:
-    """Plan a join of what has these scopes; return its node, and the conditions that its left and right side are to satisfy."""
-    to_left, to_right, own = distributed(wanted, x.certain, y.certain)
-    timeless = x.timeless or y.timeless
-    lives = lives_of(relation, x, y, span)
-    node = planner.node(
-        c.JOIN, target, RELATION=relation, SPAN=span, FILTER=filter_of(planner, own, span), TIMELESS=timeless,
-        LIFE_LEFT=lives[0], LIFE_RIGHT=lives[1], **planner.keys(x, y),
-    )  # fmt: skip
-    if relation in LOOKS_BACK and not y.timeless:
-        planner.fragment.strict.add((node, c.LEFT))
-    return node, to_left, to_right
+# ---------------------------------------------------------------- chains of SEQ
+def plan_chain(builder: PlanBuilder, operands: Sequence[a.Pattern], target: Target, span: int, wanted: Conditions) -> None:
+    """Plan a chain of SEQs in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
 
-
-def lives_of(relation: int, x: Scope, y: Scope, span: int) -> list[int]:
-    """Return how long goals of the left and right side live (µs).
-
-    What has no time is there from the first instant on, so nothing need wait for it.
+    What a timeless operand joins depends on when it came (semantics.md section 10), so no operand may be timeless. The network plans the query as
+    written again when the background brings one.
     """
-    timeless = x.timeless or y.timeless
-    lives = [span if life is WINDOW else max(life, 0) if timeless else life for life in LIVES[relation]]
-    return [min(life, c.FOREVER if other.timed else 0) for life, other in zip(lives, (y, x), strict=True)]
+    shape: Shape = Linear.WRITTEN
+    scopes = [builder.scope(operand) for operand in operands]
+    if not any(scope.timeless for scope in scopes):
+        shape = choose_shape(operands, builder.options.order, span) if builder.options.shape is None else builder.options.shape
+    builder.fragment.shape = shape
+    tree = tree_of(shape, len(operands))
+    assert not isinstance(tree, int)
+    _Chain(builder, operands, scopes).plan_tree(tree, target, span, wanted)
 
 
-def passing(planner: "Planner", inner: a.Pattern, target: "Target", span: int) -> "Target":
-    """Return a target before which the span is enforced, as `Planner.after` does; a join enforces its span itself."""
-    enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout)
-    return target if enforces or (isinstance(inner, a.Bgp) and len(inner.triples) > 1) else planner.after(target, span, [])
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Plans the operands of a chain of SEQs as a tree of joins, and notes where the solutions of each part go."""
 
+    builder: PlanBuilder
+    operands: Sequence[a.Pattern]
+    scopes: Sequence[Scope]
 
-def filter_of(planner: "Planner", wanted: Sequence[a.Expression], span: int) -> int:
-    """Compile the conditions that a join of this span does not enforce by itself."""
-    implied = [e for e in wanted if not is_equality(e) and (limit := duration_limit(e)) is not None and span <= limit and limit >= 0]
-    rest = [e for e in wanted if e not in implied]
-    if implied and not rest:
-        return c.TIMED_ONLY
-    return planner.filter(rest + implied[:1])
+    def plan_tree(self, tree: tuple[Tree, Tree], target: Target, span: int, wanted: Conditions) -> None:
+        left, right = tree
+        node, to_left, to_right = add_join(self.builder, self._scope(left), self._scope(right), c.SEQ, target, span, wanted)
+        self.builder.fragment.segments |= {ends_of(left): (node, c.LEFT), ends_of(right): (node, c.RIGHT)}
+        self._plan_part(left, (node, c.LEFT), span, to_left)
+        self._plan_part(right, (node, c.RIGHT), span, to_right)
 
-
-def duration_limit(condition: a.Expression) -> int | None:
-    """Return the longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
-    match condition:
-        case a.Compare(
-            a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL | a.Comparison.EQUAL as op, a.Time(a.TimeFunction.DURATION), a.Constant() as constant
-        ):
-            micros, strict = filter_compiler.duration_constant(constant), op is a.Comparison.LESS
-        case a.Compare(a.Comparison.GREATER | a.Comparison.GREATER_OR_EQUAL | a.Comparison.EQUAL as op, constant, a.Time(a.TimeFunction.DURATION)):
-            micros, strict = filter_compiler.duration_constant(constant), op is a.Comparison.GREATER
-        case _:
-            return None
-    return None if micros is None else min(micros - strict, c.FOREVER)
-
-
-def is_equality(condition: a.Expression) -> bool:
-    return isinstance(condition, a.Compare) and condition.op is a.Comparison.EQUAL
-
-
-def span_of(conditions: Sequence[a.Expression]) -> int:
-    """Return the longest duration (µs) that all of these conditions admit."""
-    limits = (limit for e in conditions if (limit := duration_limit(e)) is not None)
-    return max(min(limits, default=c.FOREVER), 0)
-
-
-def distributed(wanted: Sequence[a.Expression], left: Variables, right: Variables) -> tuple["Conditions", "Conditions", "Conditions"]:
-    """Divide conditions by the side that decides them, where their variables are certain: for the left, for the right, for neither."""
-    sides: tuple[Conditions, Conditions, Conditions] = ([], [], [])
-    for condition in wanted:
-        looks = variables_of(condition)
-        if looks_at_time(condition) or not looks:
-            sides[2].append(condition)
-        elif looks <= left:
-            sides[0].append(condition)
+    def _plan_part(self, tree: Tree, target: Target, span: int, wanted: Conditions) -> None:
+        if isinstance(tree, int):
+            self.builder.plan_pattern(self.operands[tree], target, span, wanted)
         else:
-            sides[1 if looks <= right else 2].append(condition)
-    return sides
+            self.plan_tree(tree, *self.builder.settle(target, span, wanted))
+
+    def _scope(self, tree: Tree) -> Scope:
+        first, last = ends_of(tree)
+        return reduce(Scope.joined, self.scopes[first : last + 1])

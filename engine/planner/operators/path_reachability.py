@@ -8,17 +8,16 @@ the stream has brought a first triple for it, and sleeps until then.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from engine.kernel.state import layout as c
-from engine.physical_plan.plan import WAITING
-from engine.planner.operators import triple_patterns
+from engine.physical_plan.filter_compiler import add_slots
+from engine.physical_plan.plan import WAITING, Node
+from engine.planner.builder.plan_builder import PlanBuilder, Target
+from engine.planner.builder.scans import add_lookup, add_triples, is_deep
 from engine.scope import Scope
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
-
-if TYPE_CHECKING:
-    from engine.planner.planner import Planner, Target
 
 
 @dataclass(slots=True)
@@ -31,10 +30,10 @@ class Sleep:
     deep: bool
     waker: int  # the node at which triples of the stream wake it
     first: int  # the node that passes on the first of them
-    tables: "list[Target]" = field(default_factory=list)  # sides of joins that give all triples of a link to the path's nodes
+    tables: list[Target] = field(default_factory=list)  # sides of joins that give all triples of a link to the path's nodes
 
 
-def leads_on(pattern: a.Pattern, other: Scope) -> bool:
+def is_reachable(pattern: a.Pattern, other: Scope) -> bool:
     """Return whether what a pattern matches of the background can be found from the solutions of the other operand."""
     if not isinstance(pattern, a.Path) or pattern.place.graph is not None or pattern.subject == pattern.object:
         return False
@@ -70,23 +69,23 @@ def _links(pattern: a.Path) -> Iterator[a.TriplePattern]:
                 pass
 
 
-def is_deep(planner: "Planner", pattern: a.Path) -> bool:
+def is_path_deep(builder: PlanBuilder, pattern: a.Path) -> bool:
     """Return whether the background has too much for the path to be copied."""
-    return any(len(planner.names.facts(link, pattern.place)) > triple_patterns.FEW for link in _links(pattern))
+    return any(is_deep(builder, link, pattern.place) for link in _links(pattern))
 
 
-def followed(planner: "Planner", pattern: a.Path, other: Scope, target: "Target") -> "Target":
+def plan_reachable(builder: PlanBuilder, pattern: a.Path, other: Scope, target: Target) -> Target:
     """Return where solutions of the other operand enter, to go on to `target` with each end that the path has for them."""
     forward = not isinstance(pattern.subject, Variable) or pattern.subject in other.certain
     if not isinstance(pattern.subject, Variable) and pattern.object in other.certain:
         forward = False  # there may be many solutions that this constant leads to
     start, end = (pattern.subject, pattern.object) if forward else (pattern.object, pattern.subject)
-    carried = tuple(planner.fragment.columns.values())
-    at, then = planner.fresh("reached"), planner.fresh("next")
-    reach = _Reach(planner, pattern.place, at, then, carried, 0 if other.timeless else c.NEVER, is_deep(planner, pattern))
-    leave = planner.move(target, [*reach.kept, (planner.column(at), _must_be(planner, end))]), c.LEFT
-    entry = reach.way(with_a_step(pattern.path), leave, back=not forward)
-    return planner.move(entry, [(_must_be(planner, start), planner.column(at))], keep=True), c.LEFT
+    carried = tuple(builder.fragment.columns.values())
+    at, then = builder.add_variable("reached"), builder.add_variable("next")
+    reach = _Reach(builder, pattern.place, at, then, carried, 0 if other.timeless else c.NEVER, is_path_deep(builder, pattern))
+    leave = builder.add_move(target, [*reach.kept, (builder.column(at), builder.column_or_constant(end))]), c.LEFT
+    entry = reach.plan_steps(with_a_step(pattern.path), leave, back=not forward)
+    return builder.add_move(entry, [(builder.column_or_constant(start), builder.column(at))], keep=True), c.LEFT
 
 
 def with_a_step(path: a.PropertyPath) -> a.PropertyPath:
@@ -124,15 +123,11 @@ def may_be_empty(path: a.PropertyPath) -> bool:
             assert_never(path)
 
 
-def _must_be(planner: "Planner", end: TermOrVariable) -> int:
-    return planner.column(end) if isinstance(end, Variable) else -planner.names.term(str(end))
-
-
 @dataclass(frozen=True, slots=True)
 class _Reach:
     """Plans steps over solutions with what they have reached (`at`) and, between two nodes, with what they reach next (`then`)."""
 
-    planner: "Planner"
+    builder: PlanBuilder
     place: a.Place
     at: Variable
     then: Variable
@@ -144,71 +139,64 @@ class _Reach:
     def kept(self) -> list[tuple[int, int]]:
         return [(column, column) for column in self.carried]
 
-    def way(self, path: a.PropertyPath, target: "Target", *, back: bool) -> "Target":
+    def plan_steps(self, path: a.PropertyPath, target: Target, *, back: bool) -> Target:
         """Return where solutions enter that go on to `target` with each end of the path from where they are; `back`: from its end to its start."""
         match path:
             case a.Link(predicate):
-                return self._step(predicate, target, back=back)
+                return self._plan_step(predicate, target, back=back)
             case a.Inverse(inner):
-                return self.way(inner, target, back=not back)
+                return self.plan_steps(inner, target, back=not back)
             case a.Sequence(left, right):
                 first, last = (right, left) if back else (left, right)
-                return self.way(first, self.way(last, target, back=back), back=back)
+                return self.plan_steps(first, self.plan_steps(last, target, back=back), back=back)
             case a.Alternative(left, right):
-                return self._both(self.way(left, target, back=back), self.way(right, target, back=back))
+                return self.builder.add_fork([self.plan_steps(left, target, back=back), self.plan_steps(right, target, back=back)])
             case a.ZeroOrOne(inner):
-                return self._both(self.way(inner, target, back=back), target)
+                return self.builder.add_fork([self.plan_steps(inner, target, back=back), target])
             case a.OneOrMore(inner):
-                return self._closure(inner, target, back=back)
+                return self._plan_closure(inner, target, back=back)
             case a.ZeroOrMore(inner):
-                return self._both(self._closure(inner, target, back=back), target)
+                return self.builder.add_fork([self._plan_closure(inner, target, back=back), target])
             case a.Negated():
-                raise AssertionError("`leads_on` looks for them")
+                raise AssertionError("`is_reachable` looks for them")
             case _:
                 assert_never(path)
 
-    def _step(self, predicate: TermOrVariable, target: "Target", *, back: bool) -> "Target":
-        planner = self.planner
-        at, then = planner.column(self.at), planner.column(self.then)
-        onwards = planner.move(target, [*self.kept, (then, at)]), c.LEFT
-        key, n = len(planner.fragment.slots), 1
-        planner.fragment.slots.append(at)
-        join = planner.node(c.JOIN, onwards, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=self.life, LIFE_RIGHT=c.NEVER, KEY_AT=key, KEY_N=n)
+    def _plan_step(self, predicate: TermOrVariable, target: Target, *, back: bool) -> Target:
+        builder = self.builder
+        at, then = builder.column(self.at), builder.column(self.then)
+        onwards = builder.add_move(target, [*self.kept, (then, at)]), c.LEFT
+        key = add_slots(builder.fragment, [at])
+        join = builder.add_node(Node(c.JOIN, c.ANY, key=key, life_left=self.life, life_right=c.NEVER, timeless=1), onwards)
         start, end = (self.then, self.at) if back else (self.at, self.then)
-        triple_patterns.look_up(planner, join, c.NONE, a.TriplePattern(start, predicate, end), self.place, self.deep)
+        add_lookup(builder, join, a.TriplePattern(start, predicate, end), self.place, self.deep)
         return join, c.LEFT
 
-    def _both(self, one: "Target", other: "Target") -> "Target":
-        node = self.planner.node(c.PASS, None)
-        self.planner.targets(node, [one, other])
-        return node, c.LEFT
-
-    def _closure(self, inner: a.PropertyPath, target: "Target", *, back: bool) -> "Target":
-        at = self.planner.column(self.at)
-        found = self.planner.move(None, [*self.kept, (at, at)], once=True)
-        entry = self.way(inner, (found, c.LEFT), back=back)
-        self.planner.targets(found, [entry, target])
+    def _plan_closure(self, inner: a.PropertyPath, target: Target, *, back: bool) -> Target:
+        at = self.builder.column(self.at)
+        found = self.builder.add_move(None, [*self.kept, (at, at)], once=True)
+        entry = self.plan_steps(inner, (found, c.LEFT), back=back)
+        self.builder.set_targets(found, [entry, target])
         return entry
 
 
 # ---------------------------------------------------------------- the path's own nodes
-def asleep(planner: "Planner", deep: bool) -> Sleep:
-    first = planner.node(c.FIRST, None, LIFE_LEFT=c.FOREVER)
-    return Sleep(deep, planner.move((first, c.LEFT), []), first)
+def add_sleep(builder: PlanBuilder, deep: bool) -> Sleep:
+    first = builder.add_node(Node(c.FIRST, life_left=c.FOREVER))
+    return Sleep(deep, builder.add_move((first, c.LEFT), []), first)
 
 
-def woken(planner: "Planner", sleep: Sleep) -> None:
+def wake_tables(builder: PlanBuilder, sleep: Sleep) -> None:
     """Give the waker, when all links are planned, what it wakes."""
-    planner.targets(sleep.first, sleep.tables)
+    builder.set_targets(sleep.first, sleep.tables)
 
 
-def link(planner: "Planner", triple: a.TriplePattern, place: a.Place, target: "Target", sleep: Sleep) -> None:
+def plan_link(builder: PlanBuilder, triple: a.TriplePattern, place: a.Place, target: Target, sleep: Sleep) -> None:
     """Plan the triples of a link: those of the stream wake the path, and those of the background come when it is woken."""
-    table = planner.node(c.JOIN, target, RELATION=c.ANY, TIMELESS=1, LIFE_LEFT=c.FOREVER, LIFE_RIGHT=c.NEVER)
+    table = builder.add_node(Node(c.JOIN, c.ANY, life_left=c.FOREVER, life_right=c.NEVER, timeless=1), target)
     sleep.tables.append((table, c.LEFT))
-    triple_patterns.look_up(planner, table, c.NONE, triple, place, sleep.deep, WAITING)
-    both = planner.node(c.PASS, None)
-    planner.targets(both, [target, (sleep.waker, c.LEFT)])
+    add_lookup(builder, table, triple, place, sleep.deep, use=WAITING)
+    both, _ = builder.add_fork([target, (sleep.waker, c.LEFT)])
     if not sleep.deep:
-        planner.assign(both, EDGE_N=1)
-    triple_patterns.scan(planner, triple, place, (both, c.LEFT), copied=not sleep.deep)
+        builder.limit_targets(both, 1)
+    add_triples(builder, triple, place, (both, c.LEFT), copied=not sleep.deep)

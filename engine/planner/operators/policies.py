@@ -4,45 +4,45 @@ A policy chooses among all goals of an operator, so what is asked of the joined 
 what is asked of the right goal alone may come before it, because no right goal takes anything from another.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from engine.kernel.state import layout as c
 from engine.messages import RECENT
-from engine.planner.operators import joins
-from engine.planner.operators.negation import absent_span, blocking_life, expires
+from engine.physical_plan.plan import Node
+from engine.planner.builder import join_nodes
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.builder.predicate_pushdown import split_conditions
+from engine.planner.operators.joins import relation_of
+from engine.planner.operators.without import absent_span, blocking_life
 from epsparql import algebra as a
 
-if TYPE_CHECKING:
-    from engine.planner.planner import Planner, Target
 
-
-def chosen(
-    planner: "Planner", pattern: a.SeqJoin | a.RelationJoin | a.SeqWithout, target: "Target", span: int, wanted: Sequence[a.Expression]
+def plan_under_policy(
+    builder: PlanBuilder, pattern: a.SeqJoin | a.RelationJoin | a.SeqWithout, target: Target, span: int, wanted: Conditions
 ) -> None:
     """Plan one of the operators that a policy acts on."""
     absent = pattern.absent if isinstance(pattern, a.SeqWithout) else None
-    relation = c.SEQ if isinstance(pattern, a.SeqWithout) else joins.relation_of(pattern)
+    relation = c.SEQ if isinstance(pattern, a.SeqWithout) else relation_of(pattern)
     if isinstance(pattern, a.SeqWithout) and pattern.within is not None:
         span = min(span, pattern.within)
-    policy, x, y = planner.names.policy, planner.scope(pattern.left), planner.scope(pattern.right)
+    policy, x, y = builder.options.policy, builder.scope(pattern.left), builder.scope(pattern.right)
     timeless = x.timeless or y.timeless
-    lives = lives_of(policy, relation, span, timeless=timeless)
-    node = planner.node(
-        c.RECENT if policy == RECENT else c.CHRONOLOGICAL, target, RELATION=relation, SPAN=span, FILTER=planner.filter(wanted),
-        TIMELESS=timeless, LIFE_LEFT=lives[0], LIFE_RIGHT=lives[1], LIFE_BLOCKER=c.NEVER, **planner.keys(x, y),
-    )  # fmt: skip
-    if relation in joins.LOOKS_BACK and not y.timeless:
-        planner.fragment.strict |= {(node, c.LEFT), (node, c.BLOCKER)}
+    left, right = lives_of(policy, relation, span, timeless=timeless)
+    condition = builder.compile_conditions(wanted)
+    key, rest = builder.key_columns(x, y)
+    kind = c.RECENT if policy == RECENT else c.CHRONOLOGICAL
+    node = Node(kind, relation, span, key, rest, condition, left, right, c.NEVER, timeless)
+    number = builder.add_node(node, target)
+    if relation in join_nodes.LOOKS_BACK and not y.timeless:
+        builder.fragment.strict |= {(number, c.LEFT), (number, c.BLOCKER)}
     if absent is not None:
-        z, blocking = planner.scope(absent), blocking_life(x, span, expires=expires(planner))
-        planner.assign(node, TIMELESS=timeless or z.timeless, LIFE_BLOCKER=blocking, **planner.keys(x.joined(y), z, "2"))
-        planner.pattern(absent, (node, c.BLOCKER), absent_span(blocking, span))
-    planner.pattern(pattern.left, (node, c.LEFT))
+        z = builder.scope(absent)
+        node.timeless, node.life_blocker = timeless or z.timeless, blocking_life(x, span, expires=builder.options.expires)
+        node.key2, node.rest2 = builder.key_columns(x.joined(y), z)
+        builder.plan_pattern(absent, (number, c.BLOCKER), absent_span(node.life_blocker, span))
+    builder.plan_pattern(pattern.left, (number, c.LEFT))
     if policy == RECENT:
-        planner.pattern(pattern.right, (node, c.RIGHT), span, joins.distributed(wanted, frozenset(), y.certain)[1])
+        builder.plan_pattern(pattern.right, (number, c.RIGHT), span, split_conditions(wanted, frozenset(), y.certain)[1])
     else:
-        planner.pattern(pattern.right, (node, c.RIGHT))
+        builder.plan_pattern(pattern.right, (number, c.RIGHT))
 
 
 def lives_of(policy: str, relation: int, span: int, *, timeless: bool) -> tuple[int, int]:
@@ -53,5 +53,5 @@ def lives_of(policy: str, relation: int, span: int, *, timeless: bool) -> tuple[
     A timeless left goal may come later in its instant than right ones, which so must be there where one can come.
     """
     longest = span if policy == RECENT else c.FOREVER
-    left, right = (longest if life is joins.WINDOW else life for life in joins.LIVES[relation])
+    left, right = (longest if life is join_nodes.WINDOW else life for life in join_nodes.LIVES[relation])
     return left, max(right, 0) if timeless else right

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import epsparql
 from engine.engine import Engine
 from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
-from engine.planner.operators import triple_patterns
+from engine.planner.builder import scans
 from engine.replay import LOST
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
@@ -76,7 +76,7 @@ def versions(bodies: Sequence[Body], changes: Sequence[Change]) -> list[Version]
 def copied(few: int) -> Iterator[None]:
     """So many triples of a pattern are copied to its queries; more are looked up."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(triple_patterns, "FEW", few)
+        patch.setattr(scans, "FEW", few)
         yield
 
 

@@ -4,16 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from math import exp, lgamma, log
-from typing import TYPE_CHECKING
 
 from engine.messages import UNRESTRICTED
-from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, Tree, cheapest, tree_of
+from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, cheapest
 from engine.scope import asks
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
-
-if TYPE_CHECKING:
-    from engine.planner.planner import Planner
 
 Rates = Mapping[str, int]
 """Rates count the occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; a missing predicate is not known.
@@ -75,7 +71,7 @@ def variables_of(triple: a.TriplePattern) -> set[TermOrVariable]:
     return {t for t in (triple.subject, triple.predicate, triple.object) if isinstance(t, Variable)}
 
 
-def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TriplePattern]:
+def order_triples(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TriplePattern]:
     """Return the triple patterns of a group, whose order means nothing, in the order in which they are joined.
 
     Each pattern shares a variable with those before it where that can be, and rare ones come first; where nothing is known, they stay as written.
@@ -92,38 +88,16 @@ def in_order(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TripleP
     return chosen
 
 
-def shaped(planner: "Planner", pattern: a.SeqJoin, span: int) -> a.SeqJoin:
-    """Return `A SEQ B SEQ C SEQ D` in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
+def find_chain(query: a.Query, policy: str, pattern: a.SeqJoin) -> tuple[a.Pattern, ...]:
+    """Return the operands of `A SEQ B SEQ C SEQ D`, if they may be joined in any order; else nothing.
 
     SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals spanned.
-    What a timeless operand joins depends on when it came (semantics.md section 10), so no operand may be timeless. `Network` plans the query as
-    written again when the background brings one.
     """
-    operands = chain(pattern) if _is_whole(planner, pattern) else ()
-    if len(operands) < 3 or not all(map(_is_plain, operands)):
-        return pattern
-    shape: Shape = Linear.WRITTEN
-    if not any(planner.scope(operand).timeless for operand in operands):
-        shape = chosen(operands, planner.names.order, span) if planner.names.shape is None else planner.names.shape
-    tree = tree_of(shape, len(operands))
-    whole, _ = joined(tree, operands, planner.segments)
-    planner.fragment.shape = shape
-    assert isinstance(whole, a.SeqJoin)
-    return whole
+    operands = chain(pattern) if _is_whole(query, policy, pattern) else ()
+    return operands if len(operands) > 2 and all(map(_is_plain, operands)) else ()
 
 
-def joined(tree: Tree, operands: Sequence[a.Pattern], segments: dict[int, Segment]) -> tuple[a.Pattern, Segment]:
-    """Return the operands of a chain joined as the tree says, and note in `segments` which pattern stands for which operands."""
-    if isinstance(tree, int):
-        pattern, segment = operands[tree], (tree, tree)
-    else:
-        (left, (first, _)), (right, (_, last)) = (joined(part, operands, segments) for part in tree)
-        pattern, segment = a.SeqJoin(left, right), (first, last)
-    segments[id(pattern)] = segment
-    return pattern, segment
-
-
-def chosen(operands: Sequence[a.Pattern], rates: Rates, span: int) -> Shape:
+def choose_shape(operands: Sequence[a.Pattern], rates: Rates, span: int) -> Shape:
     """Return the shape for these rates of a chain whose solutions last at most `span` µs."""
     if not rates.get(EVERYTHING) or len(operands) > LONGEST:
         return Linear.WRITTEN
@@ -158,10 +132,9 @@ def chain(pattern: a.Pattern) -> tuple[a.Pattern, ...]:
             return (pattern,)
 
 
-def _is_whole(planner: "Planner", pattern: a.Pattern) -> bool:
+def _is_whole(query: a.Query, policy: str, pattern: a.Pattern) -> bool:
     """Return whether a pattern is all of a query, conditions apart: no other part of it keeps goals."""
-    query = planner.query
-    if not isinstance(query, a.Select) or query.modifiers != a.PLAIN or query.sources.windows or planner.names.policy != UNRESTRICTED:
+    if not isinstance(query, a.Select) or query.modifiers != a.PLAIN or query.sources.windows or policy != UNRESTRICTED:
         return False
     whole = query.pattern
     while isinstance(whole, a.Filter | a.Within) and whole is not pattern:

@@ -1,0 +1,38 @@
+"""This module marks groups that nothing inside an instant waits for: they may decide on many instants at once."""
+
+from collections import Counter
+
+from engine.aggregation import GroupCollector
+from engine.kernel.state import layout as c
+from engine.physical_plan.plan import Fragment
+from epsparql.algebra import RangeWindow
+
+_STATELESS = frozenset({c.PASS, c.EXTEND, c.MOVE})
+
+
+def defer_groups(fragment: Fragment) -> None:
+    """Mark each group whose reports go on to the query's output alone, and only through nodes that keep nothing."""
+    fed = Counter(target for node in range(len(fragment.nodes)) for target, _ in fragment.edges_of(node))
+    fed.update(scan.node for scan in fragment.scans)
+    fed.update(fact.node for fact in fragment.facts if len(fact.rows))
+    for number, collector in fragment.collectors.items():
+        if isinstance(collector, GroupCollector) and _goes_out(fragment, fed, number):
+            window, node = collector.window, fragment.nodes[number]
+            if isinstance(window, RangeWindow) and window.step is not None:
+                node.life_left, node.life_right = window.length, window.step
+            collector.defer()
+            node.once = fragment.nodes[fragment.out].once = 1
+
+
+def _goes_out(fragment: Fragment, fed: Counter[int], number: int) -> bool:
+    """Return whether all that a node gives reaches a plain output, which nothing else does."""
+    while number != fragment.out:
+        readers = fragment.edges_of(number)
+        if len(readers) != 1:
+            return False
+        ((number, _),) = readers
+        node = fragment.nodes[number]
+        if fed[number] > 1 or (number != fragment.out and (node.kind not in _STATELESS or node.marks.n or node.once)):
+            return False
+    out = fragment.nodes[number]
+    return out.hide.n == 0 and out.templates.n == 0

@@ -1,0 +1,63 @@
+"""This module decides how far conditions and time windows go down in a plan: to the operand, or the join, that can decide them."""
+
+from engine.errors import Refusal
+from engine.expressions.evaluator import supported
+from engine.kernel.state import layout as c
+from engine.physical_plan import filter_compiler
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder
+from engine.scope import Variables, looks_at_time, parts, variables_of
+from epsparql import algebra as a
+
+
+def check_functions(conditions: Conditions) -> None:
+    """Raise Refusal if a condition calls a function that the engine does not have."""
+    for part in (part for condition in conditions for part in parts(condition)):
+        if isinstance(part, a.Call) and not supported(part.function):
+            raise Refusal(f"the function {part.function}", part.function)
+
+
+def compile_join_filter(builder: PlanBuilder, wanted: Conditions, span: int) -> int:
+    """Compile the conditions that a join of this span does not enforce by itself."""
+    implied = [e for e in wanted if not is_equality(e) and (limit := duration_limit(e)) is not None and span <= limit and limit >= 0]
+    rest = [e for e in wanted if e not in implied]
+    if implied and not rest:
+        return c.TIMED_ONLY
+    return builder.compile_conditions(rest + implied[:1])
+
+
+def duration_limit(condition: a.Expression) -> int | None:
+    """Return the longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
+    match condition:
+        case a.Compare(
+            a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL | a.Comparison.EQUAL as op, a.Time(a.TimeFunction.DURATION), a.Constant() as constant
+        ):
+            micros, strict = filter_compiler.duration_constant(constant), op is a.Comparison.LESS
+        case a.Compare(a.Comparison.GREATER | a.Comparison.GREATER_OR_EQUAL | a.Comparison.EQUAL as op, constant, a.Time(a.TimeFunction.DURATION)):
+            micros, strict = filter_compiler.duration_constant(constant), op is a.Comparison.GREATER
+        case _:
+            return None
+    return None if micros is None else min(micros - strict, c.FOREVER)
+
+
+def is_equality(condition: a.Expression) -> bool:
+    return isinstance(condition, a.Compare) and condition.op is a.Comparison.EQUAL
+
+
+def span_of(conditions: Conditions) -> int:
+    """Return the longest duration (µs) that all of these conditions admit."""
+    limits = (limit for e in conditions if (limit := duration_limit(e)) is not None)
+    return max(min(limits, default=c.FOREVER), 0)
+
+
+def split_conditions(wanted: Conditions, left: Variables, right: Variables) -> tuple[list[a.Expression], list[a.Expression], list[a.Expression]]:
+    """Divide conditions by the side that decides them, where their variables are certain: for the left, for the right, for neither."""
+    to_left, to_right, own = list[a.Expression](), list[a.Expression](), list[a.Expression]()
+    for condition in wanted:
+        looks = variables_of(condition)
+        if looks_at_time(condition) or not looks:
+            own.append(condition)
+        elif looks <= left:
+            to_left.append(condition)
+        else:
+            (to_right if looks <= right else own).append(condition)
+    return to_left, to_right, own

@@ -1,0 +1,63 @@
+"""This module plans what only lets solutions pass, FILTER and WITHIN.
+
+EXISTS becomes a node that decides. All other conditions, and spans, go down as far as they can be decided.
+"""
+
+from engine.kernel.state import layout as c
+from engine.physical_plan.plan import Node
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.builder.predicate_pushdown import check_functions, span_of
+from engine.planner.operators.binds import depends_on_solution, question_of
+from engine.planner.operators.exists import add_marks, is_correlated, plan_exists, plan_marks
+from engine.scope import Scope, asks, conjuncts
+from epsparql import algebra as a
+
+
+def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: int, wanted: Conditions) -> None:
+    plain: list[a.Expression] = []
+    decided: list[tuple[int, a.Pattern]] = []
+    marked: list[a.Expression] = []
+    kept = builder.scope(pattern.pattern)
+    for part in conjuncts(pattern.condition):
+        match part:
+            case a.Exists(sought) if not is_correlated(builder, sought, kept):
+                decided.append((c.EXISTS, sought))
+            case a.Not(a.Exists(sought)) if not is_correlated(builder, sought, kept):
+                decided.append((c.NOTEXISTS, sought))
+            case _ if asks(part):
+                marked.append(part)
+            case _:
+                plain.append(part)
+    check_functions([*plain, *marked])
+    if marked:
+        target = _plan_marked(builder, marked, kept, target)
+    for kind, sought in decided:
+        target = plan_exists(builder, kind, kept, sought, target)
+    for part in plain:
+        if depends_on_solution(part):
+            target = _plan_judge(builder, part, pattern.pattern, target)
+    early = [part for part in plain if not depends_on_solution(part)]
+    builder.plan_pattern(pattern.pattern, target, min(span, span_of(early)), [*early, *wanted])
+
+
+def plan_within(builder: PlanBuilder, pattern: a.Within, target: Target, span: int, wanted: Conditions) -> None:
+    """Plan WITHIN. A join enforces its span itself."""
+    inner, span = pattern.pattern, min(span, pattern.limit)
+    enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout)
+    if not enforces and not (isinstance(inner, a.Bgp) and len(inner.triples) > 1):
+        target = builder.enforce(target, span, ())
+    builder.plan_pattern(inner, target, span, wanted)
+
+
+def _plan_judge(builder: PlanBuilder, condition: a.Expression, inner: a.Pattern, target: Target) -> Target:
+    """Plan a condition that depends on the solution as a whole: its value is bound first."""
+    verdict = builder.add_variable("verdict")
+    judge = builder.add_node(Node(c.PASS, filter=builder.compile_conditions([a.Var(verdict)])), target)
+    return builder.add_extend(verdict, question_of(builder, condition, inner), (judge, c.LEFT)), c.LEFT
+
+
+def _plan_marked(builder: PlanBuilder, wanted: Conditions, kept: Scope, target: Target) -> Target:
+    """Plan a node that finds out what the EXISTS of the conditions say, before one that judges."""
+    marks, conditions = plan_marks(builder, wanted, kept)
+    judge = builder.add_node(Node(c.PASS, filter=builder.compile_conditions(conditions)), target)
+    return add_marks(builder, marks, (judge, c.LEFT))

@@ -1,0 +1,53 @@
+"""This module plans WITHOUT in both forms: SEQ ... WITHOUT, and WITHOUT ... FOR."""
+
+from engine.kernel.state import layout as c
+from engine.physical_plan.plan import Node
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
+from engine.scope import Scope, looks_at_time
+from epsparql import algebra as a
+
+LIFTED = c.FOREVER - 1
+"""This span without bound stands in the place of a window."""
+
+
+def blocking_life(x: Scope, span: int, *, expires: bool = True) -> int:
+    """Return how long a goal of what is absent lives: it lies inside the joined interval only where x has an end."""
+    return span if expires and not x.timeless else c.FOREVER
+
+
+def absent_span(blocking: int, span: int) -> int:
+    """Return the span of what is absent: a plan has a node for each window, also where a background that changes lifts it."""
+    return LIFTED if span < blocking else blocking
+
+
+def plan_without(builder: PlanBuilder, pattern: a.SeqWithout, target: Target, span: int, wanted: Conditions) -> None:
+    span = span if pattern.within is None else min(span, pattern.within)
+    x, y, z = builder.scope(pattern.left), builder.scope(pattern.right), builder.scope(pattern.absent)
+    to_left, to_right, own = split_conditions(wanted, x.certain, y.certain)
+    joined = x.joined(y)
+    node = Node(c.WITHOUT, c.SEQ, span, life_left=span, life_right=c.FOREVER, timeless=x.timeless or y.timeless or z.timeless)
+    node.key2, node.rest2 = builder.key_columns(joined, z)
+    node.life_blocker = blocking_life(x, span, expires=builder.options.expires)
+    node.by_right = not node.timeless and node.rest2.n == 0 and joined.certain & z.certain <= y.certain
+    node.filter = compile_join_filter(builder, own, span)
+    node.key, node.rest = builder.key_columns(x, y)
+    number = builder.add_node(node, target)
+    if not y.timeless:
+        builder.fragment.strict |= {(number, c.LEFT), (number, c.BLOCKER)}
+    builder.plan_pattern(pattern.absent, (number, c.BLOCKER), absent_span(node.life_blocker, span))
+    builder.plan_pattern(pattern.left, (number, c.LEFT), span, to_left)
+    builder.plan_pattern(pattern.right, (number, c.RIGHT), span, to_right)
+
+
+def plan_without_for(builder: PlanBuilder, pattern: a.WithoutFor, target: Target, wanted: Conditions) -> None:
+    x, z = builder.scope(pattern.pattern), builder.scope(pattern.absent)
+    timed = [e for e in wanted if looks_at_time(e)]
+    target = builder.enforce(target, c.FOREVER, timed)
+    node = Node(c.WITHOUTFOR, life_left=pattern.duration, life_blocker=pattern.duration, timeless=x.timeless or z.timeless)
+    node.key2, node.rest2 = builder.key_columns(x, z)
+    number = builder.add_node(node, target)
+    builder.fragment.strict.add((number, c.LEFT))
+    builder.plan_pattern(pattern.absent, (number, c.BLOCKER), pattern.duration)
+    builder.fragment.timed.append(range(number + 1, len(builder.fragment.nodes)))
+    builder.plan_pattern(pattern.pattern, (number, c.LEFT), c.FOREVER, [e for e in wanted if e not in timed])
