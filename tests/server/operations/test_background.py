@@ -119,7 +119,7 @@ def test_the_server_tells_of_a_fault_and_does_not_start(tmp_path: Path, capsys: 
     assert "a.ttl:1:9: " in capsys.readouterr().err
 
 
-class TestReplay:
+class TestReplayOverBackground:
     @pytest.mark.parametrize("name", FILES)
     def test_each_syntax(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
         assert self.replayed(tmp_path, name, FILES[name], "?s :in :hall") == 0
