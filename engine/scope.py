@@ -88,6 +88,10 @@ def _variables(parts: Iterable[TermOrVariable]) -> Variables:
     return frozenset(part for part in parts if isinstance(part, Variable))
 
 
+def in_name_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    return tuple(sorted(set(variables), key=lambda v: v.name))
+
+
 def variables_of(expression: a.Expression) -> Variables:
     """Return the variables an expression looks at, except those inside EXISTS."""
     match expression:

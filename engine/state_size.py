@@ -42,9 +42,9 @@ def goal_bytes(variables: int) -> int:
 def excess(name: str, usage: Usage, quota: Quota) -> str | None:
     """Return why a query is stopped; None while it is within its limits."""
     if 0 < quota.goals < usage.goals:
-        found = f"keeps {usage.goals} goals (partial solutions), more than the limit of {quota.goals} (max_goals)"
+        found = f"stores {usage.goals} partial matches, more than the limit of {quota.goals} (max_partial_matches)"
     elif 0 < quota.state_bytes < usage.state_bytes:
         found = f"keeps {usage.state_bytes} bytes of state, more than the limit of {quota.state_bytes} (max_state_bytes)"
     else:
         return None
-    return f"{name} {found}: bound its state with WITHIN, FILTER(getDURATION() < ...), a WINDOW or, along a path, an end that is given, or register it with a larger limit"
+    return f"{name} {found}: limit its state with WITHIN, FILTER(getDURATION() < ...), a WINDOW or a known end of a path, or raise the limit"

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -139,13 +139,13 @@ class AsyncSubscription(_AsyncSocket, SubscriptionCursor):
 
 
 class AsyncFeed(_AsyncSocket):
-    """Sends frames like Feed, for one task at a time."""
+    """Sends frames like Feed, for one task at a time; `acked` and `answered` are as there."""
 
     def __init__(self, client: Client, path: str, window: int) -> None:
         super().__init__(client)
         self._path, self._window = path, window
         self._pending: deque[str] = deque()
-        self.acked = 0
+        self.acked, self.answered = 0, 0
 
     async def send(self, frame: str) -> None:
         """Send one frame; wait while `window` frames are unanswered. Raises: as Feed's."""
@@ -175,17 +175,25 @@ class AsyncFeed(_AsyncSocket):
             raise
 
     async def _take_answers(self, down_to: int) -> None:
-        while len(self._pending) > down_to:
+        """Take the answers that are there, and those needed to leave at most `down_to` frames unanswered."""
+        while self._pending:
             try:
                 if self._connection is None:
                     await self._retry(self._connect)
                 assert self._connection is not None
-                answer = json.loads(await self._connection.recv())
+                async with asyncio.timeout(None if len(self._pending) > down_to else 0):
+                    answer = await self._connection.recv()
+            except TimeoutError:
+                return
             except ConnectionClosed as error:
                 raise_if_final(error)
                 await self._retry(self._connect)
                 continue
-            self._pending.popleft()
-            if "error" in answer:
-                raise ApiError(answer["error"])
-            self.acked = int(answer["ack"])
+            self._take_answer(json.loads(answer))
+
+    def _take_answer(self, answer: Mapping[str, Any]) -> None:
+        self._pending.popleft()
+        self.answered += 1
+        if "error" in answer:
+            raise ApiError(answer["error"])
+        self.acked = int(answer["ack"])

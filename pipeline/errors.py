@@ -38,7 +38,7 @@ class StreamFinished(PipelineError):
         self.stream = stream
 
     def __str__(self) -> str:
-        return f"stream {self.stream!r} is finished and takes no more events; delete it to begin anew"
+        return f"stream {self.stream!r} is finished and takes no more events; delete it to start again"
 
 
 class TooFarAhead(PipelineError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SNAPSHOT_WEIGHT = 1_000_000
 """This much may lie between two snapshots: rows, an entry counting as a hundred. Reading it again takes about a second or two."""
-MOST_BUCKETS = 64
+MOST_PARTITIONS = 64
 
 
 def name_of(bucket: int, buckets: int) -> str:

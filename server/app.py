@@ -13,13 +13,14 @@ from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+from server.background.query_pool import run_pool
 from server.http import problem_details
 from server.http.path_names import RawPath
-from server.http.problem_details import LastResort, ProblemDocument
+from server.http.problem_details import ErrorMiddleware, ProblemDocument
 from server.http.query_parameters import refuse_unknown
 from server.observability import health, metrics
-from server.observability.metrics import Requests
-from server.observability.middleware import Attended
+from server.observability.metrics import RequestCounts
+from server.observability.middleware import RequestMiddleware
 from server.routes import console, explain, ontologies, pause_resume, provenance, queries, solutions, sparql, streams, validate, webhooks, websockets
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
@@ -27,9 +28,9 @@ from server.routes.streams import StreamSettings
 from server.routes.validate import CheckWish
 from server.routes.webhooks import ObserverWish
 from server.service import Service
-from server.subscriptions.broadcast import Crowds
-from server.subscriptions.slow_consumers import Watch
-from server.webhook_delivery.delivery import delivering
+from server.subscriptions.broadcast import Broadcasts
+from server.subscriptions.slow_consumers import SlowConsumerMonitor
+from server.webhook_delivery.delivery import run_deliveries
 
 _REFERRED: tuple[type[BaseModel], ...] = (
     CheckWish,
@@ -51,17 +52,17 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with start() as service, delivering(service) as deliveries:
-            app.state.service, app.state.deliveries = service, deliveries
-            app.state.watch, app.state.crowds = Watch(service), Crowds(service)
-            watching = asyncio.create_task(app.state.watch.run())
+        async with start() as service, run_pool(service.settings, service.log) as pool, run_deliveries(service) as deliveries:
+            app.state.service, app.state.query_pool, app.state.deliveries = service, pool, deliveries
+            app.state.monitor, app.state.broadcasts = SlowConsumerMonitor(service), Broadcasts(service)
+            watching = asyncio.create_task(app.state.monitor.run())
             yield
             watching.cancel()
 
     app = FastAPI(
         title="epsparql",
         version=version("epsparql"),
-        description="Continuous EP-SPARQL queries over streams of time-stamped RDF. The WebSockets, /streams/{name}/feed and /queries/{name}/feed, are described in asyncapi.yaml.",
+        description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF. asyncapi.yaml describes the WebSockets, /streams/{name}/feed and /queries/{name}/feed.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -88,22 +89,23 @@ def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origin
     ):
         app.include_router(part.router)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
-    problem_details.install(app)
+    problem_details.install_handlers(app)
     app.add_middleware(RawPath)
-    app.add_middleware(LastResort)
+    app.add_middleware(ErrorMiddleware)
     if origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=("GET", "POST", "PUT", "DELETE"), allow_headers=_ASKED, expose_headers=_TOLD
         )
-    app.state.requests = Requests()
-    app.add_middleware(Attended, requests=app.state.requests)
+    app.state.requests = RequestCounts()
+    app.add_middleware(RequestMiddleware, requests=app.state.requests)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app
 
 
 _SCOPES = (
-    "A token has scopes: read:<query> for what a query is and gives, ingest:<stream> for a stream's events, read:* and ingest:* for all of them, metrics, "
-    "and admin for everything. Without a token file, on loopback alone, no token is needed."
+    "A token has scopes. read:<query> allows reading a query and its solutions, and ingest:<stream> allows sending events to a stream. "
+    "read:* and ingest:* stand for all names. metrics allows /metrics, and admin allows everything. "
+    "A server without a token file listens on loopback only and needs no token."
 )
 _PUBLIC = ("/livez", "/readyz")
 """Requests for these paths need no token."""
@@ -117,7 +119,7 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
     common = [HTTPStatus.BAD_REQUEST] + ([] if public else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN])
     if "requestBody" in operation:
         common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS]
-    for status, response in problem_details.described(*common).items():
+    for status, response in problem_details.describe_responses(*common).items():
         responses.setdefault(str(status), response)
 
 

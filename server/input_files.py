@@ -14,7 +14,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.background import checked_name, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
-from server.http.body_parsing import undecodable
+from server.http.body_parsing import locate_undecodable
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
 BLOCK_ROWS = 10_000
@@ -75,7 +75,7 @@ def read_query(path: Path) -> QueryFile:
     try:
         return QueryFile(path, _read(path).decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise SourceFault(path, "the file is not UTF-8", *undecodable(error), "UTF-8 text") from None
+        raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
 
 
 def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:

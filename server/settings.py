@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from pipeline.partition_count import MOST_BUCKETS
+from pipeline.partition_count import MOST_PARTITIONS
 from pipeline.spark.spark_conf import chosen_settings
 
 RUNNERS = ("spark", "inprocess")
@@ -21,6 +21,17 @@ ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyar
 ENVIRONMENT_PREFIX = "EPSPARQL_"
 CONFIG = "config"
 """The flag of this name, or the variable EPSPARQL_CONFIG, names the file."""
+RENAMED = {
+    "partitions": "buckets",
+    "max_partial_matches": "max_goals",
+    "max_webhooks": "max_observers",
+    "max_background": "max_ontology",
+    "sparql_processes": "askers",
+    "sparql_timeout_s": "asking_s",
+    "max_sparql_memory": "max_asking",
+    "max_sparql_answer": "max_answer",
+}
+"""The former name of a setting, by its present name. Both are taken until the next release, with a warning for the former one."""
 
 
 class SettingsError(Exception):
@@ -82,10 +93,10 @@ def _count(text: str) -> int:
     return number
 
 
-def _buckets(text: str) -> int:
+def _partitions(text: str) -> int:
     number = _whole(text)
-    if not 1 <= number <= MOST_BUCKETS:
-        raise ValueError(f"must be a number from 1 to {MOST_BUCKETS}")
+    if not 1 <= number <= MOST_PARTITIONS:
+        raise ValueError(f"must be a number from 1 to {MOST_PARTITIONS}")
     return number
 
 
@@ -109,9 +120,9 @@ def _spark_conf(text: str) -> tuple[str, ...]:
     return tuple(f"{key}={value}" for key, value in chosen_settings(text).items())
 
 
-def _setting(default: Any, read: Callable[[str], Any], about: str, *, told: bool = True) -> Any:
-    """Define a setting. `told` says that it holds no secrets, so that it may be printed."""
-    return field(default=default, repr=told, metadata={"read": read, "about": about})
+def _setting(default: Any, read: Callable[[str], Any], about: str, *, form: str | None = None, told: bool = True) -> Any:
+    """Define a setting. `form` is the form of its values in the help; `told` says that it holds no secrets, so that it may be printed."""
+    return field(default=default, repr=told, metadata={"read": read, "about": about, "form": form})
 
 
 # ruff: noqa: RUF009 - `_setting` is dataclasses.field with the reader of the variable's text, and what the setting is
@@ -119,87 +130,114 @@ def _setting(default: Any, read: Callable[[str], Any], about: str, *, told: bool
 class Settings:
     """Holds the settings. Sizes are in bytes, settings whose names end in `_s` in seconds."""
 
-    host: str = _setting("127.0.0.1", str, "address to listen on; another than loopback needs `token_file`")
-    port: int = _setting(8080, _count, "port; 0 for any free one")
-    data: Path = _setting(Path("epsparql-data"), Path, "directory of the log, solutions and snapshots")
-    runner: str = _setting("spark", _one_of(*RUNNERS), "what evaluates: spark or inprocess")
-    master: str = _setting("local[*,4]", str, "Spark's master")
+    host: str = _setting("127.0.0.1", str, "The server listens on this address. Any address but loopback needs `token_file`.")
+    port: int = _setting(8080, _count, "The server listens on this port. 0 takes any free port.")
+    data: Path = _setting(Path("epsparql-data"), Path, "This directory holds the log, the solutions and the snapshots.")
+    runner: str = _setting("spark", _one_of(*RUNNERS), "The runner evaluates the queries: spark or inprocess.")
+    master: str = _setting("local[*,4]", str, "This is the URL of Spark's master.")
     spark_conf: tuple[str, ...] = _setting(
         (),
         _spark_conf,
-        "KEY=VALUE: settings of Spark's, such as spark.executor.memory=2g; they go before those of spark-defaults.conf in SPARK_CONF_DIR",
+        "This sets one of Spark's settings, such as spark.executor.memory=2g. It overrides spark-defaults.conf in SPARK_CONF_DIR.",
+        form="KEY=VALUE",
         told=False,
     )
-    low_latency: bool = _setting(False, _yes, "on Spark: one task that stays, a few milliseconds from event to solution, in place of micro-batches")
-    buckets: int | None = _setting(
-        None,
-        _buckets,
-        "engines that share the events, on threads of their own: as before on this data, else 1; with several, queries cannot be paused nor read the past",
+    low_latency: bool = _setting(
+        False, _yes, "On Spark, one task keeps running in place of micro-batches. Solutions then follow their events after a few milliseconds."
     )
-    token_file: Path | None = _setting(None, Path, "per line the SHA-256 of a token in hex, and its scopes")
+    partitions: int | None = _setting(
+        None,
+        _partitions,
+        "This many engines share the events, each on a thread. The default is the number that the data directory already uses, or 1. "
+        "With several partitions, queries cannot be paused and cannot read the past.",
+    )
+    token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
     store: str | None = _setting(
         None,
         str,
-        "where the data directory is kept too, before anything is acknowledged: s3://bucket/prefix and the like; an empty data directory is copied from there",
+        "This object store also keeps the data directory, for example s3://bucket/prefix. An event is acknowledged once the store has it. "
+        "An empty data directory is filled from the store.",
         told=False,
     )
     export: str | None = _setting(
         None,
         str,
-        "where solutions are written to as Parquet files too, by query and date: a directory, or s3://bucket/prefix and the like",
+        "Solutions are also written here as Parquet files, by query and date. It is a directory, or a URI such as s3://bucket/prefix.",
         told=False,
     )
-    export_every_s: float = _setting(60.0, _seconds, "between such writes, while there are new solutions")
+    export_every_s: float = _setting(60.0, _seconds, "The server waits this long between two exports while there are new solutions.")
     retain_age: float | None = _setting(
-        None, age, "what is older may go from both logs, from the log of events with one bucket only: 90s, 15m, 12h, 30d; else all is kept"
+        None,
+        age,
+        "Both logs may drop what is older than this, such as 90s, 15m, 12h or 30d. With several partitions, the log of events keeps everything. "
+        "Without this setting, age removes nothing.",
     )
-    retain_bytes: int | None = _setting(None, size, "of each log; the oldest goes beyond it: 500M, 50G; else all is kept")
-    retain_every_s: float = _setting(30.0, _seconds, "how often that is looked at")
-    origins: tuple[str, ...] = _setting((), _words, "origins that browsers may come from, beside the server's own")
+    retain_bytes: int | None = _setting(
+        None,
+        size,
+        "Each log may take at most this many bytes, such as 500M or 50G; beyond it, the oldest part goes. Without this setting, size removes nothing.",
+    )
+    retain_every_s: float = _setting(30.0, _seconds, "The server checks the limits of the logs this often.")
+    origins: tuple[str, ...] = _setting((), _words, "Browsers may use the server from pages of these origins, besides the server's own.")
     allow_hosts: tuple[str, ...] = _setting(
-        (), _words, "hosts, addresses or networks that webhooks may go to although they are loopback, private or otherwise not public"
+        (), _words, "Webhooks may go to these hosts, addresses or networks although they are loopback, private or otherwise not public."
     )
     proxies: tuple[str, ...] = _setting(
-        (), _networks, "addresses or networks of proxies in front of the server, whose `X-Forwarded-For` tells who asks; nobody else's is believed"
+        (), _networks, "These are the addresses or networks of proxies in front of the server. Only their `X-Forwarded-For` is believed."
     )
-    log_format: str = _setting("text", _one_of(*LOG_FORMATS), "lines of the server's log on stderr: text or json")
-    max_body: int = _setting(64 << 20, size, "bytes of a body of events")
+    log_format: str = _setting("text", _one_of(*LOG_FORMATS), "The server's log on stderr has lines of this format: text or json.")
+    max_body: int = _setting(64 << 20, size, "A body of events may have at most this many bytes.")
     max_bodies: int = _setting(
-        512 << 20, size, "bytes of the bodies of all requests not yet answered; beyond it they get 429; max_body and max_ontology fit in any case"
+        512 << 20,
+        size,
+        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Beyond it, bodies get 429 and frames wait. "
+        "One body of `max_body` or `max_background` always fits.",
     )
-    max_frame: int = _setting(16 << 20, size, "bytes of a WebSocket frame")
-    max_query: int = _setting(256 << 10, size, "bytes of a query, or of a JSON body")
-    max_ontology: int = _setting(256 << 20, size, "bytes of a body that loads background")
-    entailment: str = _setting("rdfs", _one_of(*ENTAILMENTS), "what the background's schema entails: rdfs or owl-rl")
-    background: tuple[str, ...] = _setting((), _words, "[GRAPH=]FILE: graphs of the background, which are what their files say at each start")
-    askers: int = _setting(4, _count, "queries of /sparql that run at a time")
-    asking_s: float = _setting(30.0, _seconds, "time that one of them may take")
-    max_asking: int = _setting(2 << 30, size, "bytes of memory that one of them may take")
-    max_answer: int = _setting(64 << 20, size, "bytes of its answer")
-    max_queries: int = _setting(10_000, _count, "registered queries")
-    max_observers: int = _setting(1_000, _count, "webhooks, of all queries together")
-    max_subscribers: int = _setting(10_000, _count, "WebSocket and event-stream subscribers of all queries together")
-    max_subscribers_per_query: int = _setting(5_000, _count, "likewise, of one query")
-    max_feeds: int = _setting(1_000, _count, "WebSockets that feed streams")
-    max_lag: int = _setting(100_000, _count, "entries of the log that the runner may be behind before events are refused with 429; 0: no limit")
-    max_lag_rows: int = _setting(10_000_000, _count, "rows of them likewise, of those that came since the start; 0: no limit")
-    max_derivations: int = _setting(100_000, _count, "triples that a rule may derive at one instant; each KiB of their text counts as another")
-    max_goals: int = _setting(10_000_000, _count, "partial solutions that a query may keep before it fails; 0: no limit")
-    max_state_bytes: int = _setting(2 << 30, size, "bytes of a query's state likewise; 0: no limit")
-    header_s: float = _setting(10.0, _seconds, "for a request's head to come")
-    body_s: float = _setting(30.0, _seconds, "without a byte of a body that is not complete")
-    body_total_s: float = _setting(300.0, _seconds, "for a whole body to come")
-    buffer_solutions: int = _setting(10_000, _count, "how far a live subscriber may fall behind")
-    slow_after_s: float = _setting(2.0, _seconds, "a send that waits this long, with the buffer full, marks a slow reader")
-    stall_s: float = _setting(60.0, _seconds, "a send that waits this long ends the subscription in any case")
-    comment_s: float = _setting(15.0, _seconds, "between comments of an idle event stream")
-    progress_s: float = _setting(1.0, _seconds, "between progress messages of an idle subscription")
-    max_wait_s: float = _setting(60.0, _seconds, "the longest `wait` of a pull")
-    webhook_attempts: int = _setting(12, _count, "tries of a delivery before it is given up")
-    webhook_first_s: float = _setting(1.0, _seconds, "pause after a delivery's first failure; it doubles with each further one")
-    webhook_longest_s: float = _setting(3600.0, _seconds, "the longest such pause")
-    webhook_timeout_s: float = _setting(15.0, _seconds, "for a receiver to answer")
-    audit_bytes: int = _setting(16 << 20, size, "of the audit log before it is begun anew; one older file is kept")
+    max_frame: int = _setting(16 << 20, size, "A WebSocket frame may have at most this many bytes.")
+    max_query: int = _setting(256 << 10, size, "A query, or a JSON body, may have at most this many bytes.")
+    max_background: int = _setting(256 << 20, size, "A body that loads background may have at most this many bytes.")
+    entailment: str = _setting("rdfs", _one_of(*ENTAILMENTS), "The background's schema entails triples by these rules: rdfs or owl-rl.")
+    background: tuple[str, ...] = _setting(
+        (), _words, "At each start, these graphs of the background are made equal to their files.", form="[GRAPH=]FILE"
+    )
+    sparql_processes: int = _setting(4, _count, "At most this many queries of /sparql run at a time.")
+    sparql_timeout_s: float = _setting(30.0, _seconds, "A query of /sparql may run at most this long.")
+    max_sparql_memory: int = _setting(2 << 30, size, "A query of /sparql may use at most this many bytes of memory.")
+    max_sparql_answer: int = _setting(64 << 20, size, "An answer of /sparql may have at most this many bytes.")
+    max_queries: int = _setting(10_000, _count, "At most this many queries may be registered.")
+    max_webhooks: int = _setting(1_000, _count, "All queries together may have at most this many webhooks.")
+    max_subscribers: int = _setting(10_000, _count, "All queries together may have at most this many WebSocket and event-stream subscribers.")
+    max_subscribers_per_query: int = _setting(5_000, _count, "One query may have at most this many WebSocket and event-stream subscribers.")
+    max_feeds: int = _setting(1_000, _count, "At most this many WebSockets may send events to streams.")
+    max_lag: int = _setting(
+        100_000, _count, "Events are refused with 429 while the runner is more than this many log entries behind. 0 means no limit."
+    )
+    max_lag_rows: int = _setting(
+        10_000_000,
+        _count,
+        "Events are refused with 429 while the runner is more than this many rows behind, counted since the server's start. 0 means no limit.",
+    )
+    max_derivations: int = _setting(
+        100_000, _count, "A rule may derive at most this many triples at one instant. Each KiB of their text counts as one more triple."
+    )
+    max_partial_matches: int = _setting(10_000_000, _count, "A query fails when it stores more than this many partial matches. 0 means no limit.")
+    max_state_bytes: int = _setting(2 << 30, size, "A query fails when its state takes more than this many bytes. 0 means no limit.")
+    header_s: float = _setting(10.0, _seconds, "The head of a request must arrive within this time.")
+    body_s: float = _setting(30.0, _seconds, "The server waits this long for the next byte of an incomplete body.")
+    body_total_s: float = _setting(300.0, _seconds, "A whole body must arrive within this time.")
+    buffer_solutions: int = _setting(10_000, _count, "A live subscriber may fall at most this many solutions behind.")
+    slow_after_s: float = _setting(2.0, _seconds, "A subscriber with a full buffer counts as slow when a send waits this long.")
+    stall_s: float = _setting(60.0, _seconds, "A subscription ends in any case when a send waits this long.")
+    comment_s: float = _setting(15.0, _seconds, "An idle event stream gets a comment this often.")
+    progress_s: float = _setting(1.0, _seconds, "An idle subscription gets a progress message this often.")
+    max_wait_s: float = _setting(60.0, _seconds, "A request for solutions may `wait` at most this long.")
+    webhook_attempts: int = _setting(12, _count, "A webhook delivery is given up after this many attempts.")
+    webhook_first_s: float = _setting(
+        1.0, _seconds, "The first retry of a webhook delivery waits this long. The pause doubles with each further failure."
+    )
+    webhook_longest_s: float = _setting(3600.0, _seconds, "The pause between two attempts of a webhook delivery is at most this long.")
+    webhook_timeout_s: float = _setting(15.0, _seconds, "A webhook's receiver must answer within this time.")
+    audit_bytes: int = _setting(16 << 20, size, "The audit log starts a new file at this many bytes. One older file is kept.")
 
     @property
     def loopback(self) -> bool:
@@ -221,33 +259,51 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+def flag_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def variable_of(name: str) -> str:
+    return ENVIRONMENT_PREFIX + name.upper()
+
+
+_Named: TypeAlias = Callable[[str], str]
+
+
+def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn: Callable[[str], None] = lambda _: None) -> Settings:
     """Return the settings: flags (None: not given) go before variables, those before the file, and that before defaults.
 
-    Raises: SettingsError, also for an address that others can reach without a token file.
+    `warn` is told of each former name that is used (RENAMED). Raises: SettingsError, also for an address that others can reach without a token file.
     """
-    file = flags.get(CONFIG) or environment.get(ENVIRONMENT_PREFIX + CONFIG.upper())
+    file = flags.get(CONFIG) or environment.get(variable_of(CONFIG))
     written = _written(Path(file)) if file else {}
     chosen: dict[str, Any] = {}
+    sources: tuple[tuple[Mapping[str, Any], _Named, _Named, Callable[[str, Any, Callable[[str], Any]], Any]], ...] = (
+        (flags, str, flag_of, _given),
+        (environment, variable_of, variable_of, _read),
+        (written, str, lambda name: f"{file}: {name}", _read),
+    )
     for setting in fields(Settings):
-        variable, read = ENVIRONMENT_PREFIX + setting.name.upper(), setting.metadata["read"]
-        if flags.get(setting.name) is not None:
-            chosen[setting.name] = _given(f"--{setting.name.replace('_', '-')}", flags[setting.name], read)
-        elif variable in environment:
-            chosen[setting.name] = _read(variable, environment[variable], read)
-        elif setting.name in written:
-            chosen[setting.name] = _read(f"{file}: {setting.name}", written[setting.name], read)
+        names = [setting.name, *([RENAMED[setting.name]] if setting.name in RENAMED else [])]
+        for values, key, shown, reader in sources:
+            name = next((name for name in names if values.get(key(name)) is not None), None)
+            if name is None:
+                continue
+            if name != setting.name:
+                warn(f"{shown(name)} is deprecated and goes with the next release; use {shown(setting.name)}")
+            chosen[setting.name] = reader(shown(name), values[key(name)], setting.metadata["read"])
+            break
     settings = Settings(**chosen)
     if settings.low_latency and settings.runner != "spark":
-        raise SettingsError(f"low_latency is a mode of the runner spark, and the runner is {settings.runner}, which has no other: leave it out")
+        raise SettingsError(f"low_latency is a mode of the runner spark, and the runner is {settings.runner}; leave it out")
     if settings.low_latency and settings.away:
         raise SettingsError(
-            "low_latency on a cluster needs a data directory on storage that all machines share, and with --store they see the store alone: leave out one of them"
+            "low_latency on a cluster needs storage that all machines share, but with --store they see the store alone; leave out one of them"
         )
     if not settings.loopback and settings.token_file is None:
         raise SettingsError(
-            f"--host {settings.host} can be reached from other machines, so it needs --token-file (one '<sha256 of the token> <scopes>' per line); "
-            "or bind to 127.0.0.1"
+            f"--host {settings.host} can be reached from other machines; give --token-file (lines of '<sha256 of the token> <scopes>'), "
+            "or listen on 127.0.0.1"
         )
     return settings
 
@@ -277,10 +333,10 @@ def _written(file: Path) -> dict[str, str]:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"--config {file}: {error}") from None
-    known = {setting.name: isinstance(setting.default, bool) for setting in fields(Settings)}
+    known = {setting.name: isinstance(setting.default, bool) for setting in fields(Settings)} | dict.fromkeys(RENAMED.values(), False)
     for name in found:
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            near = get_close_matches(name, known.keys() - RENAMED.values(), n=1, cutoff=0.0)[0]
             raise SettingsError(f"{file}: there is no setting {name!r}; the nearest one is {near!r} (docs/configuration.md)")
     return {name: _as_text(file, name, value, known[name]) for name, value in found.items()}
 

@@ -4,6 +4,8 @@ import os
 
 from hypothesis import settings
 
-settings.register_profile("explore", deadline=None)
+from tests.soak import examples
+
+settings.register_profile("explore", deadline=None, max_examples=examples(100))
 settings.register_profile("ci", parent=settings.get_profile("explore"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")

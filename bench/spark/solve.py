@@ -28,7 +28,7 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
         spark.conf.set("spark.sql.shuffle.partitions", str(_BUCKETS))
         write(Path(place) / "events", n, k)
         text, path = PREFIXES + WORKLOADS[workload], f"{place}/events"
-        frame = solve(spark.read.parquet(path), text, buckets=_BUCKETS)
+        frame = solve(spark.read.parquet(path), text, partitions=_BUCKETS)
         for _ in range(_WARMING):  # workers start, compiled code is loaded, and the JVM compiles its own
             _batch(frame)
         rounds = sorted(_batch(frame) for _ in range(_ROUNDS))
@@ -70,7 +70,7 @@ def _stream(spark: SparkSession, path: str, text: str, checkpoint: str) -> tuple
         counts.append(batch.count())
         ends.append(time.monotonic())
 
-    writer = solve(events, text, buckets=_BUCKETS, max_delay=timedelta(0)).writeStream.option("checkpointLocation", checkpoint)
+    writer = solve(events, text, partitions=_BUCKETS, max_delay=timedelta(0)).writeStream.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).foreachBatch(count).start().awaitTermination()
     rows = spark.read.parquet(path).count() * (len(ends) - 1) / len(ends)  # files are of equal size
     return rows / (ends[-1] - ends[0]), sum(counts)

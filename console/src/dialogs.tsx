@@ -31,7 +31,7 @@ export function TokenDialog() {
     <Dialog title="Token">
       <form onSubmit={enter}>
         <p class="quiet">
-          {trouble.value?.code === "no-token" ? "This server asks for a bearer token." : "Sent with every request, and forgotten when this tab is closed."} The console shows what it allows; with the scope{" "}
+          {trouble.value?.code === "no-token" ? "This server asks for a bearer token." : "It is sent with every request, and removed when this tab is closed."} The console shows what it allows; with the scope{" "}
           <code>admin</code>, everything.
         </p>
         <input type="password" aria-label="Bearer token" autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />

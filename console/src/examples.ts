@@ -88,7 +88,7 @@ WHERE {
   {
     id: "tsunami",
     title: "Tsunami",
-    tells: "Four heights an hour apart foretell the next one; a buoy that is 3 cm off feels no tide but a wave.",
+    tells: "Four heights an hour apart predict the next one. A buoy that is 3 cm off shows a wave and not the tide.",
     source: "NOAA's ocean-bottom sensors, 11 March 2011",
     stream: "ocean",
     data: ocean,

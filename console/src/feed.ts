@@ -40,7 +40,7 @@ export async function follow(
       if (error instanceof Refused && isFinal(error.problem.status)) return tell("gone", error.message);
       if (error instanceof Refused && error.problem.status === TOO_MANY) why = error.message;
     }
-    tell("waiting", `${why}; it goes on after the last solution seen`);
+    tell("waiting", `${why}; it continues after the last solution seen`);
     await new Promise((done) => setTimeout(done, pause));
     pause = Math.min(pause * 2, SLOWEST_MS);
   }

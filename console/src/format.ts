@@ -87,6 +87,8 @@ export function duration(ms: number): string {
 /** A number of things: "1 solution", "2 solutions". */
 export const some = (n: number, thing: string) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
 
+export const partialMatches = (n: number) => `${count(n)} partial ${n === 1 ? "match" : "matches"}`;
+
 export const count = (n: number) => n.toLocaleString("en").replaceAll(",", "\u202f");
 
 export function bytes(n: number): string {

@@ -33,7 +33,7 @@ export function Gallery() {
         <p class="quiet">
           {admin.value
             ? "Run registers the queries and plays recorded measurements into a stream. Edit what you see; it is yours."
-            : "This token may read what the listed queries find. To run a query takes a token with the scope admin."}
+            : "This token may read the solutions of the listed queries. Running a query needs a token with the scope admin."}
         </p>
         <div class="buttons">
           {admin.value && (

@@ -1,4 +1,4 @@
-/** Background knowledge: what is loaded, loading more, and a look into it. */
+/** The background: its graphs, loading more, and a look into them. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "./api";
@@ -23,10 +23,10 @@ export function Ontologies() {
   const [open, setOpen] = useState<string | null>(null);
   const all = ontologies.value;
   return (
-    <article class="page" aria-label="Ontologies">
+    <article class="page" aria-label="Background">
       <header>
-        <h1>Ontologies</h1>
-        <p class="quiet">Facts and schemas that always hold: queries match them beside their streams, and classes and properties are inferred by them.</p>
+        <h1>Background</h1>
+        <p class="quiet">The background always holds. Queries match its facts beside their streams, and infer classes and properties by its schemas.</p>
       </header>
       <Load />
       {asked.value && !all.length && <p class="quiet">None yet: choose a file above.</p>}

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, type GoalsDocument, type PlanDocument, type PlanStep, Refused } from "./api";
 import { checked } from "./checks";
-import { bytes, count, prefixesOf, some } from "./format";
+import { bytes, count, partialMatches, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
 import { amount } from "./solutions";
 import { different, registered } from "./state";
@@ -41,7 +41,7 @@ export function Plan() {
       <div class="bar">
         <span>{running ? "As it runs" : "As it would run"}</span>
         <span class="quiet">
-          {plan.partition.key ? `can be spread by ?${plan.partition.key.replace(/^\?/, "")}` : `runs in one place: ${plan.partition.reason}`}
+          {plan.partition.key ? `can be partitioned by ?${plan.partition.key.replace(/^\?/, "")}` : `runs in one partition: ${plan.partition.reason}`}
         </span>
         <span class="grow" />
         <span class="buttons" role="group" aria-label="Size of the plan">
@@ -148,7 +148,7 @@ function Step({ node, kept, found }: { node: Node; kept: Kept | undefined; found
         <b>{step.operator}</b>
         {found !== null && <span class="live out figures">{some(found, "solution")}</span>}
         {kept && (
-          <span class="live figures" title={kept.sides.map((side) => `${side.goals} partial solutions of the ${side.side} side wait here${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
+          <span class="live figures" title={kept.sides.map((side) => `${side.side} side: ${partialMatches(side.goals)}${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
             {kept.sides.map((side) => `${side.side} ${count(side.goals)}`).join(" · ")}
             {kept.bytes > 0 && ` ${bytes(kept.bytes)}`}
           </span>

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
-import { bytes, clock, count, day, rate, shortIri } from "./format";
+import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
 import { millis } from "./solutions";
 import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
 import { Spark } from "./spark";
@@ -36,7 +36,7 @@ export function Rail() {
           <section>
             <h2>
               <button type="button" class="plain heading" aria-current={view.value.kind === "ontologies"} onClick={() => go({ kind: "ontologies" })}>
-                Ontologies <span class="quiet figures">{ontologies.value.length || ""}</span>
+                Background <span class="quiet figures">{ontologies.value.length || ""}</span>
               </button>
             </h2>
           </section>
@@ -113,7 +113,7 @@ function Query({ query }: { query: QuerySummary }) {
     showQuery(query);
     go({ kind: "query" });
   };
-  const memory = query.memory !== null && query.memory.goals > 0 ? ` · ${count(query.memory.goals)} partial · ${bytes(query.memory.state_bytes)}` : "";
+  const memory = query.memory !== null && query.memory.goals > 0 ? ` · ${partialMatches(query.memory.goals)} · ${bytes(query.memory.state_bytes)}` : "";
   const work = `${query.state === "running" ? rate(rateOf(key)) : query.state}${memory}${query.lag > 0 ? ` · ${count(query.lag)} behind` : ""}`;
   const tells = query.state !== "running" || query.lag > 0;
   return (

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { token } from "./api";
 import { checked } from "./checks";
 import { Download } from "./download";
-import { bytes, count, rate } from "./format";
+import { bytes, count, partialMatches, rate } from "./format";
 import { Plan } from "./plan";
 import { selected } from "./selection";
 import { amount, rows, standing, watch } from "./solutions";
@@ -76,7 +76,7 @@ function Counts() {
       <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
       {query.memory !== null && query.memory.goals > 0 && (
         <span class="quiet" title="Partial solutions that wait to be completed, and the memory of the query's state">
-          {count(query.memory.goals)} partial · {bytes(query.memory.state_bytes)}
+          {partialMatches(query.memory.goals)} · {bytes(query.memory.state_bytes)}
         </span>
       )}
       {query.lag > 0 && <span class="quiet">{count(query.lag)} behind</span>}
@@ -148,7 +148,7 @@ function Nothing() {
     return (
       <p class="empty">
         {checked.value?.text === text && checked.value.errors.length ? (
-          <>Mend the fault above, and the query can run.</>
+          <>Correct the fault above to run the query.</>
         ) : text.trim() ? (
           <>
             Press <kbd>Ctrl</kbd> <kbd>Enter</kbd> to run the query; what it finds appears here with its intervals.
@@ -172,7 +172,7 @@ function Nothing() {
   return (
     <p class="empty">
       {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${streamsOf(query.query).map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
-      {rules ? "" : "A query sees what comes after it was registered, unless it reads from the beginning. "}The plan shows how far its partial solutions are.
+      {rules ? "" : "A query reads events that come after its registration, unless it reads from the beginning. "}The plan shows its partial matches.
     </p>
   );
 }

@@ -55,7 +55,7 @@ export function Stream({ name }: { name: string }) {
 /** What cannot be undone. */
 function Endings({ stream: { name, finished } }: { stream: StreamDocument }) {
   const drop = async () => {
-    if (await attempt(() => api.dropStream(name), `${name} is forgotten`)) view.value = { kind: "query" };
+    if (await attempt(() => api.dropStream(name), `${name} is deleted`)) view.value = { kind: "query" };
   };
   return (
     <section class="buttons">
@@ -63,11 +63,11 @@ function Endings({ stream: { name, finished } }: { stream: StreamDocument }) {
         <Sure
           label="Finish"
           question="Really finish?"
-          title="It has ended: nothing is waited for any more, and nothing more is taken"
+          title="The stream has ended: no query waits for it any longer, and it accepts no more events"
           act={() => attempt(() => api.finish(name), `${name} is finished`)}
         />
       )}
-      <Sure label="Forget" question="Really forget?" title="Its name, settings and counts; no query may be reading it" act={drop} />
+      <Sure label="Delete" question="Really delete?" title="Its name, settings and counts; no query may be reading it" act={drop} />
     </section>
   );
 }
@@ -102,9 +102,9 @@ function Figures({ stream }: { stream: StreamDocument }) {
   const key = `stream ${stream.name}`;
   const time = (text: string | null) => (text ? moment(millis(text)) : "–");
   const told: [string, string, string][] = [
-    ["late", count(stream.late), "came behind the watermark, and were not applied"],
+    ["late", count(stream.late), "arrived behind the watermark, and were not evaluated"],
     ["latest", time(stream.latest), "the end of the newest event, UTC"],
-    ["watermark", stream.finished ? "finished" : time(stream.watermark), "nothing earlier is waited for"],
+    ["watermark", stream.finished ? "finished" : time(stream.watermark), "no earlier event is accepted"],
   ];
   return (
     <dl class="figures-list">
@@ -178,7 +178,7 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
   if (!late.length) return null;
   return (
     <section>
-      <h2>What came late</h2>
+      <h2>Late events</h2>
       <div class="table" tabIndex={0} role="region" aria-label="Late events">
         <table>
           <thead>

@@ -6,8 +6,8 @@ import { lookAgain } from "./checks";
 import { attempt } from "./state";
 
 const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] = [
-  ["max_delay", "PT0S", "how long the watermark holds back, for events out of order"],
-  ["idle_timeout", "never, if events carry times", "after which a silent stream goes on with the clock"],
+  ["max_delay", "PT0S", "the allowed lateness: how long the stream waits for events that come out of order"],
+  ["idle_timeout", "never, if events carry times", "after this silence, the stream's time moves with the clock"],
   ["max_ahead", "no limit", "how far events may be ahead of the clock"],
 ];
 

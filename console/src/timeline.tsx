@@ -84,7 +84,7 @@ export function Timeline() {
         </label>
         <span class="grow" />
         <span class="quiet figures extent">
-          {some(shown.length, "interval")} · {duration(Math.round(view.to - view.from))} on view
+          {some(shown.length, "interval")} · {duration(Math.round(view.to - view.from))} in view
         </span>
         {truncated.value && registered.value && (
           <button type="button" title={`The newest ${count(WINDOW)} are kept here`} onClick={() => fromBeginning(registered.value!)}>
@@ -101,7 +101,7 @@ export function Timeline() {
           <button type="button" title="Everything (0)" aria-pressed={mode.value === "all"} onClick={showAll}>
             All
           </button>
-          <button type="button" title="Keep the newest on view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
+          <button type="button" title="Keep the newest in view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
             Follow
           </button>
         </span>
@@ -143,7 +143,7 @@ function Tip({ box, x, width, labels }: { box: Box; x: number; width: number; la
   );
 }
 
-// ---------------------------------------------------------------- what is on view
+// ---------------------------------------------------------------- what is in view
 function extent(of: readonly Row[]): Extent {
   let [from, to] = [Infinity, -Infinity];
   for (const row of of) {

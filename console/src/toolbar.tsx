@@ -11,7 +11,7 @@ import { change, link, type Tab, tab, tabs, unused } from "./tabs";
 const asking = signal("");
 const asked = (now: Tab) => `${now.key} ${now.query}`;
 
-const MEND = "Mend the fault first: it is underlined.";
+const MEND = "Correct the fault first: it is underlined.";
 effect(() => {
   if (!checked.value?.errors.length && notice.peek()?.text === MEND) notice.value = null; // it is mended
 });
@@ -87,7 +87,7 @@ export function Toolbar() {
       {admin.value && (query === null || anew) && (
         <select
           aria-label="Reads from"
-          title="Whether it also reads what came before"
+          title="Whether the query also reads earlier events"
           value={now.from ?? "now"}
           onChange={(event) => change({ from: event.currentTarget.value as From })}
         >
@@ -114,7 +114,7 @@ export function Toolbar() {
         disabled={!admin.value || (query !== null && !anew)}
         onClick={run}
         onBlur={() => (asking.value = "")}
-        title={!admin.value ? "This token may read queries, and register none" : anew ? "Drop the one that is registered, and start this text with no solutions" : "Register the query (Ctrl Enter)"}
+        title={!admin.value ? "This token may read queries, but not register them" : anew ? "Drop the registered query, and start this text without solutions" : "Register the query (Ctrl Enter)"}
       >
         {told(query, anew, asking.value === asked(now))} {(query === null || anew) && <kbd>⌃↵</kbd>}
       </button>
@@ -125,7 +125,7 @@ export function Toolbar() {
 function told(query: QuerySummary | null, anew: boolean, sure: boolean): string {
   if (query === null) return "Run";
   if (!anew) return query.state === "paused" ? "Paused" : "Running";
-  if (sure) return "Replace, and start anew?";
+  if (sure) return "Replace, and start again?";
   return isOver(query) ? "Run again" : "Replace";
 }
 
@@ -133,8 +133,8 @@ function Pause({ name, paused }: { name: string; paused: boolean }) {
   return (
     <button
       type="button"
-      title={paused ? "Read on from where it paused; nothing is lost" : "Read nothing more for now"}
-      onClick={() => attempt(() => (paused ? api.resume(name) : api.pause(name)), paused ? `${name} reads on` : `${name} is paused`)}
+      title={paused ? "Continue from where it paused; nothing is lost" : "Stop reading for now"}
+      onClick={() => attempt(() => (paused ? api.resume(name) : api.pause(name)), paused ? `${name} continues` : `${name} is paused`)}
     >
       {paused ? "Resume" : "Pause"}
     </button>

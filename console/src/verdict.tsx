@@ -49,6 +49,6 @@ export function Verdict() {
 
 function meanwhile(text: string): string {
   if (!text.trim()) return "Write a query, or take an example.";
-  if (!admin.value) return "Not checked: this token may read queries, and register none.";
+  if (!admin.value) return "Not checked: this token may read queries, but not register them.";
   return unchecked.value ? `Not checked yet: ${unchecked.value}` : "checking …";
 }

@@ -100,7 +100,7 @@ function Origin({ id }: { id: string }) {
 }
 
 function told(error: unknown): string {
-  if (notServed(error)) return "This server does not tell where a solution came from.";
+  if (notServed(error)) return "This server does not explain solutions.";
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -13,7 +13,7 @@ from engine.aggregation.native.hash_groups import spread
 from engine.aggregation.native.numeric_columns import MOST, Plain, Worth, addends, plain_of, ranks
 from engine.aggregation.native.results import results
 from engine.aggregation.native.sweep import sweep
-from engine.aggregation.native.tables import OPERATIONS, Tables, kept, tables, with_room
+from engine.aggregation.native.tables import OPERATIONS, MomentColumns, Tables, kept, tables, with_room
 from engine.aggregation.row_batch import Reports, Rows
 from engine.dictionary.term_dictionary import TermTable
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
@@ -130,7 +130,7 @@ class NativeGroups:
         gained, parts = np.zeros(n, np.int64), []
         while True:
             self._spread_heads()
-            code = sweep(*self.tables, gained, taken.moments, taken.keys, values, out)
+            code = sweep(self.tables, MomentColumns(taken.moments, taken.keys, values), gained, out)
             at = self.tables.at
             parts.append(out[: at[g.FOUND]].copy())
             at[g.FOUND] = 0

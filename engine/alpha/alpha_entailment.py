@@ -17,8 +17,8 @@ from engine.alpha.alpha_nodes import AS_SENT, Want
 from engine.alpha.free_rows import Ranges, by_predicate, with_predicate, with_rows
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Conclusion, Entailment, Pair, Pattern, is_of
 from engine.dictionary.term_dictionary import Held, TermTable
-from engine.kernel.operators.alpha_index import lists_of, post
 from engine.kernel.state import layout as c
+from engine.kernel.state.alpha_index import enter_lists, find_lists
 from engine.kernel.state.arrays import Net
 from epsparql.terms import Term
 
@@ -204,7 +204,7 @@ class Postings:
             return net
         predicates, objects = self._numbered(pairs)
         before = np.zeros(len(pairs), np.int64)
-        lists_of(net.posted, predicates, objects, before)
+        find_lists(net.posted, predicates, objects, before)
         distinct, which = np.unique(before, return_inverse=True)
         new = np.zeros(len(distinct), np.int64)
         for k, listed in enumerate(distinct.tolist()):
@@ -237,8 +237,8 @@ class Postings:
             return net
         net = self._with_places(net, len(lists))
         before = np.zeros(len(lists), np.int64)
-        lists_of(net.posted, predicates, objects, before)
-        self._placed += post(net.posted, predicates, objects, lists)
+        find_lists(net.posted, predicates, objects, before)
+        self._placed += enter_lists(net.posted, predicates, objects, lists)
         more = (lists != 0).astype(np.int64) - (before != 0)
         self._posted += int(more.sum())
         net = with_predicate(net, int(predicates.max()))
@@ -256,7 +256,7 @@ class Postings:
         kept = net.posted[(net.posted[:, c.POSTED_P] != c.NONE) & (net.posted[:, c.POSTED_LIST] != 0)]
         posted = np.full((1 << max(4 * (len(kept) + more), _FEWEST).bit_length(), c.POSTED_WIDTH), c.NONE, np.int64)
         predicates, objects, lists = (np.ascontiguousarray(kept[:, k]) for k in (c.POSTED_P, c.POSTED_O, c.POSTED_LIST))
-        self._placed = post(posted, predicates, objects, lists)
+        self._placed = enter_lists(posted, predicates, objects, lists)
         return net._replace(posted=posted)
 
     def _use(self, net: Net, before: Iterable[int], after: Iterable[int]) -> None:

@@ -17,7 +17,7 @@ from engine.aggregation import GroupCollector
 from engine.background.reasoning.rdfs_schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
 from engine.errors import SnapshotMismatch
 from engine.expressions.evaluator import parse_term
-from engine.kernel.goal_maintenance import enter_goals, enter_rows, meet_again, read_ages, read_goals, sweep_stores
+from engine.kernel.goal_maintenance import enter_goals, enter_rows, read_ages, read_goals, restore_seen, sweep_stores
 from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
 from engine.network.network import Network
@@ -41,9 +41,9 @@ AT = {"now": c.NOW, "entry": c.ENTRY, "late": c.LATE, "horizon": c.HORIZON}
 """These cells say how far the run is between feeds."""
 
 WAITS = {
-    "left": c.LEFT,
-    "right": c.RIGHT,
-    "absent": c.BLOCKER,
+    "left": c.DECIDE_LEFT,
+    "right": c.DECIDE_RIGHT,
+    "absent": c.DECIDE_BLOCKER,
     "order": c.ORDER,
     "left choice": c.LEFT_CHOICE,
     "right choice": c.RIGHT_CHOICE,
@@ -317,7 +317,7 @@ def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Ma
     enter_goals(network.address, stores[order], entered, marked)
     met = arrays["met.places"]
     tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.find_nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
-    meet_again(network.address, tags, _enter_rows(network, ["start"], arrays["met"]))
+    restore_seen(network.address, tags, _enter_rows(network, ["start"], arrays["met"]))
     _wait(network, places, meta, arrays, numbers)
 
 

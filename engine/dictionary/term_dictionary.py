@@ -20,7 +20,7 @@ from engine.dictionary.native import layout as c
 from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
 from engine.dictionary.native.arrow_import import HEIGHT, taken
 from engine.dictionary.native.arrow_writer import MOST_BYTES, emit
-from engine.dictionary.native.collation import sort_places, sort_rows
+from engine.dictionary.native.collation import Keys, sort_places, sort_rows
 from engine.dictionary.native.decode import gather, mark_bound, measure
 from engine.dictionary.native.gc import mark_all, mark_rows
 from engine.dictionary.native.intern import enter, intern_one, intern_strings, spread, sweep, value_from
@@ -292,7 +292,8 @@ class TermTable:
         """Return the ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
         distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
         order, spare, rank = np.empty((3, len(distinct)), np.int64)
-        sort_rows(np.zeros(len(distinct), np.int64), distinct.reshape(-1, 1), self._cells, self._text, order, spare)
+        equal = np.zeros(len(distinct), np.int64)
+        sort_rows(Keys(equal, equal, distinct.reshape(-1, 1), self._cells, self._text), order, spare)
         rank[order] = np.arange(len(distinct))
         return rank[which].reshape(numbers.shape)
 
@@ -302,7 +303,7 @@ class TermTable:
         Among these first `by` decides, then the texts of `numbers` (rows x columns).
         """
         order, spare = np.empty((2, len(rows)), np.int64)
-        sort_places(rows, entry, end, by, numbers, self._cells, self._text, order, spare)
+        sort_places(rows, (entry, end), Keys(by, by, numbers, self._cells, self._text), order, spare)
         return order
 
     # ------------------------------------------------------------ terms out of use

@@ -4,36 +4,35 @@ Goals that have outlived their life are freed though no goal comes, and goals ar
 """
 
 from engine.kernel import entry_point, inlined, jit
-from engine.kernel.operators.policies import keep_again
+from engine.kernel.operators.policies import restore_policy_goal
 from engine.kernel.state.goal_store import (
-    expire,
-    fewer,
-    first_time,
-    hash_of_terms,
-    in_store,
-    is_timeless,
-    key_hash,
-    link_in_order,
-    one_more,
-    release,
+    count_goal,
+    discount_goals,
+    expire_goals,
+    hash_bindings,
+    hash_in_store,
+    hash_stored_key,
+    link_goal_in_order,
     store_goal,
-    take,
-    unlink,
+    unlink_goal,
 )
 from engine.kernel.state.handle import as_net
-from engine.kernel.state.layout import *
+from engine.kernel.state.layout import BLOCKER, CHRONOLOGICAL, COLLECT, FIRST, FOREVER, LEFT, MOVE, NONE, OUT, RECENT, SIDES, WITHOUTFOR
+from engine.kernel.state.rows import free_row, is_timeless, take_row
+from engine.kernel.state.seen_solutions import meet_first
+from engine.kernel.state.tasks import life_of
 
 SWEPT_AT_ONCE = 16
 """Stores that a feed sweeps besides one for each of its events: each gets its turn, and one event never pays for all."""
 
 
 @jit
-def sweep(net):
+def sweep_stores_in_turn(net):
     """Free what nothing needs any more in the stores whose turn it is. Goals of a stream that fell silent go as the others' time passes."""
     at, n = net.at, min(len(net.stores), SIDES * len(net.nodes))  # both have room for more, but not for equally many
-    for _ in range(min(n, SWEPT_AT_ONCE + at[EVENTS])):
-        at[SWEPT] = (at[SWEPT] + 1) % n
-        sweep_store(net, at[SWEPT])
+    for _ in range(min(n, SWEPT_AT_ONCE + at.events)):
+        at.swept = (at.swept + 1) % n
+        sweep_store(net, at.swept)
 
 
 @jit
@@ -43,15 +42,15 @@ def sweep_store(net, store):
     Goals of a timer and of FIRST wait for no partner; those of a policy may be on their way to be settled.
     """
     node, side = store // SIDES, store % SIDES
-    kind = net.nodes[node, KIND]
-    if net.stores[store, COUNT] > 0 and not (kind == WITHOUTFOR and side == LEFT) and kind != FIRST and not of_policy(net, store):
-        expire(net, store, net.at[NOW] - net.nodes[node, LIFE_LEFT + side])
+    kind = net.nodes[node].kind
+    if net.stores[store].count > 0 and not (kind == WITHOUTFOR and side == LEFT) and kind != FIRST and not is_policy_store(net, store):
+        expire_goals(net, store, net.at.now - life_of(net.nodes[node], side))
 
 
 @inlined
-def of_policy(net, store):
+def is_policy_store(net, store):
     """Return whether a policy chooses among the goals of a store."""
-    kind = net.nodes[store // SIDES, KIND]
+    kind = net.nodes[store // SIDES].kind
     return (kind == RECENT or kind == CHRONOLOGICAL) and store % SIDES != BLOCKER
 
 
@@ -65,25 +64,25 @@ def sweep_stores(address, first, after):
 
 # ---------------------------------------------------------------- snapshots
 @entry_point
-def forget_timeless(address, store, dead):
+def free_timeless_goals(address, store, dead):
     """Free timeless goals of a store, the newest first, where `dead` says so."""
     net = as_net(address)
     rows, stores = net.rows, net.stores
-    goal, newer = stores[store, TIMELESS_HEAD], NONE
+    goal, newer = stores[store].timeless_head, NONE
     for k in range(len(dead)):
-        after = rows[goal, QUEUE]
+        after = rows[goal].queue
         if dead[k] == 0:
             newer = goal
         else:
             if newer == NONE:
-                stores[store, TIMELESS_HEAD] = after
+                stores[store].timeless_head = after
             else:
-                rows[newer, QUEUE] = after
-            unlink(net, net.timeless, goal)
-            release(net, goal)
-            net.at[TIMELESS_GOALS] -= 1
-            stores[store, COUNT] -= 1
-            fewer(net, store, 1)
+                rows[newer].queue = after
+            unlink_goal(net, net.timeless, goal)
+            free_row(net, goal)
+            net.at.timeless_goals -= 1
+            stores[store].count -= 1
+            discount_goals(net, store, 1)
         goal = after
 
 
@@ -95,21 +94,21 @@ def read_goals(address, columns, first, after, stores, numbers, cells):
     """
     net, n = as_net(address), 0
     for store in range(first, after):
-        if net.stores[store, COUNT] == 0:  # its row may be no query's
+        if net.stores[store].count == 0:  # its row may be no query's
             continue
-        goal = net.stores[store, HEAD]
+        goal = net.stores[store].head
         while goal != NONE:
             stores[n], numbers[n] = store, goal
             read_goal(net, goal, columns, cells, n)
             n += 1
-            goal = net.rows[goal, QUEUE]
-        k = n = n + timeless_goals(net, store)
-        goal = net.stores[store, TIMELESS_HEAD]
+            goal = net.rows[goal].queue
+        k = n = n + count_timeless_goals(net, store)
+        goal = net.stores[store].timeless_head
         while goal != NONE:  # the newest first
             k -= 1
             stores[k], numbers[k] = store, goal
             read_goal(net, goal, columns, cells, k)
-            goal = net.rows[goal, QUEUE]
+            goal = net.rows[goal].queue
 
 
 @inlined
@@ -119,11 +118,11 @@ def read_goal(net, goal, columns, cells, k):
 
 
 @jit
-def timeless_goals(net, store):
-    n, goal = 0, net.stores[store, TIMELESS_HEAD]
+def count_timeless_goals(net, store):
+    n, goal = 0, net.stores[store].timeless_head
     while goal != NONE:
         n += 1
-        goal = net.rows[goal, QUEUE]
+        goal = net.rows[goal].queue
     return n
 
 
@@ -133,12 +132,12 @@ def read_ages(address, ages):
     net, age = as_net(address), 0
     for head in range(len(net.heads)):
         goal = net.heads[head]
-        while goal != NONE and net.rows[goal, OLDER] != NONE:
-            goal = net.rows[goal, OLDER]
+        while goal != NONE and net.rows[goal].older != NONE:
+            goal = net.rows[goal].older
         while goal != NONE:
             ages[goal] = age
             age += 1
-            goal = net.rows[goal, NEWER]
+            goal = net.rows[goal].newer
 
 
 @entry_point
@@ -146,7 +145,7 @@ def enter_rows(address, columns, cells, numbers):
     """Take a row for each of the `cells` (of these columns, the others zero) and give their numbers. The room was made."""
     net = as_net(address)
     for k in range(len(cells)):
-        row = numbers[k] = take(net)
+        row = numbers[k] = take_row(net)
         for column in range(net.rows.shape[1]):
             net.rows[row, column] = 0
         for column in range(len(columns)):
@@ -159,50 +158,50 @@ def enter_goals(address, stores, numbers, marked):
     net = as_net(address)
     for k in range(len(stores)):
         store, goal = stores[k], numbers[k]
-        if of_policy(net, store):
-            keep_again(net, store // SIDES, store % SIDES, goal, marked[k])
+        if is_policy_store(net, store):
+            restore_policy_goal(net, store // SIDES, store % SIDES, goal, marked[k])
         else:
-            store_goal(net, store, stored_hash(net, store, goal), goal, FOREVER)
+            store_goal(net, store, hash_stored_goal(net, store, goal), goal, FOREVER)
 
 
 @entry_point
-def keep_again_in_order(address, stores, numbers):
+def store_goals_in_order(address, stores, numbers):
     """Store rows as goals between feeds, though others of their chains may end later. Those of one store come in order of end."""
     net = as_net(address)
     for k in range(len(stores)):
         store, goal = stores[k], numbers[k]
         if is_timeless(net, goal):
-            store_goal(net, store, stored_hash(net, store, goal), goal, FOREVER)
+            store_goal(net, store, hash_stored_goal(net, store, goal), goal, FOREVER)
             continue
-        net.rows[goal, HASH], net.rows[goal, QUEUE] = stored_hash(net, store, goal), NONE
-        link_in_order(net, goal)
-        if net.stores[store, HEAD] == NONE:
-            net.stores[store, HEAD] = goal
+        net.rows[goal].hash, net.rows[goal].queue = hash_stored_goal(net, store, goal), NONE
+        link_goal_in_order(net, goal)
+        if net.stores[store].head == NONE:
+            net.stores[store].head = goal
         else:
-            net.rows[net.stores[store, TAIL], QUEUE] = goal
-        net.stores[store, TAIL] = goal
-        net.stores[store, COUNT] += 1
-        one_more(net, store)
+            net.rows[net.stores[store].tail].queue = goal
+        net.stores[store].tail = goal
+        net.stores[store].count += 1
+        count_goal(net, store)
 
 
 @inlined
-def stored_hash(net, store, row):
+def hash_stored_goal(net, store, row):
     """Return the hash under which a node keeps a goal of a side."""
     nodes, node, side = net.nodes, store // SIDES, store % SIDES
-    kind = nodes[node, KIND]
-    if side == LEFT and (kind == OUT or kind == MOVE or kind == COLLECT):  # `stands_already`
-        return in_store(store, hash_of_terms(net, row))
-    if nodes[node, KIND] == WITHOUTFOR and side == LEFT:
-        return key_hash(net, store, row, 0, 0)
+    kind = nodes[node].kind
+    if side == LEFT and (kind == OUT or kind == MOVE or kind == COLLECT):  # `keep_timeless_once`
+        return hash_in_store(store, hash_bindings(net, row))
+    if nodes[node].kind == WITHOUTFOR and side == LEFT:
+        return hash_stored_key(net, store, row, 0, 0)
     if side == BLOCKER:
-        return key_hash(net, store, row, nodes[node, KEY2_AT], nodes[node, KEY2_N])
-    return key_hash(net, store, row, nodes[node, KEY_AT], nodes[node, KEY_N])
+        return hash_stored_key(net, store, row, nodes[node].key2_at, nodes[node].key2_n)
+    return hash_stored_key(net, store, row, nodes[node].key_at, nodes[node].key_n)
 
 
 @entry_point
-def meet_again(address, tags, numbers):
+def restore_seen(address, tags, numbers):
     """Enter what the instant has met before, by rows, which are freed."""
     net = as_net(address)
     for k in range(len(tags)):
-        first_time(net, tags[k], numbers[k])
-        release(net, numbers[k])
+        meet_first(net, tags[k], numbers[k])
+        free_row(net, numbers[k])

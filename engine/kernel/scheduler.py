@@ -1,222 +1,255 @@
 """The loop goes instant by instant in order of end; inside one, it runs the fixpoint, then the waiting strata from the lowest."""
 
 from engine.kernel import entry_point, inlined, jit
-from engine.kernel.goal_maintenance import sweep
-from engine.kernel.operators.background_lookup import forget_found
-from engine.kernel.operators.batched_groups import MOST_DEFERRED, report
-from engine.kernel.operators.emit import (
-    arrive_collect,
-    count_made,
-    extend,
-    fan_out,
-    first,
-    hand_on,
-    move,
-    new_occurrence,
-    occur,
-    open_query,
-    remember_few,
-    write,
-)
-from engine.kernel.operators.join import arrive_join, go_on_join, look_up
+from engine.kernel.goal_maintenance import sweep_stores_in_turn
+from engine.kernel.operators.background_lookup import free_found_rows
+from engine.kernel.operators.batched_groups import MOST_DEFERRED, emit_report
+from engine.kernel.operators.emission import emit_elsewhere, fan_out_row
+from engine.kernel.operators.join import arrive_join, go_on_join, join_background
 from engine.kernel.operators.negation import arrive_mark, arrive_negative, arrive_without, decide, emit_looked_up, go_on_negative
+from engine.kernel.operators.output import remember_few, write_solution
 from engine.kernel.operators.policies import arrive_policy
-from engine.kernel.operators.timers import call_timer, next_due, wind
-from engine.kernel.state.goal_store import push, release
+from engine.kernel.operators.projection import arrive_collect, bind_answer, emit_first_of_key, project_row
+from engine.kernel.operators.scan import TimedTriple, enter_occurrence, open_query, scan_occurrence
+from engine.kernel.operators.timers import call_timer, enter_timers, find_next_due
 from engine.kernel.state.handle import as_net
-from engine.kernel.state.layout import *
+from engine.kernel.state.layout import (
+    AT_END,
+    BIG,
+    BLOCKER,
+    CHRONOLOGICAL,
+    COLLECT,
+    COLLECTION,
+    DECISION,
+    DONE,
+    DROPPED,
+    EMIT,
+    EXCEEDED,
+    EXTEND,
+    FAN,
+    FIND_ON,
+    FIRST,
+    GROW,
+    HOST,
+    IN_END,
+    IN_ENTRY,
+    IN_G,
+    IN_KIND,
+    IN_O,
+    IN_P,
+    IN_S,
+    IN_SINCE,
+    IN_START,
+    IN_STREAM,
+    JOIN,
+    LAST,
+    LEFT,
+    LOOK_ON,
+    LOOK_ON_STORED,
+    MARK,
+    MOST_FEW,
+    MOST_OPEN,
+    MOVE,
+    NONE,
+    ONWARD,
+    OPENING,
+    OUT,
+    PASS,
+    RECENT,
+    RIGHT,
+    TASKS_OF_CLOSE,
+    TICK,
+    WITHOUT,
+)
+from engine.kernel.state.rows import free_row
+from engine.kernel.state.tasks import decides, goes_on, goes_on_stored, holds_goal, phase_of, side_of
+from engine.kernel.state.work_queues import count_made, push_frame
 
 
 @jit
-def replenish(net):
+def grant_credit(net):
     """Give credit for steps: each is sure to find room for what it adds, at most `MARGIN` to a pool, so none breaks off."""
     at = net.at
-    if at[ENDLESS] != NONE:
+    if at.endless != NONE:
         return EXCEEDED
-    unanswered = at[ASKED] - at[ANSWERED]
+    unanswered = at.asked - at.answered
     if unanswered >= MOST_OPEN:
         return HOST
-    spare = min(len(net.rows) - at[USED] + at[FREE], len(net.out) - at[FOUND], len(net.stack) - at[DEPTH])
-    aside = min(len(net.parked) - at[PARKED], len(net.waiting) - at[WAITING], len(net.gathered) - at[GATHERED])
-    seen = len(net.seen) - at[SEEN_N] - MOST_FEW  # for those that enter when the kernel returns
-    at[CREDIT] = min(spare, aside, seen, len(net.questions) - at[ASKED], len(net.deferred) - at[DEFERRED_N]) // at[MARGIN]
-    at[CREDIT] = min(at[CREDIT], 1 + (MOST_OPEN - unanswered) // at[MARGIN])
-    return DONE if at[CREDIT] > 0 else GROW
-
-
-@inlined
-def holds_goal(side):
-    """Return whether a frame's row is a stored goal, which its store frees."""
-    return (side >= DECIDE + ORDER and side != DECIDE + RIGHT_CHOICE and side < LOOK_ON) or side == LOOK_ON_STORED
+    spare = min(len(net.rows) - at.used + at.free, len(net.out) - at.found, len(net.stack) - at.depth)
+    aside = min(len(net.parked) - at.parked, len(net.waiting) - at.waiting, len(net.gathered) - at.gathered)
+    seen = len(net.seen) - at.seen_n - MOST_FEW  # for those that enter when the kernel returns
+    at.credit = min(spare, aside, seen, len(net.questions) - at.asked, len(net.deferred) - at.deferred_n) // at.margin
+    at.credit = min(at.credit, 1 + (MOST_OPEN - unanswered) // at.margin)
+    return DONE if at.credit > 0 else GROW
 
 
 @jit
-def go_on(net, node, side, x, goal):
+def go_on(net, node, task, x, goal):
     """Take another step of a row that had more results than a chunk."""
     count_made(net, node, 1)
-    if net.nodes[node, KIND] == JOIN:
-        stored = side >= GO_ON_STORED
-        go_on_join(net, node, side - (GO_ON_STORED if stored else GO_ON), x, goal, stored)
+    if net.nodes[node].kind == JOIN:
+        go_on_join(net, node, side_of(task), x, goal, goes_on_stored(task))
     else:
-        go_on_negative(net, node, side - GO_ON, x, goal)
+        go_on_negative(net, node, side_of(task), x, goal)
 
 
 @jit
-def arrive_elsewhere(net, node, side, x, goal):
+def arrive_elsewhere(net, node, task, x, goal):
     """Take one step for one solution at one node, off the hottest path, which is in `run`."""
-    kind = net.nodes[node, KIND]
+    kind = net.nodes[node].kind
     if kind == DROPPED:
-        if side == FIND_ON and goal != NONE:
-            forget_found(net, x, goal)
-        if not (holds_goal(side) or GO_ON_STORED <= side < DECIDE):
-            release(net, x)
-    elif side == EMIT:
-        hand_on(net, node, x)
-    elif side == FAN:
-        fan_out(net, node, x)
-    elif side == FIND_ON:
+        if task == FIND_ON and goal != NONE:
+            free_found_rows(net, x, goal)
+        if not holds_goal(task):
+            free_row(net, x)
+    elif task == EMIT:
+        emit_elsewhere(net, node, x)
+    elif task == FAN:
+        fan_out_row(net, node, x)
+    elif task == FIND_ON:
         emit_looked_up(net, node, x, goal)
-    elif side >= LOOK_ON:
-        look_up(net, node, side, x, goal)
+    elif task == LOOK_ON or task == LOOK_ON_STORED:
+        join_background(net, node, task, x, goal)
     elif kind == RECENT or kind == CHRONOLOGICAL:
-        arrive_policy(net, node, side, x, goal)
-    elif side >= DECIDE:
-        decide(net, node, side - DECIDE, x)
-    elif side >= GO_ON:
-        go_on(net, node, side, x, goal)
+        arrive_policy(net, node, task, x, goal)
+    elif decides(task):
+        decide(net, node, side_of(task), x)
+    elif goes_on(task):
+        go_on(net, node, task, x, goal)
     elif kind == OUT:
-        write(net, node, x)
+        write_solution(net, node, x)
     elif kind == PASS:
-        if net.rows[x, START] < net.at[NOW] - net.nodes[node, SPAN]:
-            release(net, x)
+        if net.rows[x].start < net.at.now - net.nodes[node].span:
+            free_row(net, x)
         else:
-            hand_on(net, node, x)
+            emit_elsewhere(net, node, x)
     elif kind == EXTEND:
-        extend(net, node, x)
+        bind_answer(net, node, x)
     elif kind == MOVE:
-        move(net, node, x)
+        project_row(net, node, x)
     elif kind == COLLECT:
-        arrive_collect(net, node, side, x)
+        arrive_collect(net, node, task, x)
     elif kind == MARK:
         arrive_mark(net, node, x)
     elif kind == FIRST:
-        first(net, node, x)
+        emit_first_of_key(net, node, x)
     else:
-        arrive_negative(net, node, side, x)
+        arrive_negative(net, node, task, x)
 
 
 @inlined
-def turn(net, k):
+def turn_of(net, k):
     """Return when waiting work is called: by its stratum, and of a policy's node by its phase."""
-    return PHASES * net.nodes[net.waiting[k, FRAME_NODE], STRATUM] + max(net.waiting[k, FRAME_SIDE] - BLOCKER, 0)
+    return TASKS_OF_CLOSE * net.nodes[net.waiting[k].node].stratum + phase_of(net.waiting[k].task)
 
 
 @jit
 def call_stratum(net):
     """Move the waiting work whose turn is next to the stack."""
     at, waiting = net.at, net.waiting
-    lowest = turn(net, 0)
-    for k in range(1, at[WAITING]):
-        lowest = min(lowest, turn(net, k))
+    lowest = turn_of(net, 0)
+    for k in range(1, at.waiting):
+        lowest = min(lowest, turn_of(net, k))
     kept = 0
-    for k in range(at[WAITING]):
-        if turn(net, k) == lowest:
-            push(net, waiting[k, FRAME_NODE], DECIDE + waiting[k, FRAME_SIDE], waiting[k, FRAME_ROW])
+    for k in range(at.waiting):
+        if turn_of(net, k) == lowest:
+            push_frame(net, waiting[k].node, waiting[k].task, waiting[k].row)
         else:
             for column in range(waiting.shape[1]):
                 waiting[kept, column] = waiting[k, column]
             kept += 1
-    at[WAITING] = kept
-    at[CREDIT] = 0  # the stack has taken what no step adds
+    at.waiting = kept
+    at.credit = 0  # the stack has taken what no step adds
 
 
 @inlined
 def open_instant(net, now):
     at = net.at
-    at[NOW] = now
-    at[SEEN_FIRST] += at[SEEN_N]
-    at[SEEN_MOST] = max(at[SEEN_MOST], at[SEEN_N])
-    at[SEEN_N], at[FEW_FROM] = 0, at[FOUND]
-    at[MOST_NOW] = at[MOST_MADE]
-    if at[ASKED] > at[MEMO_LIMIT] and at[ANSWERED] == at[ASKED]:  # nothing is parked between instants, so all answers may go
+    at.now = now
+    at.seen_first += at.seen_n
+    at.seen_most = max(at.seen_most, at.seen_n)
+    at.seen_n, at.few_from = 0, at.found
+    at.most_now = at.most_made
+    if at.asked > at.memo_limit and at.answered == at.asked:  # nothing is parked between instants, so all answers may go
         net.question_heads[:] = NONE
-        at[ASKED], at[ANSWERED] = 0, 0
+        at.asked, at.answered = 0, 0
 
 
 @inlined
 def close_part(net, until, entry):
     """Do one part of closing what lies before `until`: timers due, then the lowest waiting stratum. Return False when all is closed."""
     at = net.at
-    due = next_due(net)
-    if due < until and (due <= at[NOW] or at[WAITING] == 0):
-        if due > at[NOW] and due != AT_END:
+    due = find_next_due(net)
+    if due < until and (due <= at.now or at.waiting == 0):
+        if due > at.now and due != AT_END:
             open_instant(net, due)
-        at[ENTRY] = entry
+        at.entry = entry
         call_timer(net)
         return True
-    if at[WAITING] > 0:
-        at[ENTRY] = entry
+    if at.waiting > 0:
+        at.entry = entry
         call_stratum(net)
         return True
     return False
 
 
 @inlined
-def take_in(net, i):
+def take_in_event(net, i):
     """Take in one column of the feed, at its instant."""
     at, feed = net.at, net.feed
-    at[EVENT] = i + 1
-    at[ENTRY] = feed[IN_ENTRY, i]
+    at.event = i + 1
+    at.entry = feed[IN_ENTRY, i]
     if feed[IN_KIND, i] == OPENING:
         open_query(net, feed[IN_S, i])
-    elif feed[IN_END, i] < at[NOW]:
-        at[LATE] += 1  # a stream fed after its readers' time had passed without it
+    elif feed[IN_END, i] < at.now:
+        at.late += 1  # a stream fed after its readers' time had passed without it
     else:
-        at[MOST_NOW] += at[MOST_EACH]
-        s, p, o, g, start, end = feed[IN_S, i], feed[IN_P, i], feed[IN_O, i], feed[IN_G, i], feed[IN_START, i], feed[IN_END, i]
-        alone = at[FED_ALONE] != 0 and 0 < i < at[EVENTS] - 1 and feed[IN_END, i + 1] != end and feed[IN_END, i - 1] != end
-        if alone or new_occurrence(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i]):
-            occur(net, feed[IN_STREAM, i], s, p, o, g, start, end, feed[IN_SINCE, i])
+        at.most_now += at.most_each
+        stream, since, end = feed[IN_STREAM, i], feed[IN_SINCE, i], feed[IN_END, i]
+        occurrence = TimedTriple(feed[IN_S, i], feed[IN_P, i], feed[IN_O, i], feed[IN_G, i], feed[IN_START, i], end)
+        alone = at.fed_alone != 0 and 0 < i < at.events - 1 and feed[IN_END, i + 1] != end and feed[IN_END, i - 1] != end
+        if alone or enter_occurrence(net, stream, occurrence, since):
+            scan_occurrence(net, stream, occurrence, since)
 
 
 @jit
-def advance(net):
+def advance_feed(net):
     """Go on where nothing is on the stack; return ONWARD, or why the kernel returns.
 
     Every instant closes before a later one opens or time passes it.
     """
     at, feed = net.at, net.feed
-    i = at[EVENT]
-    if at[REPORTS] == 0 and at[DEFERRED_N] > (MOST_DEFERRED if i < at[EVENTS] else 0):
+    i = at.event
+    if at.reports == 0 and at.deferred_n > (MOST_DEFERRED if i < at.events else 0):
         return DECISION
-    if at[REPORTS] == 0 and i == at[EVENTS]:
-        if at[ENDLESS] != NONE:
+    if at.reports == 0 and i == at.events:
+        if at.endless != NONE:
             return EXCEEDED
-        sweep(net)
+        sweep_stores_in_turn(net)
         return DONE
-    if at[CREDIT] == 0:
-        code = replenish(net)
+    if at.credit == 0:
+        code = grant_credit(net)
         if code != DONE:
             return code
-    at[CREDIT] -= 1
-    if at[REPORTS] > 0:
-        report(net)
+    at.credit -= 1
+    if at.reports > 0:
+        emit_report(net)
         return ONWARD
-    if at[WAITING] > len(net.stack):
+    if at.waiting > len(net.stack):
         return GROW
     end, kind = feed[IN_END, i], feed[IN_KIND, i]
     if kind == LAST:
-        at[HORIZON], at[EVENT] = end, i + 1
+        at.horizon, at.event = end, i + 1
         return ONWARD
-    if end > at[NOW]:
-        if at[NOW] > -BIG and close_part(net, end, feed[IN_ENTRY, i]):
+    if end > at.now:
+        if at.now > -BIG and close_part(net, end, feed[IN_ENTRY, i]):
             return ONWARD
         if kind != TICK:
             open_instant(net, end)
     if kind == TICK:
-        at[EVENT] = i + 1
+        at.event = i + 1
     else:
-        take_in(net, i)
+        take_in_event(net, i)
     return ONWARD
 
 
@@ -229,27 +262,28 @@ def run(address):
     """
     net = as_net(address)
     at, stack, code = net.at, net.stack, ONWARD
-    at[CREDIT] = 0  # the host may have filled pools
-    wind(net)
+    at.credit = 0  # the host may have filled pools
+    enter_timers(net)
     while code == ONWARD:
-        if at[DEPTH] == 0:
-            code = HOST if at[PARKED] > 0 else COLLECTION if at[GATHERED] > 0 else advance(net)
+        if at.depth == 0:
+            code = HOST if at.parked > 0 else COLLECTION if at.gathered > 0 else advance_feed(net)
             continue
-        if at[CREDIT] == 0:
-            found = replenish(net)
+        if at.credit == 0:
+            found = grant_credit(net)
             if found != DONE:
                 code = found
                 continue
-        at[CREDIT] -= 1
-        top = at[DEPTH] - 1
-        at[DEPTH] = top
-        node, side, x, goal = stack[top, FRAME_NODE], stack[top, FRAME_SIDE], stack[top, FRAME_ROW], stack[top, FRAME_GOAL]
-        kind = net.nodes[node, KIND]
-        if kind == JOIN and side <= RIGHT:
-            arrive_join(net, node, side, x)
-        elif kind == WITHOUT and side <= BLOCKER:
-            arrive_without(net, node, side, x)
+        at.credit -= 1
+        top = at.depth - 1
+        at.depth = top
+        frame = stack[top]
+        node, task, x, goal = frame.node, frame.task, frame.row, frame.goal
+        kind = net.nodes[node].kind
+        if kind == JOIN and (task == LEFT or task == RIGHT):
+            arrive_join(net, node, task, x)
+        elif kind == WITHOUT and (task == LEFT or task == RIGHT or task == BLOCKER):
+            arrive_without(net, node, task, x)
         else:
-            arrive_elsewhere(net, node, side, x, goal)
-    remember_few(net, at[FOUND])  # the host may take them, and the instant goes on
+            arrive_elsewhere(net, node, task, x, goal)
+    remember_few(net, at.found)  # the host may take them, and the instant goes on
     return code

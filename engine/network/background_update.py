@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation.order_limit import ModifiersCollector
-from engine.kernel.goal_maintenance import forget_timeless, read_goals
+from engine.kernel.goal_maintenance import free_timeless_goals, read_goals
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import to_width
 from engine.network.placed_query import Planned
@@ -191,7 +191,7 @@ def review(network: "Network", planned: Planned, fragment: Fragment, units: Sequ
             known = set() if there is None else set(_keys(there.timeless, unseen))
             gone = np.array([key not in known for key in _keys(goals.timeless, unseen)], np.int64)
             if gone.any():
-                forget_timeless(network.address, store, gone[::-1].copy())
+                free_timeless_goals(network.address, store, gone[::-1].copy())
                 goals.timeless = goals.timeless[gone == 0]
     for unit in units:
         _remake(network, planned, shadow, place, unit, stands)

@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernel.goal_maintenance import enter_rows, keep_again_in_order
+from engine.kernel.goal_maintenance import enter_rows, store_goals_in_order
 from engine.kernel.operators.filter import spread_questions
 from engine.kernel.state import layout as c
-from engine.kernel.state.goal_store import clear_stores, spread, spread_seen, spread_timeless
+from engine.kernel.state.goal_store import clear_stores, spread_goals, spread_timeless_goals
+from engine.kernel.state.seen_solutions import spread_seen
 from engine.network.query_slots import Residents
 
 Ints = NDArray[np.int64]
 
 SPREADERS: dict[str, Callable[[int, Ints], None]] = {
-    "heads": spread,
-    "timeless": spread_timeless,
+    "heads": spread_goals,
+    "timeless": spread_timeless_goals,
     "seen_heads": spread_seen,
     "question_heads": spread_questions,
 }
@@ -58,4 +59,4 @@ class Stores(Residents):
         self.make_room(len(rows))
         columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)
         enter_rows(self.address, columns, rows, numbers)
-        keep_again_in_order(self.address, np.full(len(rows), store, np.int64), numbers)
+        store_goals_in_order(self.address, np.full(len(rows), store, np.int64), numbers)

@@ -348,7 +348,7 @@ class Network(Sharing):
         stack = self.net.stack[depth : depth + len(numbers)]
         stack[:, c.FRAME_NODE], stack[:, c.FRAME_SIDE], stack[:, c.FRAME_ROW] = (
             [goals[goal] for goal in numbers.tolist()],
-            c.DECIDE + c.YOUNGEST,
+            c.YOUNGEST,
             numbers,
         )
         at[c.DEPTH] = depth + len(numbers)

@@ -134,7 +134,7 @@ class Quotas:
             reason = f"derived more than {bound} triples at one instant, each KiB of text counted as one: the rule feeds itself without end"
         made, most = self._made(planned), int(self.network.net.at[c.MOST_NOW])
         if reason is None and made > most:
-            reason = f"took more than {most:,} steps at one instant: what its parts match there at once multiplies"
+            reason = f"took more than {most:,} steps at one instant: the matches of its parts at that instant multiply"
         return reason
 
     def _made(self, planned: Planned) -> int:

@@ -52,7 +52,7 @@ def partition(query: a.Query, policy: str = UNRESTRICTED) -> Partition:
     try:
         key = next(iter(keys_of(query, policy)))
     except NoKey as none:
-        return Partition(None, f"{none.why}; one bucket")
+        return Partition(None, f"{none.why}; one partition")
     return Partition(key.variable, f"every triple pattern has it as its {key.part.value}")
 
 

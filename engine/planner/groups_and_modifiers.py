@@ -8,6 +8,7 @@ from engine.errors import Refusal
 from engine.kernel.state import layout as c
 from engine.planner.operators import triple_patterns
 from engine.rewrite.rename_hidden import seen_as
+from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
@@ -44,10 +45,6 @@ def _place_of(node: object, graph: Variable) -> a.Place:
         elif hasattr(part, "__dataclass_fields__"):
             pending += [getattr(part, name) for name in part.__dataclass_fields__]
     raise AssertionError("every pattern under GRAPH has a place")
-
-
-def in_name_order(variables: "set[Variable]") -> tuple[Variable, ...]:
-    return tuple(sorted(variables, key=lambda v: v.name))
 
 
 def sub_select(planner: "Planner", pattern: a.SubSelect, target: "Target", span: int, wanted: Sequence[a.Expression]) -> None:

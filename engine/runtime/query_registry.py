@@ -130,7 +130,7 @@ class Registry:
             below, reach = reached([query.into], rules, onwards=True), reached(query.streams, rules)
             on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
         if len(on_cycle) > 1:
-            raise Refusal("recursion over streams that other rules read apart (let the rules of a cycle read and write one stream)", "INTO")
+            raise Refusal("recursion over streams that other rules read separately (let the rules of a cycle read and write one stream)", "INTO")
         if on_cycle:
             return on_cycle[0]
         gate = reached(query.streams, rules)

@@ -18,6 +18,7 @@ from engine.kernel.state import layout as c
 from engine.messages import INSTANT, SOLUTIONS, TIED, int64s
 from engine.network.placed_query import Planned
 from engine.planner.queries import RANK
+from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
@@ -122,10 +123,6 @@ def shown_by(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
             return (VERDICT,)
         case _:
             assert_never(query)
-
-
-def in_name_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
-    return tuple(sorted(set(variables), key=lambda v: v.name))
 
 
 def parts_of(triple: a.TriplePattern) -> tuple[TermOrVariable, TermOrVariable, TermOrVariable]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
-from engine.kernel.state.goal_store import MIX
+from engine.kernel.state.hash_table import MIX
 
 Ints = NDArray[np.int64]
 LEAST_ROOM = 16

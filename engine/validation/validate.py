@@ -55,7 +55,7 @@ def check(
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
     except Cycle as cycle:
-        message = f"this rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+        message = f"this rule would read its own negation without a strict step in time: {cycle.way}"
         expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
         raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
     return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)

@@ -882,7 +882,7 @@ def _build_document(source: Source, found: list[Any]) -> ast_queries.Document:
 
 
 _UPDATE = {
-    name: f"{name} is SPARQL Update: a continuous query changes no data; background knowledge is loaded by the server's interface"
+    name: f"{name} is SPARQL Update: a continuous query changes no data; load background through the server's interface"
     for name in ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 }
 

@@ -150,7 +150,7 @@ class Groups:
         return a.InWindow(name, self.translate_group(element.group))
 
     def _refuse_service(self, service: s.ServiceElement) -> NoReturn:
-        message = "SERVICE is refused: a query reads its streams and the background knowledge, and no remote host is allowed"
+        message = "SERVICE is refused: a query reads its streams and the background, and no remote host is allowed"
         self.context.fail(Unsupported, message, service.span, "a pattern without SERVICE, over facts that are loaded as background")
 
     # ------------------------------------------------ chains

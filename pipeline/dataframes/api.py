@@ -5,6 +5,7 @@ engine per bucket takes them in as Arrow batches. For a stream, transformWithSta
 """
 
 import importlib.util
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 SOLVED_COLUMNS = "query string, start timestamp, end timestamp, binding map<string,string>, triples array<string>, boolean boolean"
 _TEXTS, _TIMES = ("s", "p", "o", "g", "stream"), ("start", "end")
 _NEEDED = ("s", "p", "o", *_TIMES)
-_BUCKETS = 64
+_MOST_PARTITIONS = 64
 """More than this many engines for each query is a mistake."""
 
 
@@ -34,9 +35,10 @@ def solve(
     background: Mapping[str, str] | str = "",
     *,
     max_delay: timedelta = timedelta(0),
-    buckets: int | None = None,
+    partitions: int | None = None,
     policies: Mapping[str, str] | str = UNRESTRICTED,
     default_graph: str = "all",
+    **former: int,
 ) -> DataFrame:
     """Return the solutions of queries over a DataFrame of occurrences, as the in-process engine gives them.
 
@@ -46,12 +48,15 @@ def solve(
     CONSTRUCT or DESCRIBE) and `boolean` (of an ASK), in no particular order. `background` is Turtle, or Turtle by graph.
 
     A batch frame is taken as finished streams. On a streaming frame time passes with the events: it is the latest end of earlier micro-batches less
-    `max_delay`, and what ends before it is dropped. `buckets` engines (default: one a core, at most 8) share the queries whose events can be told apart
-    by subject or by object; it may not change while a stream's checkpoint is used. Raises: SolveFailed, QueryError.
+    `max_delay`, and what ends before it is dropped. `partitions` engines (default: one a core, at most 8) share the queries whose events can be told
+    apart by subject or by object; it may not change while a stream's checkpoint is used. `buckets` is its deprecated name.
+
+    Raises: SolveFailed, QueryError.
     """
+    partitions = _partitions_by_former_name(former) if former else partitions
     _check_pandas()
     _check_columns(events)
-    asked, shares = _asked(queries, background, policies, default_graph, _buckets(events, buckets), "stream" in events.columns)
+    asked, shares = _asked(queries, background, policies, default_graph, _partitions(events, partitions), "stream" in events.columns)
     dealt = _dealt(events, shares)
     total = sum(share.buckets for share in shares)
     if events.isStreaming:
@@ -59,6 +64,14 @@ def solve(
 
         return followed(dealt, asked, total, max_delay)
     return _finished(dealt, asked, total)
+
+
+def _partitions_by_former_name(given: Mapping[str, int]) -> int:
+    """Return the partitions given as `buckets`, with a warning. Raises: TypeError for any other name."""
+    if {*given} != {"buckets"}:
+        raise TypeError(f"solve() got an unexpected keyword argument {min(given.keys() - {'buckets'})!r}")
+    warnings.warn("solve(buckets=...) is deprecated and goes with the next release; use partitions=...", DeprecationWarning, stacklevel=3)
+    return given["buckets"]
 
 
 # ---------------------------------------------------------------- what is asked
@@ -84,7 +97,7 @@ def _asked(
     chosen = dict.fromkeys(texts, policies) if isinstance(policies, str) else dict(policies)
     for name, policy in chosen.items():
         if policy not in POLICIES or name not in texts:
-            raise SolveFailed(f"the policy {policy!r} of {name!r} cannot be had; expected one of {', '.join(POLICIES)}, of a query that is given")
+            raise SolveFailed(f"the policy {policy!r} of {name!r} is not possible; expected one of {', '.join(POLICIES)}, for one of the queries")
     parsed = {name: epsparql.parse(text) for name, text in texts.items()}
     for name, query in parsed.items():
         check(query, {other: each.query for other, each in parsed.items() if other < name}, name=name, policies=chosen)
@@ -135,11 +148,11 @@ def _check_columns(events: DataFrame) -> None:
             )
 
 
-def _buckets(events: DataFrame, wish: int | None) -> int:
+def _partitions(events: DataFrame, wish: int | None) -> int:
     if wish is None:
         return min(events.sparkSession.sparkContext.defaultParallelism, 8)
-    if not 1 <= wish <= _BUCKETS:
-        raise SolveFailed(f"buckets is {wish}; expected 1 to {_BUCKETS}")
+    if not 1 <= wish <= _MOST_PARTITIONS:
+        raise SolveFailed(f"partitions is {wish}; expected 1 to {_MOST_PARTITIONS}")
     return wish
 
 

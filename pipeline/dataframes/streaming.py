@@ -114,7 +114,7 @@ class EngineProcessor(StatefulProcessor):
         token, before, since, written = self._version.get() or ("", -END_OF_TIME, 0, self._print)
         if written != self._print:
             raise SolveFailed(
-                "this checkpoint was begun with other queries, buckets, background or max_delay; start anew with another checkpointLocation"
+                "this checkpoint was begun with other queries, partitions, background or max_delay; start again with another checkpointLocation"
             )
         latest, parts = before, list[pa.Table]()
         for row in rows:

@@ -241,5 +241,5 @@ def _open(path: Path) -> _File | None:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(data) % (_DIGEST + _ROW) == 0 and zlib.crc32(data) == int(named[4], 16):
             return _File(path, first, after, newest, data)
-    _log.warning("%s is damaged and goes: what its keys were sent with is looked for in the log, as far as that goes back", path)
+    _log.warning("%s is damaged and is removed: its keys are looked up in the log, as far as the log goes back", path)
     return None

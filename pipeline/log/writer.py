@@ -337,7 +337,7 @@ class LogWriter:
             save(self._data, self.catalogue, self._keys, self._frames.mark)
             self.saved = self.catalogue.position
         except OSError as fault:
-            _log.warning("the catalogue cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
+            _log.warning("the catalog cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
 
 
 def judge(

@@ -69,6 +69,6 @@ def load(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Keys, int]:
         keys.remember(stream, key, at, ack)
     lacking = keys.lacks(state.keyed)
     if lacking is not None:
-        _log.warning("a file of idempotency keys is not there: they are read from the log again, from position %d if it goes back so far", lacking)
+        _log.warning("a file of idempotency keys is missing: they are read from the log again, from position %d if it goes back so far", lacking)
     catalogue = Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads)
     return catalogue, keys, state.position if lacking is None else min(lacking, state.position)

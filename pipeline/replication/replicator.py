@@ -140,7 +140,7 @@ class Keeper:
         if self._thread.ident is not None:
             self._thread.join(self._place.patience_s)
             if self._thread.is_alive():
-                _log.warning("%s did not take the last solutions within %g s: the next start brings them", self._place, self._place.patience_s)
+                _log.warning("%s did not take the last solutions within %g s: the next start writes them", self._place, self._place.patience_s)
                 return
         self._head.close()
         self._place.close()
@@ -275,12 +275,12 @@ class Keeper:
             except (OSError, PipelineError) as fault:
                 brought = None
                 self._failure = f"{type(fault).__name__}: {fault}"
-                _log.warning("what is kept in %s is behind, and brought there again in %g s: %s", self._place, PAUSE_S, self._failure)
+                _log.warning("the copy in %s is behind, and is written again in %g s: %s", self._place, PAUSE_S, self._failure)
 
     def _lost(self, fault: StoreTaken) -> None:
         if not self.taken:
             self._taken_by = str(fault)
-            _log.error("nothing more is kept: %s", fault)
+            _log.error("the store receives nothing more: %s", fault)
 
     def _here(self) -> object:
         """Return the state that a round would bring to the store; None where this machine does not know it."""

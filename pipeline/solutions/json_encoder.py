@@ -48,9 +48,9 @@ def heads(solutions: pa.RecordBatch) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Holds the last arguments of the writer, the number of rows, and bytes enough for nearly all batches like it."""
+    """Holds what is written, the number of rows, and bytes enough for nearly all batches like it."""
 
-    arguments: tuple[Any, ...]
+    page: native.Page
     rows: int
     room: int
 
@@ -59,7 +59,7 @@ def _written(kind: int, parts: _Parts) -> Lines:
     """Write until all rows are there, with more room each time."""
     out, ends, at, row = np.empty(parts.room, np.uint8), np.empty(parts.rows, np.int64), 0, 0
     while row < parts.rows:
-        row, at = native.put_solutions(kind, out, at, row, ends, *parts.arguments)
+        row, at = native.put_solutions(kind, out, at, row, ends, parts.page)
         if row < parts.rows:
             out = np.concatenate([out[:at], np.empty(2 * len(out), np.uint8)])
     return Lines(out[:at].tobytes(), ends)
@@ -73,7 +73,7 @@ def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
     size = int(values[1][values[0][-1]]) - int(values[1][values[0][0]]) if rows else 0
     terms = int(values[0][-1]) - int(values[0][0]) if rows else 0
     room = _FEWEST_BYTES + 2 * size + 160 * rows + 40 * terms
-    return _Parts((values, text, tuple(times), _fixed(queries.indices.to_numpy()), fragments, table), rows, room)
+    return _Parts(native.Page(values, text, tuple(times), _fixed(queries.indices.to_numpy()), fragments, table), rows, room)
 
 
 def _values(lists: pa.ListArray) -> tuple[tuple[Any, ...], NDArray[np.uint8]]:

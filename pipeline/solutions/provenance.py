@@ -63,7 +63,7 @@ class Justifier:
             return self._whole(registration, solution)
         except (TooMuch, RecursionError):
             raise TooMuchWork(
-                f"more than {self.most_rows} rows of the log or {MOST_STEPS} steps would be needed; bound the query with WITHIN or a WINDOW, or ask of a query over less"
+                f"more than {self.most_rows} rows of the log or {MOST_STEPS} steps would be needed; limit the query with WITHIN or a WINDOW, or use a query that reads less"
             ) from None
 
     def _whole(self, registration: Registration, solution: Solution) -> Justification:
@@ -90,8 +90,8 @@ class Justifier:
         proof = justified(rewritten(query, registration.default_graph, without=SIMPLIFICATIONS), target, world)
         if proof is None:
             raise NotFoundAgain(
-                f"the solution {solution.id} of {registration.name!r} cannot be derived again: it rests on what a rule gave that has been dropped or "
-                "replaced, or on what a rule would have given before it was registered"
+                f"the solution {solution.id} of {registration.name!r} cannot be derived again: a rule that it depends on was dropped or "
+                "replaced, or was registered after it"
             )
         rules = dict(self._rules_in(proof, log, above | {me}))
         self._found[me] = found = Justification(registration, solution, proof, rules)
@@ -134,7 +134,7 @@ class Justifier:
         first = min(each.registered + 1 if each.reads_from is None else each.reads_from for each in involved)
         kept = oldest(self.data_dir / "log")
         if kept > 0:
-            raise Gone(f"the log has nothing before the offset {kept} any more, and why a solution is one rests on the background of all of it")
+            raise Gone(f"the log now begins at offset {kept}, and explaining a solution needs the background before it")
         known = FactIndex()
         found: list[Occurrence] = []
         rows = 0

@@ -29,7 +29,7 @@ class Change:
     kind: str
 
 
-class Knowledge:
+class BackgroundManager:
     """Manages the background of a log. Any thread may ask; the caller makes changes one after another."""
 
     def __init__(self, log: LogWriter) -> None:
@@ -41,41 +41,41 @@ class Knowledge:
     def catalogue(self) -> Catalogue:
         return self._log.catalogue
 
-    def change(self, change: Change, rules: Sequence[Registration]) -> None:
+    def change_graph(self, change: Change, rules: Sequence[Registration]) -> None:
         """Write the change, unless it changes nothing.
 
         Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail.
         """
         known = self.catalogue.graphs.get(change.graph)
-        before = {} if known is None else self.lines(known)
-        after = _changed(before, change)
+        before = {} if known is None else self.read_lines(known)
+        after = _apply_change(before, change)
         if known is not None and change.kind != DROP and after == before:
             return
-        entry = Facts(0, change.graph, "".join(f"{line}\n" for line in _brought(change, before)), change.kind)
-        checked = self._check(entry, after, self.catalogue.entailment, rules)
+        entry = Facts(0, change.graph, "".join(f"{line}\n" for line in _find_new_triples(change, before)), change.kind)
+        checked = self._check_background(entry, after, self.catalogue.entailment, rules)
         self._log.append(lambda offset: replace(entry, offset=offset))
         self._checked = None if checked is None else (self._state, checked)
 
-    def entail(self, regime: str, rules: Sequence[Registration]) -> None:
+    def set_entailment(self, regime: str, rules: Sequence[Registration]) -> None:
         """Write the regime, unless it holds already. Raises: Fault 409 or 422, like `change`."""
         if regime != self.catalogue.entailment:
-            checked = self._check(None, {}, regime, rules)
+            checked = self._check_background(None, {}, regime, rules)
             self._log.append(lambda offset: Entail(offset, regime))
             self._checked = None if checked is None else (self._state, checked)
 
-    def lines(self, graph: Graph) -> Lines:
+    def read_lines(self, graph: Graph) -> Lines:
         with self._lock:
             return graph_lines(self._reader, graph)
 
-    def ntriples(self, graph: Graph) -> str:
-        return "".join(f"{line}\n" for line in self.lines(graph))
+    def read_ntriples(self, graph: Graph) -> str:
+        return "".join(f"{line}\n" for line in self.read_lines(graph))
 
-    def count(self, graph: Graph) -> int:
+    def count_triples(self, graph: Graph) -> int:
         """Return the number of the graph's triples."""
         if graph not in self._counts:
             while len(self._counts) >= _COUNTED:
                 del self._counts[next(iter(self._counts))]
-            self._counts[graph] = len(self.lines(graph))
+            self._counts[graph] = len(self.read_lines(graph))
         return self._counts[graph]
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Knowledge:
         """Return a key of the background: while the key is equal, so is the background."""
         return self.catalogue.entailment, tuple(self.catalogue.graphs.values())
 
-    def _check(self, entry: Facts | None, lines: Lines, regime: str, rules: Sequence[Registration]) -> "FactIndex | None":
+    def _check_background(self, entry: Facts | None, lines: Lines, regime: str, rules: Sequence[Registration]) -> "FactIndex | None":
         """Return the background as it is after an entry, or None where it need not be checked.
 
         The entry gives its graph these lines; without an entry the background is taken as it is.
@@ -99,11 +99,11 @@ class Knowledge:
         from engine.network.stratification import Cycle
         from engine.validation.validate import check_background  # loads the kernel, so only where a query is planned
 
-        known = self._after(entry, lines, regime)
+        known = self._background_after(entry, lines, regime)
         try:
             check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
         except Cycle as cycle:
-            detail = f"with this background a rule would feed itself through a negative part with no strict step in time on the way: {cycle.way}"
+            detail = f"with this background, a rule would read its own negation without a strict step in time: {cycle.way}"
             expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
             raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
         except EntailmentLimit as limit:
@@ -113,7 +113,7 @@ class Knowledge:
             raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
         return known
 
-    def _after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
+    def _background_after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
         """Return the background after the entry, built on the one checked last if nothing has changed it since."""
         from engine.validation.validate import background_after, background_of  # as above
 
@@ -125,7 +125,7 @@ class Knowledge:
         return background_of(text if entry is None else text + quads_of(lines, entry.graph), regime)
 
 
-def _changed(before: Lines, change: Change) -> Lines:
+def _apply_change(before: Lines, change: Change) -> Lines:
     match change.kind:
         case messages.ADD:
             return before | lines_of(change.triples)
@@ -135,7 +135,7 @@ def _changed(before: Lines, change: Change) -> Lines:
             return {}
 
 
-def _brought(change: Change, before: Lines) -> Lines:
+def _find_new_triples(change: Change, before: Lines) -> Lines:
     """Return the triples that the entry needs: when adding, only the new ones."""
     lines = lines_of(change.triples)
     return {line: None for line in lines if line not in before} if change.kind == ADD else lines

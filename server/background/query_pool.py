@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -51,17 +52,17 @@ class _Gone(Fault):
         )
 
 
-class Endpoint:
+class QueryPool:
     """Answers queries on the service's event loop. The first query after a change of the background starts a new process."""
 
     def __init__(self, settings: Settings, log: LogWriter) -> None:
         self._settings, self._log = settings, log
         self._host: _Host | None = None
         self._starting = asyncio.Lock()
-        self._turns = asyncio.Semaphore(settings.askers)
+        self._turns = asyncio.Semaphore(settings.sparql_processes)
         self._waiting = 0
 
-    async def ask(self, question: Question) -> bytes:
+    async def answer_query(self, question: Question) -> bytes:
         """Return the answer to a query.
 
         Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500.
@@ -127,9 +128,9 @@ class Endpoint:
             graphs=[(graph.name, list(graph.entries)) for graph in catalogue.graphs.values()],
             entailment=catalogue.entailment,
             socket=host.path,
-            seconds=settings.asking_s,
-            memory=settings.max_asking,
-            answer=settings.max_answer,
+            seconds=settings.sparql_timeout_s,
+            memory=settings.max_sparql_memory,
+            answer=settings.max_sparql_answer,
         )
         assert process.stdin is not None
         process.stdin.write(json.dumps(setting).encode() + b"\n")
@@ -145,7 +146,7 @@ class Endpoint:
             await self._end(host)
             raise _Gone from fault
         try:
-            async with asyncio.timeout(settings.asking_s + _GRACE_S):
+            async with asyncio.timeout(settings.sparql_timeout_s + _GRACE_S):
                 try:
                     writer.write(json.dumps(question).encode() + b"\n")
                     said = await reader.readline()
@@ -155,7 +156,7 @@ class Endpoint:
         except (TimeoutError, OSError):
             said, answer = b"", b""
         if not said.endswith(b"\n"):
-            if loop.time() - began >= settings.asking_s:
+            if loop.time() - began >= settings.sparql_timeout_s:
                 raise _ended("time", settings)
             with suppress(TimeoutError):  # was it the query's own process that ended, or the one before it?
                 await asyncio.wait_for(host.process.wait(), _SETTLE_S)
@@ -177,9 +178,22 @@ async def _said(process: asyncio.subprocess.Process) -> str:
 def _ended(why: str, settings: Settings) -> Fault:
     match why:
         case "time":
-            detail = f"the query took longer than {settings.asking_s:g} s; ask for less, or raise EPSPARQL_ASKING_S"
+            detail = f"the query took longer than {settings.sparql_timeout_s:g} s; ask for less, or raise EPSPARQL_SPARQL_TIMEOUT_S"
         case "memory":
-            detail = f"the query needed more than {settings.max_asking} bytes of memory; ask for less, or raise EPSPARQL_MAX_ASKING"
+            detail = f"the query needed more than {settings.max_sparql_memory} bytes of memory; ask for less, or raise EPSPARQL_MAX_SPARQL_MEMORY"
         case _:
-            why, detail = "answer", f"the answer is larger than {settings.max_answer} bytes; use LIMIT and OFFSET, or raise EPSPARQL_MAX_ANSWER"
+            why, detail = (
+                "answer",
+                f"the answer is larger than {settings.max_sparql_answer} bytes; use LIMIT and OFFSET, or raise EPSPARQL_MAX_SPARQL_ANSWER",
+            )
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"beyond-{why}", detail))
+
+
+@asynccontextmanager
+async def run_pool(settings: Settings, log: LogWriter) -> AsyncIterator[QueryPool]:
+    """Answer queries until the block is left."""
+    pool = QueryPool(settings, log)
+    try:
+        yield pool
+    finally:
+        await pool.close()

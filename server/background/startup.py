@@ -10,26 +10,26 @@ from engine.messages import REPLACE
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Registration
 from pipeline.solutions.solution_log import SolutionReader
-from server.background.manager import Change, Knowledge
+from server.background.manager import BackgroundManager, Change
 from server.http.problem_details import Fault
 from server.input_files import NamedFile, facts_of, named_file
-from server.registrations.query_cache import shape
+from server.registrations.query_cache import get_shape
 from server.settings import Settings, SettingsError
 
 
-def read(settings: Settings) -> dict[str, str]:
+def read_background(settings: Settings) -> dict[str, str]:
     """Return what the files hold, by graph ("" for none), as N-Triples text. Raises: SettingsError, SourceFault."""
     return graphs_of([named_file(each) for each in settings.background])
 
 
-def load(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
-    """Write the regime and the `graphs` that `read` returned; since they are large, each is removed from there. Raises: SettingsError."""
+def load_background(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
+    """Write the regime and the `graphs` that `read_background` returned; since they are large, each is removed from there. Raises: SettingsError."""
     rules = _rules(settings, log)
-    with closing(Knowledge(log)) as knowledge:
+    with closing(BackgroundManager(log)) as manager:
         try:
-            knowledge.entail(settings.entailment, rules)
+            manager.set_entailment(settings.entailment, rules)
             for graph in list(graphs):
-                knowledge.change(Change(graph, graphs.pop(graph), REPLACE), rules)
+                manager.change_graph(Change(graph, graphs.pop(graph), REPLACE), rules)
         except Fault as fault:
             raise SettingsError(f"the background cannot be changed: {fault.problem.detail}") from None
 
@@ -46,4 +46,4 @@ def graphs_of(files: Sequence[NamedFile]) -> dict[str, str]:
 def _rules(settings: Settings, log: LogWriter) -> list[Registration]:
     with closing(SolutionReader(settings.data)) as solutions:
         queries = log.catalogue.with_changes(solutions.changes).values()
-    return [query for query in queries if query.stands and shape(query.text).into is not None]
+    return [query for query in queries if query.stands and get_shape(query.text).into is not None]

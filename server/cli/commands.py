@@ -50,8 +50,8 @@ def _fault_of_functions() -> Exception | None:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="epsparql", description="Continuous EP-SPARQL queries over streams of time-stamped RDF.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and exit")
+    parser = argparse.ArgumentParser(prog="epsparql", description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="Print the version and exit.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
         add(commands)
@@ -84,25 +84,31 @@ def _fail(message: object) -> int:
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    from server.settings import CONFIG, Settings
+    from server.settings import CONFIG, RENAMED, Settings, flag_of
 
-    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file; docs/configuration.md has their defaults."
+    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file. docs/configuration.md has their defaults."
     parser = _command(commands, "serve", _serve, about)
-    parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="settings in TOML; flags and variables go before")
+    parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="This TOML file holds settings. Flags and variables override it.")
     for setting in fields(Settings):
-        flag, about = f"--{setting.name.replace('_', '-')}", setting.metadata["about"].replace("%", "%%")
+        flag, about, form = flag_of(setting.name), setting.metadata["about"].replace("%", "%%"), setting.metadata["form"]
         if isinstance(setting.default, bool):
             parser.add_argument(flag, action="store_true", default=None, help=about)
         elif setting.name == "spark_conf":
-            parser.add_argument(flag, action="append", metavar="KEY=VALUE", help=about.partition(": ")[2])
+            parser.add_argument(flag, action="append", metavar=form, help=f"{about} The flag may be repeated.")
         elif setting.name == "background":
-            parser.add_argument(flag, action="extend", nargs="+", metavar="[GRAPH=]FILE", help=about.partition(": ")[2])
+            parser.add_argument(flag, action="extend", nargs="+", metavar=form, help=f"{about} The flag may be repeated.")
         else:
             parser.add_argument(flag, help=about)  # read with the variables and the file, so that faults are told alike
+    for former in RENAMED.values():
+        parser.add_argument(flag_of(former), help=argparse.SUPPRESS)
 
 
 def _add_entailment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--entailment", choices=_ENTAILMENTS, help="what the background's schema entails; default rdfs")
+    parser.add_argument("--entailment", choices=_ENTAILMENTS, help="The background's schema entails triples by these rules. The default is rdfs.")
+
+
+def _warn(message: object) -> None:
+    print(f"epsparql: {message}", file=sys.stderr)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -116,7 +122,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from server.settings import SettingsError, settings_from
 
     try:
-        code = serve(settings_from(vars(arguments), os.environ))
+        code = serve(settings_from(vars(arguments), os.environ, _warn))
     except (SettingsError, SourceFault, PipelineError) as error:
         code = _fail(error)
     except KeyboardInterrupt:
@@ -126,30 +132,51 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 # ---------------------------------------------------------------- replay
 def _add_replay(commands: Commands) -> None:
-    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams; solutions to stdout.")
-    parser.add_argument("--query", action="append", required=True, type=Path, metavar="FILE", help="repeatable; its name is the file's stem")
+    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     parser.add_argument(
-        "--stream", action="extend", nargs="+", default=[], metavar="[NAME=]FILE", help="repeatable; files of one stream are merged by end"
+        "--query",
+        action="append",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="This file holds a query, which is named after the file without its suffix. The flag may be repeated.",
     )
-    parser.add_argument("--background", action="extend", nargs="+", default=[], metavar="[GRAPH=]FILE", help="facts that always hold; repeatable")
+    parser.add_argument(
+        "--stream",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by end. The flag may be repeated.",
+    )
+    parser.add_argument(
+        "--background",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="[GRAPH=]FILE",
+        help="These files hold background, that is triples that always hold. The flag may be repeated.",
+    )
     _add_entailment(parser)
     parser.add_argument(
         "--policy",
         action="append",
         default=[],
         metavar="[QUERY=]POLICY",
-        help="unrestricted (default), recent or chronological; without a name, of all queries",
+        help="This is the consumption policy of a query, or of all queries: unrestricted (the default), recent or chronological. The flag may be repeated.",
     )
     parser.add_argument(
         "--default-graph",
         choices=("all", "unnamed"),
         default="all",
-        help="what patterns outside GRAPH match: all triples (default), or those in no graph",
+        help="Patterns outside GRAPH match all triples (the default), or only those in no graph.",
     )
-    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
-    parser.add_argument("--master", default="local[*,4]", help="Spark's master")
-    parser.add_argument("--low-latency", action="store_true", help="on Spark: one task that stays, in place of micro-batches")
-    parser.add_argument("--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
+    parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
+    parser.add_argument("--low-latency", action="store_true", help="On Spark, one task keeps running in place of micro-batches.")
+    parser.add_argument(
+        "--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson", help="Solutions are written in this format. The default is ndjson."
+    )
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -174,7 +201,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.low_latency,
         )
         with _progress() as tell:
-            summary = run(replay, arguments.format, sys.stdout, clock, tell, _doubt)
+            summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
     except PolicyFault as fault:
         return _fail(f"--policy: {fault}")
     except SourceFault as fault:
@@ -184,10 +211,6 @@ def _replay(arguments: argparse.Namespace) -> int:
         return BROKEN
     _summarise(summary, time.monotonic() - began)
     return OK
-
-
-def _doubt(found: object) -> None:
-    print(f"epsparql: {found}", file=sys.stderr)
 
 
 @contextmanager
@@ -215,19 +238,30 @@ def _summarise(summary: "Summary", seconds: float) -> None:
 # ---------------------------------------------------------------- explain, check, warm
 def _add_explain(commands: Commands) -> None:
     parser = _command(commands, "explain", _explain, "Show a query's algebra and plan.")
-    parser.add_argument("query", type=Path, metavar="Q.rq")
-    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="json as in openapi.yaml, PlanDocument")
-    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="how the query would be registered")
+    parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "mermaid"),
+        default="text",
+        help="This is the output's format. openapi.yaml describes json as PlanDocument.",
+    )
+    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The query is planned for this consumption policy.")
     parser.add_argument(
         "--rates",
         type=_rates,
         default={},
         metavar="IRI=N,...",
-        help="how many triples there are of each predicate, within the query's window if it has one",
+        help="The plan is for this many triples of each predicate, counted within the query's window if it has one.",
     )
-    parser.add_argument("--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="a step of planning to leave out; may be repeated")
     parser.add_argument(
-        "--background", action="append", default=[], metavar="[GRAPH=]FILE", help="tells what of it is copied and what is looked up; may be repeated"
+        "--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="Planning leaves out this step. The flag may be repeated."
+    )
+    parser.add_argument(
+        "--background",
+        action="append",
+        default=[],
+        metavar="[GRAPH=]FILE",
+        help="The plan shows which triples of this background are copied and which are looked up. The flag may be repeated.",
     )
     _add_entailment(parser)
 
@@ -243,13 +277,13 @@ def _rates(text: str) -> dict[str, int]:
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
     from server.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
-    from server.registrations.query_cache import explained, reads_over
+    from server.registrations.query_cache import explain_query, find_background_reads
 
     try:
         query, policy = read_query(arguments.query), arguments.policy
         background = nquads_of([named_file(each) for each in arguments.background])
-        reads = reads_over(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
-        print(explained(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
+        reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
+        print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
@@ -259,7 +293,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def _add_check(commands: Commands) -> None:
     parser = _command(commands, "check", _check, "Print faults and warnings of queries.")
-    parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq")
+    parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query.")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -269,11 +303,11 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_one(path: Path) -> int:
     import epsparql
     from server.input_files import SourceFault, query_fault, read_query
-    from server.registrations.query_cache import check
+    from server.registrations.query_cache import check_registration
 
     try:
         query = read_query(path)
-        warnings = check(query.text)
+        warnings = check_registration(query.text)
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
@@ -285,7 +319,7 @@ def _check_one(path: Path) -> int:
 
 
 def _add_warm(commands: Commands) -> None:
-    _command(commands, "warm", _warm, "Compile the kernel and keep Spark's classes, once per machine; both are quick where that is done.")
+    _command(commands, "warm", _warm, "Compile the kernel and store Spark's classes, once per machine. A second run is quick.")
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
@@ -299,23 +333,23 @@ def _warm(_arguments: argparse.Namespace) -> int:
     warm_formats()
     warm()
     print(
-        f"the kernel is ready after {time.monotonic() - began:.1f} s; keeping Spark's classes (up to 60 s, once per machine)",
+        f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",
         file=sys.stderr,
         flush=True,
     )
     try:
         job.warm()
     except (JavaMissing, SparkFailed) as fault:
-        print(f"Spark starts without: {fault}", file=sys.stderr)
+        print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
     return OK
 
 
 # ---------------------------------------------------------------- demo, bench
 def _add_demo(commands: Commands) -> None:
-    parser = _command(commands, "demo", _demo, "Stream the weather of 2013 through a server, and show what its queries find.")
-    parser.add_argument("--runner", choices=_RUNNERS, default="spark")
-    parser.add_argument("--export-svg", type=Path, metavar="FILE", help="write a picture of the end of the run")
+    parser = _command(commands, "demo", _demo, "Send the weather of 2013 through a server, and show the solutions of three queries.")
+    parser.add_argument("--runner", choices=_RUNNERS, default="spark", help="The runner evaluates the queries. The default is spark.")
+    parser.add_argument("--export-svg", type=Path, metavar="FILE", help="The demo's last screen is written to this SVG file.")
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -327,18 +361,21 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _add_bench(commands: Commands) -> None:
     from server.cli.bench import BENCHES
 
-    counts = {name: bench.n for name, bench in BENCHES.items()}
-    parser = _command(commands, "bench", _bench, "Measure; one JSON line per measurement.")
-    parser.add_argument("bench", choices=tuple(BENCHES))
-    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1")
-    parser.add_argument("--n", type=int, help=f"events (of fuzz texts, of goals live goals); unless told otherwise {counts}")
-    parser.add_argument("--k", type=int, default=1_000, help="keys")
-    parser.add_argument("--queries", type=int, default=1_000, help="of queries: how many are registered")
-    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="of engine: how the query is registered")
-    parser.add_argument("--baseline", type=Path, metavar="FILE", help="of engine: another kernel, which takes its turn in the same run")
-    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess")
-    parser.add_argument("--low-latency", action="store_true", help="of latency, on Spark: one task that stays, in place of micro-batches")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="append the lines to a file")
+    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items())
+    parser = _command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
+    parser.epilog = f"The default of --n is: {shown}."
+    parser.add_argument("bench", choices=tuple(BENCHES), help="This is the benchmark to run.")
+    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
+    parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
+    parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
+    parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many.")
+    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The benchmark engine uses this consumption policy.")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
+    parser.add_argument(
+        "--low-latency", action="store_true", help="The benchmark latency uses one task that keeps running, in place of micro-batches."
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
 
 
 def _bench(arguments: argparse.Namespace) -> int:

@@ -20,10 +20,10 @@ from pipeline.runners.in_process import InProcessRunner
 from pipeline.solutions.formats import Triples, ndjson
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 from server.input_files import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
-from server.registrations.query_cache import Shape, check, shape
-from server.registrations.stream_dependencies import alive, unfed, written_by
-from server.routes.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, written
-from server.service import Runner
+from server.lifecycle import Runner
+from server.registrations.query_cache import Shape, check_registration, get_shape
+from server.registrations.stream_dependencies import find_alive, find_unfed, find_written
+from server.routes.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, write_page
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
@@ -82,9 +82,7 @@ class Unfed:
 
     def __str__(self) -> str:
         option = shlex.quote(f"{self.stream}={self.unread or 'FILE'}")
-        return (
-            f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file feeds it, nor does a rule; to feed it: --stream {option}"
-        )
+        return f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file and no rule writes it; give --stream {option}"
 
 
 def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None], doubt: Callable[[Unfed], None]) -> Summary:
@@ -122,8 +120,8 @@ def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str
 
 def _checked(query: QueryFile, before: Sequence[QueryFile], policies: Mapping[str, str]) -> Shape:
     try:
-        check(query.text, {other.name: other.text for other in before}, query.name, policies)
-        return shape(query.text)
+        check_registration(query.text, {other.name: other.text for other in before}, query.name, policies)
+        return get_shape(query.text)
     except epsparql.QueryError as error:
         raise query_fault(query.path, error) from None
 
@@ -132,7 +130,7 @@ def _check_names(queries: Sequence[QueryFile]) -> None:
     seen: dict[str, QueryFile] = {}
     for query in queries:
         if query.name in seen:
-            raise SourceFault(query.path, f"its name {query.name!r} is that of {seen[query.name].path} too; rename one of the files")
+            raise SourceFault(query.path, f"{seen[query.name].path} has the same name {query.name!r}; rename one of the files")
         seen[query.name] = query
 
 
@@ -159,8 +157,8 @@ def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> li
     given = {_stream_of(file) for file in files}
     read = {stream for found in shapes.values() for stream in found.streams}
     unread = next((file.path for file in files if _stream_of(file) not in read), None)
-    written = written_by(shapes.values())
-    empty = unfed(read, written, alive(written, given))
+    written = find_written(shapes.values())
+    empty = find_unfed(read, written, find_alive(written, given))
     return [Unfed(stream, tuple(name for name, found in shapes.items() if stream in found.streams), unread) for stream in empty]
 
 
@@ -260,13 +258,13 @@ def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: 
                 kept[name].append(found)
     pages = {name: pa.concat_batches(found) for name, found in kept.items()}
     if fmt == "turtle":
-        out.write(written(TURTLE, pa.concat_batches(list(pages.values())), Triples()).decode())
+        out.write(write_page(TURTLE, pa.concat_batches(list(pages.values())), Triples()).decode())
     elif fmt == "json" and len(pages) > 1:
-        documents = {name: json.loads(written(SPARQL_JSON, page, forms[name])) for name, page in pages.items()}
+        documents = {name: json.loads(write_page(SPARQL_JSON, page, forms[name])) for name, page in pages.items()}
         out.write(json.dumps(documents, ensure_ascii=False) + "\n")
     else:
         for name, page in pages.items():
-            out.write(written(FORMATS[fmt], page, forms[name]).decode().rstrip("\n") + "\n")
+            out.write(write_page(FORMATS[fmt], page, forms[name]).decode().rstrip("\n") + "\n")
     out.flush()
     return counts
 

@@ -23,19 +23,19 @@ from pipeline.parquet_export import Exporter, export_place
 from pipeline.replication.replicator import Keeper, unfinished
 from pipeline.solutions.solution_log import check_solutions
 from server.app import create_app
-from server.background.startup import load, read
+from server.background.startup import load_background, read_background
 from server.cli.timeouts import prepare, timely
 from server.http.auth import Gate, load_grants
 from server.observability.logging import log_to_stderr
 from server.process import set_aside
-from server.push.websocket_protocol import Outlet
+from server.push.websocket_protocol import FrameWriter
 from server.service import Service, running
 from server.settings import Settings, SettingsError
 
 _GRACE_S = 20
 _ANSWERS_S = 30.0
 """The place to export to, or the store, has this long to answer at the start."""
-_SEE = "see to it that the store can be reached, that what it names is there, and that the credentials are of one who may read and write there"
+_SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
@@ -78,8 +78,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service = self._app.state.service
-        service.stopping.set()
-        service.notify()
+        service.stop_followers()
         await super().shutdown(sockets)
 
 
@@ -96,14 +95,14 @@ def serve(settings: Settings) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     with listen(settings) as listener:
-        gate, graphs = gate_of(settings), read(settings)
+        gate, graphs = gate_of(settings), read_background(settings)
         with (
             _export_place(settings) as place,
             _kept(settings) as keeper,
             _opened(settings, keeper) as log,
             _exported(settings, log, place) as export,
         ):
-            load(settings, graphs, log)
+            load_background(settings, graphs, log)
             server = Server(settings, log, listener, gate, export, keeper, set_aside)
             server.run(sockets=[listener])
     return 0 if server.started else 1
@@ -205,7 +204,7 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=timely(settings.header_s),
-        ws=Outlet,
+        ws=FrameWriter,
         ws_max_size=settings.max_frame * _LARGER,
         ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either
         ws_per_message_deflate=False,

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
-from server.settings import ENVIRONMENT_PREFIX, Settings
+from server.settings import Settings, flag_of, variable_of
 
-_HEADER = "| setting, in the file | flag | variable | default | what it is |\n|---|---|---|---|---|"
+_HEADER = "| setting, in the file | flag | variable | default | meaning |\n|---|---|---|---|---|"
 
 
 def table() -> str:
@@ -17,7 +17,7 @@ def table() -> str:
 def _rows() -> Iterator[str]:
     for setting in fields(Settings):
         assert setting.default is not MISSING
-        flag, variable = f"--{setting.name.replace('_', '-')}", ENVIRONMENT_PREFIX + setting.name.upper()
+        flag, variable = flag_of(setting.name), variable_of(setting.name)
         yield f"| `{setting.name}` | `{flag}` | `{variable}` | {_shown(setting.default)} | {setting.metadata['about']} |"
 
 

@@ -17,7 +17,7 @@ class Audit:
     def __init__(self, data: Path, limit: int) -> None:
         self._path, self._older, self._limit = data / "audit.ndjson", data / "audit.1.ndjson", limit
 
-    def tell(self, at: Micros, about: Mapping[str, object]) -> None:
+    def record_change(self, at: Micros, about: Mapping[str, object]) -> None:
         """Append a line. A line that cannot be written goes to the server's log, since the change was made."""
         line = json.dumps({"time": iso(at)} | dict(about), ensure_ascii=False) + "\n"
         try:

@@ -23,11 +23,11 @@ _AUTHORITY = re.compile(r"(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\])(?::\d{1,5})?
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
-def ingest(stream: str) -> str:
+def ingest_scope(stream: str) -> str:
     return f"ingest:{stream}"
 
 
-def read(query: str) -> str:
+def read_scope(query: str) -> str:
     return f"read:{query}"
 
 
@@ -42,10 +42,10 @@ class Grant:
         """Return whether the token holds `scope`; for a kind alone, such as `read:`, whether it holds a scope of that kind."""
         if scope.endswith(":"):
             return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
-        return holds(self.scopes, scope)
+        return includes_scope(self.scopes, scope)
 
 
-def holds(scopes: frozenset[str], scope: str) -> bool:
+def includes_scope(scopes: frozenset[str], scope: str) -> bool:
     """Return whether `scope` is among the scopes, by its name, by a star, or through admin."""
     return not scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
 
@@ -60,7 +60,7 @@ class Caller:
 
     def may(self, scope: str) -> bool:
         """Return whether the caller's scopes hold `scope`, by its name, by a star, or through admin."""
-        return holds(self.scopes, scope)
+        return includes_scope(self.scopes, scope)
 
 
 class Gate:
@@ -81,7 +81,7 @@ class Gate:
         if self._grants is None:
             self._check_host(headers.get("host", ""))
             return Caller(NOBODY, all_names=True)
-        grant = self._grant(headers)
+        grant = self._find_grant(headers)
         if grant is None:
             challenge = {"WWW-Authenticate": "Bearer"}
             raise Fault(
@@ -108,7 +108,7 @@ class Gate:
             detail = f"{host!r} is not this machine; use localhost, or add its origin to EPSPARQL_ORIGINS"
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
 
-    def _grant(self, headers: Headers) -> Grant | None:
+    def _find_grant(self, headers: Headers) -> Grant | None:
         token = _token_of(headers)
         if token is None:
             return None

@@ -22,28 +22,40 @@ MAX_DEPTH = 64
 """Arrays and objects of a JSON body are nested at most this deep."""
 
 
-class Bodies:
-    """Counts the bytes of the bodies of requests that are not answered yet; all share one limit. Runs on the event loop only."""
+class BodyBudget:
+    """Counts the bytes of bodies and WebSocket frames that are not answered yet; all share one limit. Runs on the event loop only."""
 
     def __init__(self, settings: Settings) -> None:
-        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_ontology), 0
+        self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_background), 0
+        self._freed = asyncio.Event()
 
-    def check(self, size: int) -> None:
+    def check_room(self, size: int) -> None:
         """Check that there is room for so many more bytes. Raises: Fault 429."""
         if self._held + size > self._most:
             detail = f"the bodies of other requests leave no room for this one (max_bodies={self._most}); send it again later"
             raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-bodies", detail, headers={"Retry-After": "1", "Connection": "close"}))
 
-    def take(self, scope: Scope, size: int) -> None:
-        """Count so many bytes until `release` of the same scope. Raises: Fault 429."""
-        self.check(size)
+    def reserve_body(self, scope: Scope, size: int) -> None:
+        """Count so many bytes until `release_body` of the same scope. Raises: Fault 429."""
+        self.check_room(size)
         self._held += size
         state = scope.setdefault("state", {})
         state[_HELD] = state.get(_HELD, 0) + size
 
-    def release(self, scope: Scope) -> None:
+    def release_body(self, scope: Scope) -> None:
         """Release the bytes of a request that is over."""
-        self._held -= scope.get("state", {}).pop(_HELD, 0)
+        self.release_bytes(scope.get("state", {}).pop(_HELD, 0))
+
+    async def reserve_frame(self, size: int) -> None:
+        """Wait until there is room for a frame, or nothing else is held, and count its bytes until `release_bytes`."""
+        while self._held and self._held + size > self._most:
+            self._freed.clear()
+            await self._freed.wait()
+        self._held += size
+
+    def release_bytes(self, size: int) -> None:
+        self._held -= size
+        self._freed.set()
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -54,15 +66,15 @@ async def read_body(request: Request, limit: int) -> bytes:
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        detail = f"bodies with the Content-Encoding {encoding!r} are not taken"
+        detail = f"bodies with the Content-Encoding {encoding!r} are not accepted"
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", detail, expected="no Content-Encoding"))
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > limit:
         raise Fault(too_large("body", limit))
     settings: Settings = request.app.state.service.settings
-    bodies: Bodies = request.app.state.service.bodies
+    bodies: BodyBudget = request.app.state.service.admission.bodies
     if announced.isdigit():
-        bodies.check(int(announced))
+        bodies.check_room(int(announced))
     parts: list[bytes] = []
     size, loop = 0, asyncio.get_running_loop()
     end_s = loop.time() + settings.body_total_s
@@ -73,31 +85,31 @@ async def read_body(request: Request, limit: int) -> bytes:
                 size += len(part)
                 if size > limit:
                     raise Fault(too_large("body", limit))
-                bodies.take(request.scope, len(part))
+                bodies.reserve_body(request.scope, len(part))
                 parts.append(part)
     except TimeoutError:
-        detail = f"the body did not come in time; {size} bytes did (body_s, body_total_s)"
+        detail = f"the body did not arrive in time: only {size} bytes did (body_s, body_total_s)"
         raise Fault(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", detail, headers={"Connection": "close"})) from None
     except ClientDisconnect:
         raise bad_request("hung-up", f"the client hung up after {size} bytes of the body") from None
     return b"".join(parts)
 
 
-def media_type(request: Request) -> str:
+def read_media_type(request: Request) -> str:
     """Return the media type of the body, without parameters; empty if the request names none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def text_of(body: bytes) -> str:
+def decode_text(body: bytes) -> str:
     """Decode the body as UTF-8. Raises: Fault 400 that gives the place of the first byte which is not UTF-8."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        place = undecodable(error)
+        place = locate_undecodable(error)
         raise Fault(Problem(bad_request("", "").problem.status, "bad-encoding", "the body is not UTF-8", *place, "UTF-8 text")) from None
 
 
-def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
+def parse_json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
     """Parse a JSON object with some of `members`; an empty body is an empty object.
 
     Raises: Fault 400, with the place where the JSON is malformed, if the parser gives one.
@@ -105,7 +117,7 @@ def json_object(body: bytes, members: Iterable[str]) -> dict[str, Any]:
     if not body.strip():
         return {}
     try:
-        text = text_of(body)
+        text = decode_text(body)
         _check_depth(text)
         found = json.loads(text)
     except json.JSONDecodeError as error:
@@ -132,11 +144,11 @@ def _check_depth(text: str) -> None:
             raise Fault(Problem(HTTPStatus.BAD_REQUEST, "too-deep", detail, line, column, "less deep JSON"))
 
 
-def text_member(found: dict[str, Any], name: str, default: str) -> str:
+def read_text_member(found: dict[str, Any], name: str, default: str) -> str:
     """Return a string member. Raises: Fault 400 for what is no string, or for a string that UTF-8 cannot encode."""
     value = found.get(name, default)
     if not isinstance(value, str):
-        raise bad_request("invalid-member", f"{name} must be a string, not {_shown(value)}", expected="a string")
+        raise bad_request("invalid-member", f"{name} must be a string, not {_describe_value(value)}", expected="a string")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -145,7 +157,7 @@ def text_member(found: dict[str, Any], name: str, default: str) -> str:
     return value
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     """Return a JSON value for a message; objects and arrays are only named."""
     match value:
         case dict():
@@ -156,7 +168,7 @@ def _shown(value: object) -> str:
             return json.dumps(value)
 
 
-def duration_member(found: dict[str, Any], name: str) -> Micros | None:
+def read_duration_member(found: dict[str, Any], name: str) -> Micros | None:
     """Return a day-time duration, from xsd:duration text or a number of seconds; None where it is absent or null.
 
     Raises: Fault 400.
@@ -171,13 +183,13 @@ def duration_member(found: dict[str, Any], name: str) -> Micros | None:
     elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12:
         micros = round(value * 1_000_000)
     if micros is None or micros < 0:
-        detail = f'{name} must be a day-time duration such as "PT10S", or a number of seconds; not {_shown(value)}'
+        detail = f'{name} must be a day-time duration such as "PT10S", or a number of seconds; not {_describe_value(value)}'
         raise bad_request("invalid-duration", detail, expected="a day-time duration that is not negative")
     return micros
 
 
-def duration_text(micros: Micros | None) -> str | None:
-    """Return the shortest plain spelling in seconds, which `duration_member` reads."""
+def format_duration(micros: Micros | None) -> str | None:
+    """Return the shortest plain spelling in seconds, which `read_duration_member` reads."""
     if micros is None:
         return None
     seconds, rest = divmod(micros, 1_000_000)
@@ -185,7 +197,7 @@ def duration_text(micros: Micros | None) -> str | None:
     return f"PT{seconds}{fraction}S"
 
 
-def undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
+def locate_undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
     """Return line and column, from 1, of the first byte that could not be decoded; columns count characters."""
     before = error.object[: error.start].decode("utf-8")
     return before.count("\n") + 1, len(before) - before.rfind("\n")

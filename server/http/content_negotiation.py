@@ -6,7 +6,7 @@ from http import HTTPStatus
 from server.http.problem_details import Fault, Problem
 
 
-def choose(accept: str | None, offered: Sequence[str]) -> str:
+def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
     """Return the offered media type that `accept` prefers, or the first one offered if all are alike.
 
     Raises: Fault 406 that names what is offered.

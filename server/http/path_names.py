@@ -22,7 +22,7 @@ class RawPath:
         await self._app(scope, receive, send)
 
 
-def decoded(segment: str) -> str:
+def decode_name(segment: str) -> str:
     """Decode the name in a path segment.
 
     Raises: Fault 400 for a segment that does not encode UTF-8 text, or whose text is no name.
@@ -34,16 +34,16 @@ def decoded(segment: str) -> str:
     if not name or any(character < " " for character in name):
         raise bad_request("bad-name", f"{name!r} is no name: it is empty or holds control characters")
     if name in (".", ".."):
-        raise bad_request("bad-name", f"{name!r} is no name: in a path it is a step, encoded or not, and clients take it before they ask")
+        raise bad_request("bad-name", f"{name!r} is no name: clients take it for a step in the path, encoded or not")
     return name
 
 
-def encoded(name: str) -> str:
+def encode_name(name: str) -> str:
     return quote(name, safe="")
 
 
 def _name(name: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
-    return decoded(name)
+    return decode_name(name)
 
 
 Name = Annotated[str, Depends(_name)]

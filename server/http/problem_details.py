@@ -55,7 +55,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
     reserved: str | None = None
 
-    def told(self, *, all_names: bool) -> "Problem":
+    def redact(self, *, all_names: bool) -> "Problem":
         """Return the problem for a caller who may, or may not, learn of names beyond the one asked for."""
         return self if all_names or self.reserved is None else replace(self, detail=self.reserved, expected=None)
 
@@ -111,13 +111,14 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported", detail, query=query))
 
 
-def unknown(kind: str, name: str, known: Mapping[str, object]) -> Fault:
+def unknown_fault(kind: str, name: str, known: Mapping[str, object]) -> Fault:
     """Return a 404 with the nearest known name; `kind` is `query`, `stream` or `ontology`."""
     near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
-    remedy = f"the nearest known name is {near[0]!r}" if near else f"no {kind} is known yet"
+    shown = "graph of the background" if kind == "ontology" else kind
+    remedy = f"the nearest known name is {near[0]!r}" if near else f"there is no {shown} yet"
     expected = near[0] if near else None
     query = name if kind == "query" else None
-    reserved = f"there is no {kind} named {name!r}"
+    reserved = f"there is no {shown} named {name!r}"
     return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=expected, query=query, reserved=reserved))
 
 
@@ -141,7 +142,7 @@ def malformed_json(error: json.JSONDecodeError) -> Fault:
     return Fault(problem)
 
 
-def of_exception(error: Exception, *, query: str | None = None) -> Problem:
+def describe_exception(error: Exception, *, query: str | None = None) -> Problem:
     """Return the problem that describes `error`. An unforeseen error is logged in full, and the client learns only that there was one."""
     match error:
         case Fault():
@@ -160,7 +161,7 @@ def of_exception(error: Exception, *, query: str | None = None) -> Problem:
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "an internal error; the server's log has the details", query=query)
 
 
-def _of_http(error: HTTPException, path: str) -> Problem:
+def _describe_http(error: HTTPException, path: str) -> Problem:
     status = HTTPStatus(error.status_code)
     name = phrase(status).lower()
     detail = error.detail if error.detail != status.phrase else f"{name}; see /openapi.json for what is served"
@@ -169,19 +170,19 @@ def _of_http(error: HTTPException, path: str) -> Problem:
     return Problem(status, name.replace(" ", "-"), detail, headers=error.headers or {})
 
 
-def _of_validation(error: RequestValidationError) -> Problem:
+def _describe_validation(error: RequestValidationError) -> Problem:
     first = error.errors()[0]
     place = " ".join(str(step) for step in first["loc"])
     return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place}: {first['msg']}")
 
 
-def described(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+def describe_responses(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
     """Return OpenAPI's description of a route's problems, and of its successes where the return type does not say."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     return {**(success or {})} | {int(status): {"description": phrase(status), "content": content} for status in statuses}
 
 
-class LastResort:
+class ErrorMiddleware:
     """Answers errors that no route foresaw: each is logged once, and the client gets no trace."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -201,7 +202,7 @@ class LastResort:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:  # noqa: BLE001 - the outermost frame of every request
-            problem = of_exception(error)
+            problem = describe_exception(error)
             if scope["type"] == "http" and not started:
                 await problem.response()(scope, receive, send)
             if scope["type"] == "websocket":
@@ -209,19 +210,19 @@ class LastResort:
                     await send({"type": "websocket.close", "code": 1011, "reason": problem.code})
 
 
-def install(app: FastAPI) -> None:
+def install_handlers(app: FastAPI) -> None:
     """Answer every fault of the routes with a problem document."""
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _of_http(error, request.url.path).response()
+        return _describe_http(error, request.url.path).response()
 
     async def on_validation(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return _of_validation(error).response()
+        return _describe_validation(error).response()
 
     async def on_fault(request: Request, error: Exception) -> Response:
-        return of_exception(error).told(all_names=getattr(request.state, "all_names", False)).response()
+        return describe_exception(error).redact(all_names=getattr(request.state, "all_names", False)).response()
 
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_validation)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from server.http.problem_details import Fault, Problem, described
+from server.http.problem_details import Fault, Problem, describe_responses
 from server.service import Service
 
 router = APIRouter(tags=["operations"])
@@ -26,44 +26,24 @@ class Ready(BaseModel):
     lag: int
 
 
-@router.get("/livez", summary="The process answers")
+@router.get("/livez", summary="Tell whether the process answers")
 async def livez() -> Live:
     return Live(status="ok")
 
 
-@router.get("/readyz", summary="The runner is up", responses=described(HTTPStatus.SERVICE_UNAVAILABLE))
+@router.get("/readyz", summary="Tell whether the runner is up", responses=describe_responses(HTTPStatus.SERVICE_UNAVAILABLE))
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
-    runner = service.runner
-    damage = service.log.damage or service.scrubber.damage
+    lifecycle, kind = service.lifecycle, service.settings.runner
+    damage = service.log.damage or lifecycle.scrubber.damage
     if damage:
         raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", damage))
-    if not runner.ready or service.stopping.is_set() or _taken(service):
-        problem = Problem(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "not-ready",
-            service.keeper.failure
-            if service.keeper is not None and _taken(service)
-            else f"the {service.settings.runner} runner is {_state(service)}",
-            headers={"Retry-After": "1"},
+    if not lifecycle.runner.ready or lifecycle.stopping.is_set() or lifecycle.taken_over:
+        why = (
+            lifecycle.keeper.failure
+            if lifecycle.keeper is not None and lifecycle.taken_over
+            else f"the {kind} runner is {lifecycle.describe_state()}"
         )
-        raise Fault(problem)
+        raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", why, headers={"Retry-After": "1"}))
     head, position = service.log.head(), service.solutions.position
-    return Ready(status="ready", runner=service.settings.runner, state=runner.state, head=head, position=position, lag=max(head - position, 0))
-
-
-def _taken(service: Service) -> bool:
-    """Return whether another server has taken over this server's store."""
-    return service.keeper is not None and service.keeper.taken
-
-
-def _state(service: Service) -> str:
-    if service.stopping.is_set():
-        return "stopping with the server"
-    if service.failure:
-        return f"failed: {service.failure}"
-    return (
-        "not started yet: its code is being compiled, which takes minutes once per machine and moments later"
-        if service.preparing
-        else service.runner.state
-    )
+    return Ready(status="ready", runner=kind, state=lifecycle.runner.state, head=head, position=position, lag=max(head - position, 0))

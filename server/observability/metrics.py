@@ -1,12 +1,13 @@
 """Reports figures to a monitor, in Prometheus' text format, with names `epsparql_*` and base units."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from server.dependencies import METRICS, Sent, Shared
 from server.service import Service
@@ -18,7 +19,7 @@ _SHOWN = 2_000
 """At most this many streams, and this many queries, have series of their own; beyond that, only the sums count them."""
 
 
-class Requests:
+class RequestCounts:
     """Counts requests by route, for as long as the app lives."""
 
     def __init__(self) -> None:
@@ -26,7 +27,7 @@ class Requests:
         labels = ("method", "route", "status")
         self._count = Counter("epsparql_http_requests", "Requests answered, and WebSockets closed", labels, registry=self.registry)
         self._seconds = Histogram(
-            "epsparql_http_request_seconds", "Until a request was answered in full", ("route",), buckets=_BUCKETS, registry=self.registry
+            "epsparql_http_request_seconds", "Seconds until a request was answered in full", ("route",), buckets=_BUCKETS, registry=self.registry
         )
         ProcessCollector(namespace="epsparql", registry=self.registry)
 
@@ -45,53 +46,61 @@ def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"epsparql_{name}", about, value=value)
 
 
-class Standing:
+class ServerCollector(Collector):
     """Collects the server's present figures when a monitor asks for them."""
 
     def __init__(self, service: Service, deliveries: Deliveries) -> None:
         self._service, self._deliveries = service, deliveries
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._runner()
-        yield from self._streams()
-        yield from self._queries()
-        yield from self._subscribers()
+        yield from self._collect_runner()
+        yield from self._collect_streams()
+        yield from self._collect_queries()
+        yield from self._collect_subscribers()
 
-    def _runner(self) -> Iterator[Metric]:
+    def _collect_runner(self) -> Iterator[Metric]:
         service = self._service
         head, position = service.log.head(), service.solutions.position
         yield _gauge("log_head_entries", "Entries in the input log", head)
         yield _gauge("runner_position_entries", "Entries whose solutions are published", position)
-        yield _gauge("runner_lag_entries", "Entries that the runner is behind", max(head - position, 0))
-        yield _gauge("runner_ready", "1 if the runner is up", float(service.runner.ready))
-        if service.export is not None:
-            yield _gauge("export_lag_entries", "Entries whose solutions are published and not exported", max(position - service.export.position, 0))
-            yield _gauge("export_failing", "1 if the last try to export failed", float(service.export.failure != ""))
-        if service.keeper is not None:
+        yield _gauge("runner_lag_entries", "Entries that the runner has not read yet", max(head - position, 0))
+        yield _gauge("runner_ready", "1 if the runner is up", float(service.lifecycle.runner.ready))
+        if service.lifecycle.export is not None:
             yield _gauge(
-                "store_failing", "1 if the last try to bring solutions and snapshots to the store failed", float(service.keeper.failure != "")
+                "export_lag_entries", "Entries whose solutions are published but not exported", max(position - service.lifecycle.export.position, 0)
             )
-        batch = service.batch()
+            yield _gauge("export_failing", "1 if the last attempt to export failed", float(service.lifecycle.export.failure != ""))
+        if service.lifecycle.keeper is not None:
+            yield _gauge(
+                "store_failing",
+                "1 if the last attempt to write solutions and snapshots to the store failed",
+                float(service.lifecycle.keeper.failure != ""),
+            )
+        batch = service.read_batch()
         if batch is not None:
-            yield _gauge("batch_seconds", "What the last batch on Spark took", batch.seconds)
-            yield _gauge("batch_rows", "Occurrences in it, late ones too", batch.rows)
-            yield _gauge("batch_lag_entries", "Entries that were left for the next one", batch.lag)
-        report = service.report()
+            yield _gauge("batch_seconds", "Seconds that the last micro-batch on Spark took", batch.seconds)
+            yield _gauge("batch_rows", "Occurrences in the last micro-batch, with late ones", batch.rows)
+            yield _gauge("batch_lag_entries", "Entries that the last micro-batch left for the next one", batch.lag)
+        report = service.read_report()
         if report is not None:
             yield _gauge("engine_reserved_bytes", "Bytes of the engine's tables", report.own.reserved_bytes)
-            yield _gauge("engine_terms", "Terms that the engine knows", report.own.terms)
+            yield _gauge("engine_terms", "Terms that the engine stores", report.own.terms)
             yield _gauge(
-                "entailment_limited", "1 if OWL would entail too much of the background, so that RDFS alone is applied", float(report.limited != "")
+                "entailment_limited",
+                "1 if OWL would entail too many triples, so that RDFS alone is applied to the background",
+                float(report.limited != ""),
             )
 
-    def _streams(self) -> Iterator[Metric]:
+    def _collect_streams(self) -> Iterator[Metric]:
         streams = list(self._service.log.catalogue.streams.values())
-        yield _gauge("streams", "Streams", len(streams))
+        yield _gauge("streams", "Number of streams", len(streams))
         shown = streams[:_SHOWN]
-        accepted = CounterMetricFamily("epsparql_stream_occurrences", "Occurrences accepted, late ones too", labels=("stream",))
-        late = CounterMetricFamily("epsparql_stream_late_occurrences", "Occurrences that came late", labels=("stream",))
-        latest = GaugeMetricFamily("epsparql_stream_latest_seconds", "The greatest end seen, since 1970", labels=("stream",))
-        watermark = GaugeMetricFamily("epsparql_stream_watermark_seconds", "The watermark, since 1970, of a stream not finished", labels=("stream",))
+        accepted = CounterMetricFamily("epsparql_stream_occurrences", "Occurrences accepted, with late ones", labels=("stream",))
+        late = CounterMetricFamily("epsparql_stream_late_occurrences", "Occurrences that arrived late", labels=("stream",))
+        latest = GaugeMetricFamily("epsparql_stream_latest_seconds", "Latest end of an occurrence, in seconds since 1970", labels=("stream",))
+        watermark = GaugeMetricFamily(
+            "epsparql_stream_watermark_seconds", "Watermark of an unfinished stream, in seconds since 1970", labels=("stream",)
+        )
         for stream in shown:
             accepted.add_metric((stream.name,), stream.accepted)
             late.add_metric((stream.name,), stream.late)
@@ -101,59 +110,55 @@ class Standing:
                 watermark.add_metric((stream.name,), stream.watermark / 1e6)
         yield from (accepted, late, latest, watermark)
 
-    def _queries(self) -> Iterator[Metric]:
-        service, report = self._service, self._service.report()
-        queries = service.queries()
+    def _collect_queries(self) -> Iterator[Metric]:
+        service, report = self._service, self._service.read_report()
+        queries = service.catalog.list_queries()
         states = GaugeMetricFamily("epsparql_queries", "Queries by state", labels=("state",))
         for state in dict.fromkeys(("running", "completed", "failed", *(query.state for query in queries))):
             states.add_metric((state,), sum(query.state == state for query in queries))
-        solutions = CounterMetricFamily("epsparql_query_solutions", "Solutions given", labels=("query",))
-        goals = GaugeMetricFamily("epsparql_query_goals", "Partial solutions kept", labels=("query",))
-        size = GaugeMetricFamily("epsparql_query_state_bytes", "Bytes of a query's state, as the limits count them", labels=("query",))
+        solutions = CounterMetricFamily("epsparql_query_solutions", "Solutions that a query has emitted", labels=("query",))
+        matches = GaugeMetricFamily("epsparql_query_partial_matches", "Partial matches that a query stores", labels=("query",))
+        goals = GaugeMetricFamily("epsparql_query_goals", "Deprecated, use epsparql_query_partial_matches", labels=("query",))
+        size = GaugeMetricFamily("epsparql_query_state_bytes", "Bytes of a query's state, as max_state_bytes counts them", labels=("query",))
         for query in queries[:_SHOWN]:
             solutions.add_metric((query.name,), service.solutions.tally(query.registered).count)
             standing = report.queries.get(query.registered) if report is not None and query.state in ("running", "paused") else None
             if standing is not None:
-                goals.add_metric((query.name,), standing.usage.goals)
+                for family in (matches, goals):
+                    family.add_metric((query.name,), standing.usage.goals)
                 size.add_metric((query.name,), standing.usage.state_bytes)
-        yield from (states, solutions, goals, size)
+        yield from (states, solutions, matches, goals, size)
 
-    def _subscribers(self) -> Iterator[Metric]:
-        seats = self._service.seats
-        now = GaugeMetricFamily("epsparql_subscribers", "Subscribers by class; feed is of those that send", labels=("class",))
+    def _collect_subscribers(self) -> Iterator[Metric]:
+        limits = self._service.admission.connections
+        now = GaugeMetricFamily("epsparql_subscribers", "Connections by class; the class feed sends events", labels=("class",))
         sent = CounterMetricFamily("epsparql_deliveries", "Solutions sent to subscribers", labels=("class",))
-        for kind in seats.kinds:
-            now.add_metric((kind,), seats.taken(kind))
-            sent.add_metric((kind,), seats.sent[kind])
+        for kind in limits.kinds:
+            now.add_metric((kind,), limits.count_open(kind))
+            sent.add_metric((kind,), limits.sent[kind])
         now.add_metric(("webhook",), len(self._deliveries))
         sent.add_metric(("webhook",), sum(observer.delivered for observer in self._deliveries))
         yield from (now, sent)
-        yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was found too slow", value=seats.slow)
+        yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was marked as slow", value=limits.slow)
         given_up = sum(observer.given_up for observer in self._deliveries)
-        yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries given up, of the webhooks there are", value=given_up)
+        yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries that the present webhooks gave up", value=given_up)
 
 
 @router.get(
     "/metrics",
     dependencies=[METRICS],
-    summary="Figures for Prometheus",
+    summary="Show metrics in Prometheus' text format",
     responses={200: {"description": "Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )
 async def metrics(request: Request, service: Shared, deliveries: Sent) -> Response:
-    requests: Requests = request.app.state.requests
-    text = await asyncio.to_thread(_text, requests.registry, Standing(service, deliveries).collect())
+    requests: RequestCounts = request.app.state.requests
+    text = await asyncio.to_thread(_format_metrics, requests.registry, ServerCollector(service, deliveries))
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _text(registry: CollectorRegistry, standing: Iterable[Metric]) -> bytes:
-    """Return all figures as text; a temporary registry gives the second part the same form."""
+def _format_metrics(requests: CollectorRegistry, present: ServerCollector) -> bytes:
+    """Return all figures as text; a temporary registry gives the present ones the same form."""
     moment = CollectorRegistry()
-    found = list(standing)
-
-    class Found:
-        def collect(self) -> Iterable[Metric]:
-            return found
-
-    moment.register(Found())
-    return generate_latest(registry) + generate_latest(moment)
+    moment.register(present)
+    return generate_latest(requests) + generate_latest(moment)

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.observability.metrics import Requests
+from server.observability.metrics import RequestCounts
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 """Lines that are logged during a request carry this id."""
@@ -33,10 +33,10 @@ SECURE = {
 _log = logging.getLogger("epsparql.requests")
 
 
-class Attended:
+class RequestMiddleware:
     """Wraps the app as its outermost layer."""
 
-    def __init__(self, app: ASGIApp, requests: Requests) -> None:
+    def __init__(self, app: ASGIApp, requests: RequestCounts) -> None:
         self._app, self._requests = app, requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +48,7 @@ class Attended:
         REQUEST_ID.set(request_id)
         began, status = time.perf_counter(), 0
 
-        async def answered(message: Message) -> None:
+        async def send_answer(message: Message) -> None:
             nonlocal status
             match message["type"]:
                 case "http.response.start":
@@ -64,13 +64,13 @@ class Attended:
             await send(message)
 
         try:
-            await self._app(scope, receive, answered)
+            await self._app(scope, receive, send_answer)
         finally:
-            if (service := _service_of(scope)) is not None:
-                service.bodies.release(scope)
-            self._told(scope, status, time.perf_counter() - began)
+            if (service := _find_service(scope)) is not None:
+                service.admission.bodies.release_body(scope)
+            self._log_request(scope, status, time.perf_counter() - began)
 
-    def _told(self, scope: Scope, status: int, seconds: float) -> None:
+    def _log_request(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope.get("method", "WEBSOCKET")
         template = getattr(scope.get("route"), "path", "")
         self._requests.count(method, template, status, seconds)
@@ -85,16 +85,16 @@ class Attended:
             "who": state.get("who"),
         }
         _log.info("%s %s %d", method, scope["path"], status, extra={"about": about})
-        service = _service_of(scope)
-        if service is not None and changes(method, template) and status < 400:
-            service.audit.tell(service.clock(), about | {"request_id": REQUEST_ID.get()})
+        service = _find_service(scope)
+        if service is not None and is_change(method, template) and status < 400:
+            service.admission.audit.record_change(service.clock(), about | {"request_id": REQUEST_ID.get()})
 
 
-def _service_of(scope: Scope) -> Any:
+def _find_service(scope: Scope) -> Any:
     """Return the service of the app that handled the request, or None if the request did not come so far."""
     return getattr(scope["app"].state, "service", None) if "app" in scope else None
 
 
-def changes(method: str, template: str) -> bool:
+def is_change(method: str, template: str) -> bool:
     """Return whether such a request may change something that the audit records. Events are data, and a query by POST only reads."""
     return method in ("PUT", "POST", "DELETE", "PATCH") and template not in ("/streams/{name}/events", "/sparql", "/check")

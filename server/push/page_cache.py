@@ -28,7 +28,7 @@ class _Reading:
     page: asyncio.Future[Page]
 
 
-class Pages:
+class PageCache:
     """Caches pages of one registration's solutions, by the id that each page follows.
 
     The solution log only grows, so a page with anything in it stays the right answer to "what follows this id". Subscribers who keep up ask for the
@@ -43,20 +43,20 @@ class Pages:
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
-    async def after(self, last: str | None, generation: int) -> Page:
+    async def read_after(self, last: str | None, generation: int) -> Page:
         """Return up to PAGE lines after the id `last`.
 
         The page is empty only if there were no lines when something was last new, in `generation`. Raises: ValueError for what is no id.
         """
         kept = self._readings.get(last)
         if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
-            kept = self._readings[last] = _Reading(generation, self._reading(last))
+            kept = self._readings[last] = _Reading(generation, self._start_reading(last))
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
             self._readings.popitem(last=False)
         return await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
 
-    def _reading(self, last: str | None) -> asyncio.Future[Page]:
+    def _start_reading(self, last: str | None) -> asyncio.Future[Page]:
         at_hand = None if last is None else self._read_at_hand(last, PAGE)
         if at_hand is None:
             return asyncio.create_task(asyncio.to_thread(self._read, last, PAGE))

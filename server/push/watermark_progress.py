@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from engine.messages import Micros
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Catalogue, Registration, Stream
-from server.registrations.query_cache import shape
-from server.registrations.stream_dependencies import Written, alive, fed_among, reached, unfed, written_by
+from server.registrations.query_cache import get_shape
+from server.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written
 
 _SAMPLES = 64
 _APART_S = 0.05
@@ -40,13 +40,13 @@ class _Sample:
         return self.bound == self.seen
 
 
-class Timeline:
+class WatermarkHistory:
     """Remembers the streams' watermarks at some log positions, since solutions come later than the entries of the log."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque(maxlen=_SAMPLES)
 
-    def sample(self, catalogue: Catalogue, now_s: float) -> bool:
+    def take_sample(self, catalogue: Catalogue, now_s: float) -> bool:
         """Record the present watermarks: the newest always, older ones some way apart.
 
         Returns True if they are settled; otherwise the caller has to call again soon. The committer may be between applying an entry and counting it.
@@ -64,14 +64,14 @@ class Timeline:
         samples.append(_Sample(now_s, seen, seen + 1, streams))
         return False
 
-    def progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> Progress | None:
+    def compute_progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> Progress | None:
         """Return a query's progress once the entries before the log position `solved` have been applied; None while nothing can be said."""
         if registration.lead is not None:
             return None
         for sample in reversed(self._samples):
             if max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
-                written = written_by(shape(query.text) for query in queries if query.stands)
-                return _progress(shape(registration.text).streams, written, sample.streams)
+                written = find_written(get_shape(query.text) for query in queries if query.stands)
+                return _progress(get_shape(registration.text).streams, written, sample.streams)
         return None
 
 
@@ -80,10 +80,10 @@ def _progress(reads: Collection[str], written: Written, streams: Mapping[str, St
 
     The result is None while a stream that was never fed holds it back.
     """
-    known = fed_among(streams)
-    if unfed(reads, written, alive(written, known)):
+    known = find_fed(streams)
+    if find_unfed(reads, written, find_alive(written, known)):
         return None
-    resting = [known[name] for name in reached(reads, written) if name in known]
+    resting = [known[name] for name in find_sources(reads, written) if name in known]
     open_ = [stream.watermark for stream in resting if not stream.finished]
     if open_:
         told = [watermark for watermark in open_ if watermark is not None]

@@ -8,11 +8,11 @@ from starlette.websockets import WebSocketDisconnect
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
-_EXTENSION = "epsparql.outlet"
+_EXTENSION = "epsparql.writer"
 _TEXT = 0x81  # one whole text message
 
 
-def text_frame(text: str) -> bytes:
+def encode_text_frame(text: str) -> bytes:
     """Return a message as a server sends it: unmasked, so the same bytes serve every client. Source: RFC 6455 section 5.2."""
     payload = text.encode()
     size = len(payload)
@@ -23,14 +23,14 @@ def text_frame(text: str) -> bytes:
     return bytes((_TEXT, 127)) + size.to_bytes(8, "big") + payload
 
 
-class Outlet(WebSocketsSansIOProtocol):
-    """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `outlet_of` finds it in the scope.
+class FrameWriter(WebSocketsSansIOProtocol):
+    """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `find_writer` finds it in the scope.
 
-    `gone`, if set, is called when the connection is lost.
+    `on_lost`, if set, is called when the connection is lost.
     """
 
-    gone: Callable[[], None] | None = None
-    _deaf = False
+    on_lost: Callable[[], None] | None = None
+    _ignores_messages = False
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
@@ -40,18 +40,18 @@ class Outlet(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self.gone is not None:
-            self.gone()
+        if self.on_lost is not None:
+            self.on_lost()
 
     def send_receive_event_to_app(self) -> None:
-        if self._deaf:
+        if self._ignores_messages:
             self.frames = []
         else:
             super().send_receive_event_to_app()
 
-    def turn_deaf(self) -> None:
+    def ignore_messages(self) -> None:
         """Ignore the client's messages from now on, but still notice when the client leaves."""
-        self._deaf = True
+        self._ignores_messages = True
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
@@ -60,24 +60,24 @@ class Outlet(WebSocketsSansIOProtocol):
     def open(self) -> bool:
         return self.handshake_complete and not (self.disconnected or self.close_sent or self.transport.is_closing())
 
-    def write(self, frames: bytes) -> bool:
-        """Send whole frames on an open connection. Returns False where the client is behind: wait for `room` before the next frame."""
+    def write_frames(self, frames: bytes) -> bool:
+        """Send whole frames on an open connection. Returns False where the client is behind: await `wait_for_room` before the next frame."""
         self.transport.write(frames)
         return self.writable.is_set()
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until the client has taken most of what was written. Raises: WebSocketDisconnect."""
         await self.writable.wait()
         if not self.open:
             raise WebSocketDisconnect(1006)
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End the connection at once, with whatever has not been taken."""
         self.transport.abort()
 
 
-def outlet_of(scope: Scope) -> Outlet:
-    """Return the outlet in a WebSocket's scope, which this package's server put there."""
+def find_writer(scope: Scope) -> FrameWriter:
+    """Return the writer in a WebSocket's scope, which this package's server put there."""
     extensions: dict[str, Any] = scope["extensions"]
-    outlet: Outlet = extensions[_EXTENSION]
-    return outlet
+    writer: FrameWriter = extensions[_EXTENSION]
+    return writer

@@ -39,7 +39,7 @@ class Shape:
 _shapes: dict[str, Shape] = {}  # keyed by text and without limit: a server asks for the shapes of all its queries again and again
 
 
-def check(
+def check_registration(
     text: str,
     others: Mapping[str, str] = MappingProxyType({}),
     name: str = "this query",
@@ -55,14 +55,14 @@ def check(
 
     parsed = epsparql.parse(text)
     is_rule = isinstance(parsed.query, Construct)
-    rules = {known: other for known, other in others.items() if shape(other).into is not None} if is_rule else {}  # only rules can close a cycle
+    rules = {known: other for known, other in others.items() if get_shape(other).into is not None} if is_rule else {}  # only rules can close a cycle
     return (
         *parsed.warnings,
         *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies),
     )
 
 
-def explained(
+def explain_query(
     text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({}),
     without: Collection[str] = (), reads: "Sequence[Read]" = (),
 ) -> str:  # fmt: skip
@@ -75,7 +75,7 @@ def explained(
     """
     from engine import explain  # as above
 
-    check(text)
+    check_registration(text)
     found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, reads)
     match form:
         case "json":
@@ -86,29 +86,29 @@ def explained(
             return explain.render_text(found)
 
 
-def reads_over(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
+def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
     """Return what a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above
     from engine.triples.quads import quads_of
 
-    check(text)
+    check_registration(text)
     return reads_over(quads_of(background), epsparql.parse(text).query, policy, entailment)
 
 
-def shape(text: str) -> Shape:
-    """Return the shape of a text that was accepted before; it is cached until `forget`. Raises: QueryError."""
+def get_shape(text: str) -> Shape:
+    """Return the shape of a text that was accepted before; it is cached until `drop_shape`. Raises: QueryError."""
     found = _shapes.get(text)
     if found is None:
-        found = _shapes[text] = shape_of(epsparql.parse(text))
+        found = _shapes[text] = compute_shape(epsparql.parse(text))
     return found
 
 
-def forget(text: str) -> None:
+def drop_shape(text: str) -> None:
     """Drop the shape of a query that was dropped."""
     _shapes.pop(text, None)
 
 
-def shape_of(parsed: ParsedQuery) -> Shape:
+def compute_shape(parsed: ParsedQuery) -> Shape:
     query = parsed.query
     into = query.into if isinstance(query, Construct) else None
     return Shape(_form_of(query), query.streams, into, _waits_at(parsed))

@@ -11,7 +11,7 @@ Written: TypeAlias = Mapping[str, frozenset[str]]
 """The map gives, for each stream that rules write, the streams that those rules read."""
 
 
-def written_by(shapes: Iterable[Shape]) -> Written:
+def find_written(shapes: Iterable[Shape]) -> Written:
     """Return the streams that the rules among these shapes write, with what each rests on."""
     found: dict[str, frozenset[str]] = {}
     for each in shapes:
@@ -20,7 +20,7 @@ def written_by(shapes: Iterable[Shape]) -> Written:
     return found
 
 
-def reached(streams: Collection[str], written: Written) -> frozenset[str]:
+def find_sources(streams: Collection[str], written: Written) -> frozenset[str]:
     """Return these streams and, through any number of rules that write into them, the streams that those rules read."""
     found, ahead = set(streams), list(streams)
     while ahead:
@@ -30,12 +30,12 @@ def reached(streams: Collection[str], written: Written) -> frozenset[str]:
     return frozenset(found)
 
 
-def fed_among(streams: Mapping[str, Stream]) -> dict[str, Stream]:
+def find_fed(streams: Mapping[str, Stream]) -> dict[str, Stream]:
     """Return the streams that have a time, or that need none any more."""
     return {name: stream for name, stream in streams.items() if stream.latest is not None or stream.finished}
 
 
-def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
+def find_alive(written: Written, fed: Collection[str]) -> frozenset[str]:
     """Return the streams that are fed, and those that rules derive from others which are, or may be, fed.
 
     The time of a derived stream comes with that of its sources.
@@ -52,16 +52,16 @@ def alive(written: Written, fed: Collection[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def unfed(reads: Collection[str], written: Written, alive: frozenset[str]) -> list[str]:
+def find_unfed(reads: Collection[str], written: Written, alive: frozenset[str]) -> list[str]:
     """Return the streams for whose first event a reader of `reads` waits."""
-    return sorted(reached(reads, written) - alive)
+    return sorted(find_sources(reads, written) - alive)
 
 
-def silence_warnings(shape: Shape, written: Written, streams: Mapping[str, Stream]) -> list[Warning_]:
+def warn_of_silence(shape: Shape, written: Written, streams: Mapping[str, Stream]) -> list[Warning_]:
     """Warn of a query that waits for time: name the streams on which time does not pass in silence, with the setting that mends it."""
     if shape.waits is None:
         return []
-    sources = [name for name in reached(shape.streams, written) if name not in written or name in streams]
+    sources = [name for name in find_sources(shape.streams, written) if name not in written or name in streams]
     return [
         Warning_(
             "silent-stream", f"no time passes here while {name!r} is silent, if its events carry times: set the stream's idle_timeout", shape.waits

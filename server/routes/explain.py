@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 from pipeline.log.catalog import Registration
 from server.dependencies import READ, Shared
-from server.http.content_negotiation import choose
+from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
-from server.http.problem_details import described
-from server.registrations.query_cache import explained
+from server.http.problem_details import describe_responses
+from server.registrations.query_cache import explain_query
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
@@ -122,18 +122,18 @@ _PLAN: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/queries/{name}/plan",
     dependencies=[READ],
-    summary="How the query is evaluated",
-    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, success=_PLAN),
+    summary="Show how the query is evaluated",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, success=_PLAN),
     response_class=Response,
 )
 async def get_plan(name: Name, request: Request, service: Shared) -> Response:
-    media_type = choose(request.headers.get("accept"), tuple(PLAN_FORMATS))
-    registration = service.query(name)
-    found = await asyncio.to_thread(_explained, service, registration, PLAN_FORMATS[media_type])
+    media_type = choose_media_type(request.headers.get("accept"), tuple(PLAN_FORMATS))
+    registration = service.catalog.get_query(name)
+    found = await asyncio.to_thread(_explain_registration, service, registration, PLAN_FORMATS[media_type])
     return Response(found, media_type=media_type)
 
 
-def _explained(service: Service, registration: Registration, form: str) -> str:
-    report = service.report()
+def _explain_registration(service: Service, registration: Registration, form: str) -> str:
+    report = service.read_report()
     standing = report.queries.get(registration.registered) if report is not None else None
-    return explained(registration.text, form, registration.default_graph, registration.policy, reads=() if standing is None else standing.reads)
+    return explain_query(registration.text, form, registration.default_graph, registration.policy, reads=() if standing is None else standing.reads)

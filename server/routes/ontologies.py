@@ -15,12 +15,12 @@ from pipeline.log.catalog import Graph
 from server.background.manager import Change
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import read_body
-from server.http.content_negotiation import choose
-from server.http.path_names import Name, encoded
-from server.http.problem_details import Fault, Problem, described, unknown
+from server.http.content_negotiation import choose_media_type
+from server.http.path_names import Name, encode_name
+from server.http.problem_details import Fault, Problem, describe_responses, unknown_fault
 from server.service import Service
 
-router = APIRouter(tags=["ontologies"])
+router = APIRouter(tags=["background"])
 _UNNAMED = "default"
 _WRITTEN = {
     TURTLE: ox.RdfFormat.TURTLE,
@@ -63,7 +63,7 @@ class OntologyList(BaseModel):
     ontologies: list[OntologyDocument]
 
 
-_CHANGED = described(
+_CHANGED = describe_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -77,12 +77,12 @@ _CHANGED = described(
 @router.put(
     "/ontologies/{name}",
     dependencies=[ADMIN],
-    summary="Load a graph of the background in place of what it was; `default` stands for triples in no graph",
+    summary="Replace a graph of the background; `default` stands for triples in no graph",
     responses=_CHANGED,
     openapi_extra=_BODY,
 )
 async def put_ontology(name: Name, request: Request, response: Response, service: Shared) -> OntologyDocument:
-    return await _load(service, request, response, name, REPLACE)
+    return await _load_graph(service, request, response, name, REPLACE)
 
 
 @router.post(
@@ -93,29 +93,29 @@ async def put_ontology(name: Name, request: Request, response: Response, service
     openapi_extra=_BODY,
 )
 async def post_ontology(name: Name, request: Request, response: Response, service: Shared) -> OntologyDocument:
-    return await _load(service, request, response, name, ADD)
+    return await _load_graph(service, request, response, name, ADD)
 
 
-async def _load(service: Service, request: Request, response: Response, name: str, change: str) -> OntologyDocument:
+async def _load_graph(service: Service, request: Request, response: Response, name: str, change: str) -> OntologyDocument:
     graph = checked_name(_graph(name))
     media_type = request.headers.get("content-type", "")
     if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
-    body = await read_body(request, service.settings.max_ontology)
+    body = await read_body(request, service.settings.max_background)
     triples = await asyncio.to_thread(read_graph, body, media_type, graph)
-    async with service.control:
+    async with service.catalog.changing:
         new = graph not in service.log.catalogue.graphs
-        await asyncio.to_thread(service.knowledge.change, Change(graph, triples, change), service.rules())
-    service.notify()
+        await asyncio.to_thread(service.background.change_graph, Change(graph, triples, change), service.catalog.list_rules())
+    service.notifier.wake_all()
     response.status_code = HTTPStatus.CREATED if new else HTTPStatus.OK
-    response.headers["Location"] = f"/ontologies/{encoded(name)}"
-    return await _document(service, _known(service, name))
+    response.headers["Location"] = f"/ontologies/{encode_name(name)}"
+    return await _document(service, _find_graph(service, name))
 
 
-@router.get("/ontologies", dependencies=[ADMIN], summary="All graphs of the background")
+@router.get("/ontologies", dependencies=[ADMIN], summary="List the graphs of the background")
 async def list_ontologies(service: Shared) -> OntologyList:
     graphs = list(service.log.catalogue.graphs.values())
-    report = await asyncio.to_thread(service.report)
+    report = await asyncio.to_thread(service.read_report)
     limited = report.limited if report is not None else ""
     documents = [await _document(service, graph) for graph in graphs]
     return OntologyList(entailment=service.log.catalogue.entailment, limited=limited or None, ontologies=documents)
@@ -124,8 +124,8 @@ async def list_ontologies(service: Shared) -> OntologyList:
 @router.get(
     "/ontologies/{name}",
     dependencies=[ADMIN],
-    summary="A graph's triples as they were loaded, without what they entail",
-    responses=described(
+    summary="Read a graph's triples as they were loaded, without what they entail",
+    responses=describe_responses(
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
         success={200: {"description": "The triples", "content": {media: {"schema": {"type": "string"}} for media in _WRITTEN}}},
@@ -133,14 +133,14 @@ async def list_ontologies(service: Shared) -> OntologyList:
     response_class=Response,
 )
 async def get_ontology(name: Name, request: Request, service: Shared) -> Response:
-    graph = _known(service, name)
-    media_type = choose(request.headers.get("accept"), tuple(_WRITTEN))
-    text = await asyncio.to_thread(_written, service, graph, media_type)
+    graph = _find_graph(service, name)
+    media_type = choose_media_type(request.headers.get("accept"), tuple(_WRITTEN))
+    text = await asyncio.to_thread(_write_graph, service, graph, media_type)
     return Response(text, media_type=media_type)
 
 
-def _written(service: Service, graph: Graph, media_type: str) -> bytes:
-    text = service.knowledge.ntriples(graph)
+def _write_graph(service: Service, graph: Graph, media_type: str) -> bytes:
+    text = service.background.read_ntriples(graph)
     if media_type == N_TRIPLES:
         return text.encode()
     place = ox.NamedNode(graph.name) if graph.name and media_type in (TRIG, N_QUADS) else ox.DefaultGraph()
@@ -159,28 +159,28 @@ def _written(service: Service, graph: Graph, media_type: str) -> bytes:
     "/ontologies/{name}",
     dependencies=[ADMIN],
     status_code=204,
-    summary="Drop a graph of the background; what was found with it stays",
-    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    summary="Drop a graph of the background; solutions found with it stay",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 async def delete_ontology(name: Name, service: Shared) -> None:
-    async with service.control:
-        graph = _known(service, name)
-        await asyncio.to_thread(service.knowledge.change, Change(graph.name, "", DROP), service.rules())
-    service.notify()
+    async with service.catalog.changing:
+        graph = _find_graph(service, name)
+        await asyncio.to_thread(service.background.change_graph, Change(graph.name, "", DROP), service.catalog.list_rules())
+    service.notifier.wake_all()
 
 
 def _graph(name: str) -> str:
     return NO_GRAPH if name == _UNNAMED else name
 
 
-def _known(service: Service, name: str) -> Graph:
+def _find_graph(service: Service, name: str) -> Graph:
     """Return the graph of this name. Raises: Fault 404."""
     graphs = service.log.catalogue.graphs
     if _graph(name) not in graphs:
-        raise unknown("ontology", name, {graph or _UNNAMED: None for graph in graphs})
+        raise unknown_fault("ontology", name, {graph or _UNNAMED: None for graph in graphs})
     return graphs[_graph(name)]
 
 
 async def _document(service: Service, graph: Graph) -> OntologyDocument:
-    triples = await asyncio.to_thread(service.knowledge.count, graph)
+    triples = await asyncio.to_thread(service.background.count_triples, graph)
     return OntologyDocument(name=graph.name or _UNNAMED, triples=triples, size=graph.size, offset=graph.offset)

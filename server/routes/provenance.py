@@ -17,10 +17,10 @@ from pipeline.solutions.formats import Bindings, Verdict
 from pipeline.solutions.provenance import Justification, Justifier, find
 from pipeline.solutions.solution_log import Solution
 from server.dependencies import READ, Shared
-from server.http.content_negotiation import choose
-from server.http.path_names import Name, encoded
-from server.http.problem_details import Fault, Problem, bad_request, described
-from server.registrations.query_cache import shape
+from server.http.content_negotiation import choose_media_type
+from server.http.path_names import Name, encode_name
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.registrations.query_cache import get_shape
 
 router = APIRouter(tags=["solutions"])
 JSON, TURTLE, N_TRIPLES = "application/json", "text/turtle", "application/n-triples"
@@ -99,24 +99,24 @@ class WhyDocument(SolutionDocument):
 @router.get(
     "/queries/{name}/solutions/{id}/why",
     dependencies=[READ],
-    summary="What a solution came from: occurrences, rules and inference steps",
-    responses=described(
+    summary="Explain a solution by occurrences, rules and inference steps",
+    responses=describe_responses(
         HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.CONFLICT, HTTPStatus.GONE, HTTPStatus.SERVICE_UNAVAILABLE,
         success={200: {"description": "A derivation of the solution, as JSON or in PROV-O", "model": WhyDocument, "content": {TURTLE: {}, N_TRIPLES: {}}}},
     ),
     response_class=Response,
 )  # fmt: skip
 async def get_why(name: Name, id: str, request: Request, service: Shared) -> Response:
-    registration = service.query(name)
-    media_type = choose(request.headers.get("accept"), (JSON, TURTLE, N_TRIPLES))
+    registration = service.catalog.get_query(name)
+    media_type = choose_media_type(request.headers.get("accept"), (JSON, TURTLE, N_TRIPLES))
     try:
         solution = await asyncio.to_thread(find, service.solutions, registration.registered, id)
     except ValueError as error:
         raise bad_request("bad-id", str(error), expected="the id of a solution", query=name) from None
     if solution is None:
         raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-solution", f"the query {name!r} has no solution {id}", query=name))
-    justifier = Justifier(service.settings.data, service.solutions, service.queries())
-    async with service.explaining:
+    justifier = Justifier(service.settings.data, service.solutions, service.catalog.list_queries())
+    async with service.admission.one_derivation:
         found = await asyncio.to_thread(justifier.why, registration, solution)
     if media_type == JSON:
         return JSONResponse(_document(found).model_dump(exclude_none=True))
@@ -151,7 +151,7 @@ def _solution(found: Justification) -> dict[str, Any]:
 
 def _values(found: Justification) -> dict[str, Any]:
     values = [value or "" for value in found.solution.values]
-    match shape(found.registration.text).form:
+    match get_shape(found.registration.text).form:
         case Bindings(variables):
             return {"binding": {v: value for v, value in zip(variables, values, strict=True) if value}}
         case Verdict():
@@ -166,10 +166,10 @@ def _steps(proof: Proof) -> list[StepDocument]:
 
 def _hashable(steps: tuple[Step, ...]) -> Iterator[Any]:
     for step in steps:
-        yield _Whole(step) if isinstance(step, Members) else step
+        yield _GroupStep(step) if isinstance(step, Members) else step
 
 
-class _Whole:
+class _GroupStep:
     """Wraps a group's members so that each group is shown, even if an equal one was shown before."""
 
     def __init__(self, members: Members) -> None:
@@ -182,7 +182,7 @@ def _step(step: Any) -> StepDocument:
             return _used(pattern, triple, given, inferences)
         case Absence(operator, patterns, until):
             return StepDocument(kind="absent", operator=operator, patterns=list(patterns), until=None if until is None else iso(until))
-        case _Whole():
+        case _GroupStep():
             shown = [
                 MemberDocument(start=None if x.start is None else iso(x.start), end=None if x.end is None else iso(x.end), because=_steps(x))
                 for x in step.members.shown
@@ -226,15 +226,15 @@ def _provenance(found: Justification, base: str, form: ox.RdfFormat) -> bytes:
 
     Each solution is an entity that an activity of its query derived from entities: reified triples, and solutions of rules.
     """
-    graph = _Graph(base)
+    graph = _ProvenanceGraph(base)
     for each in (found, *_rules(found)):
-        graph.solution(each)
+        graph.add_solution(each)
     written = ox.serialize(graph.triples, format=form, prefixes=PREFIXES if form == ox.RdfFormat.TURTLE else None)
     assert written is not None
     return written
 
 
-class _Graph:
+class _ProvenanceGraph:
     def __init__(self, base: str) -> None:
         self._base, self.triples, self._entities = base, list[ox.Triple](), dict[object, ox.BlankNode]()
 
@@ -244,11 +244,11 @@ class _Graph:
     def _add(self, subject: ox.NamedNode | ox.BlankNode, predicate: str, value: Any) -> None:
         self.triples.append(ox.Triple(subject, ox.NamedNode(predicate), value))
 
-    def solution(self, found: Justification) -> None:
-        name, solution = encoded(found.registration.name), found.solution
+    def add_solution(self, found: Justification) -> None:
+        name, solution = encode_name(found.registration.name), found.solution
         entity, activity, query = self._path(name, "solutions", solution.id), ox.BlankNode(), self._path(name)
         self._add(entity, _RDF + "type", ox.NamedNode(PROV + "Entity"))
-        self._interval(entity, solution)
+        self._add_interval(entity, solution)
         for value in solution.values:
             if value:
                 self._add(entity, PROV + "value", ox.Literal(value))
@@ -256,18 +256,18 @@ class _Graph:
         self._add(activity, _RDF + "type", ox.NamedNode(PROV + "Activity"))
         self._add(activity, PROV + "wasAssociatedWith", query)
         self._add(query, _RDF + "type", ox.NamedNode(PROV + "SoftwareAgent"))
-        self._rest(entity, activity, found.proof)
+        self._add_steps(entity, activity, found.proof)
 
-    def _interval(self, entity: ox.NamedNode | ox.BlankNode, of: Solution | Occurrence) -> None:
+    def _add_interval(self, entity: ox.NamedNode | ox.BlankNode, of: Solution | Occurrence) -> None:
         date = ox.NamedNode(_XSD + "dateTime")
         self._add(entity, OWN + "start", ox.Literal(iso(of.start), datatype=date))
         self._add(entity, PROV + "generatedAtTime", ox.Literal(iso(of.end), datatype=date))
 
-    def _rest(self, entity: ox.NamedNode, activity: ox.BlankNode, proof: Proof) -> None:
+    def _add_steps(self, entity: ox.NamedNode, activity: ox.BlankNode, proof: Proof) -> None:
         for step in proof.steps:
             match step:
                 case Used():
-                    used = self._inferred(step)
+                    used = self._add_inferred(step)
                     self._add(entity, PROV + "wasDerivedFrom", used)
                     self._add(activity, PROV + "used", used)
                 case Absence(operator, patterns, _):
@@ -279,43 +279,43 @@ class _Graph:
                 case Members(count, shown):
                     self._add(activity, OWN + "members", ox.Literal(count))
                     for member in shown:
-                        self._rest(entity, activity, member)
+                        self._add_steps(entity, activity, member)
                 case _:
                     assert_never(step)
 
-    def _inferred(self, step: Used) -> ox.BlankNode:
+    def _add_inferred(self, step: Used) -> ox.BlankNode:
         """Return the entity of the triple that was matched.
 
         If inference produced the triple, its entity is derived from that of the given triple.
         """
         if step.triple == step.given.triple and not step.steps:
-            return self._given(step.given)
-        last = self._given(step.given) if isinstance(step.given, Occurrence) else None
+            return self._add_given(step.given)
+        last = self._add_given(step.given) if isinstance(step.given, Occurrence) else None
         for inference in step.steps:
             before = last
-            last = self._entity((step.given, inference.conclusion), inference.conclusion)
+            last = self._add_entity((step.given, inference.conclusion), inference.conclusion)
             self._add(last, OWN + "rule", ox.Literal(inference.rule))
             if before is not None:
                 self._add(last, PROV + "wasDerivedFrom", before)
             for premise in inference.premises:
                 self._add(last, OWN + "premise", ox.Literal(statement(premise)))
-        return last or self._given(step.given)
+        return last or self._add_given(step.given)
 
-    def _given(self, given: Occurrence | BackgroundFact) -> ox.BlankNode:
+    def _add_given(self, given: Occurrence | BackgroundFact) -> ox.BlankNode:
         known = given in self._entities
-        entity = self._entity(given, given.triple)
+        entity = self._add_entity(given, given.triple)
         if not known and isinstance(given, Occurrence):
-            self._interval(entity, given)
+            self._add_interval(entity, given)
             self._add(entity, OWN + "stream", ox.Literal(given.stream))
             if given.offset is not None:
                 self._add(entity, OWN + "offset", ox.Literal(given.offset))
             if given.rule is not None and given.solution is not None:
-                self._add(entity, PROV + "wasDerivedFrom", self._path(encoded(given.rule), "solutions", given.solution))
+                self._add(entity, PROV + "wasDerivedFrom", self._path(encode_name(given.rule), "solutions", given.solution))
         elif not known:
             self._add(entity, OWN + "background", ox.Literal(True))
         return entity
 
-    def _entity(self, key: object, triple: Triple) -> ox.BlankNode:
+    def _add_entity(self, key: object, triple: Triple) -> ox.BlankNode:
         if key not in self._entities:
             node = self._entities[key] = ox.BlankNode()
             self._add(node, _RDF + "type", ox.NamedNode(PROV + "Entity"))

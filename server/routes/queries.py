@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
@@ -19,14 +19,14 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from pipeline.runners.engine_report import Report, Standing
-from server.catch_up_rules import registration as registered_from
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
 from server.http import auth
-from server.http.body_parsing import json_object, media_type, read_body, text_member, text_of
-from server.http.path_names import Name, decoded, encoded
-from server.http.problem_details import Fault, Problem, bad_request, described, of_exception
-from server.registrations.query_cache import check, shape
-from server.registrations.stream_dependencies import Written, alive, fed_among, reached, silence_warnings, unfed, written_by
+from server.http.body_parsing import decode_text, parse_json_object, read_body, read_media_type, read_text_member
+from server.http.path_names import Name, decode_name, encode_name
+from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
+from server.registrations.catch_up_rules import register_entry
+from server.registrations.query_cache import check_registration, get_shape
+from server.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written, warn_of_silence
 from server.service import Service
 from server.settings import Settings
 
@@ -36,7 +36,7 @@ NOW, BEGINNING = "now", "beginning"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
 DEFAULT_GRAPHS = ("all", "unnamed")
 _AT_WORK = ("running", "paused")
-_NO_QUERY = described(HTTPStatus.NOT_FOUND)
+_NO_QUERY = describe_responses(HTTPStatus.NOT_FOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,17 @@ class Wish:
     default_graph: str
     start: str | int = NOW
 
-    def met_by(self, registration: Registration) -> bool:
+    def is_met_by(self, registration: Registration) -> bool:
         """Return whether this registration is the wished one. White space around a text, which editors and files add, makes no difference."""
         own = self.text.strip(), self.policy, self.default_graph
         return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
 
     def _starts_like(self, registration: Registration) -> bool:
-        """Return whether the registration reads from where the wish asks.
-
-        Any registration that reads the past meets a wish for the beginning: the log's beginning may have been another one then.
-        """
-        match self.start:
-            case "now":
-                return registration.reads_from is None
-            case "beginning":
-                return registration.reads_from is not None or registration.registered == 0
-            case offset:
-                return registration.reads_from == offset or (registration.reads_from is None and registration.registered == offset)
+        """Return whether the registration reads from where the wish asks."""
+        if self.start == NOW:
+            return registration.reads_from is None
+        offset = 0 if self.start == BEGINNING else self.start
+        return offset == (registration.registered if registration.reads_from is None else registration.reads_from)
 
 
 class WarningDocument(BaseModel):
@@ -150,7 +144,7 @@ class QueryList(BaseModel):
 
 
 class SideDocument(BaseModel):
-    """Counts the goals that wait at one side of an operator for what the other sides bring.
+    """Counts the partial matches (`goals`) that wait at one side of an operator for the other sides.
 
     `oldest` is the least end of them, null if all are timeless.
     """
@@ -163,7 +157,7 @@ class SideDocument(BaseModel):
 class OperatorDocument(BaseModel):
     """Describes an operator that has state.
 
-    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside goals.
+    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside partial matches.
     """
 
     operator: str
@@ -173,7 +167,7 @@ class OperatorDocument(BaseModel):
 
 
 class GoalsDocument(BaseModel):
-    """Shows how far a query is, at a log position: its partial matches by operator, outermost first."""
+    """Shows a query's partial matches (`goals`) by operator, outermost first, at a log position."""
 
     offset: int
     goals: int
@@ -191,7 +185,7 @@ class QueryWish(BaseModel):
     name: str | None = None
 
 
-_REGISTERED = described(
+_REGISTERED = describe_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -212,6 +206,18 @@ _BODY: dict[str, Any] = {
 
 
 # ---------------------------------------------------------------- registering
+@dataclass(frozen=True, slots=True)
+class RegistrationOptions:
+    """Holds the query parameters of a registration; members of a JSON body come first."""
+
+    policy: str = UNRESTRICTED
+    default_graph: str = DEFAULT_GRAPHS[0]
+    from_: Annotated[str, Query(alias="from")] = NOW
+
+
+Options = Annotated[RegistrationOptions, Depends()]
+
+
 @router.put(
     "/queries/{name}",
     dependencies=[ADMIN],
@@ -225,12 +231,10 @@ async def put_query(
     request: Request,
     response: Response,
     service: Shared,
-    policy: str = UNRESTRICTED,
-    default_graph: str = DEFAULT_GRAPHS[0],
-    from_: Annotated[str, Query(alias="from")] = "now",
-    replace: Annotated[bool, Query(description="Drop a different query of this name, or one that has failed, and start a new solution log")] = False,
+    options: Options,
+    replace: Annotated[bool, Query(description="This drops a different or failed query of the same name, and starts a new solution log.")] = False,
 ) -> QueryDocument:
-    wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
+    wish, named = await _read_wish(request, service, options, name)
     if named is not None and named != name:
         raise bad_request("two-names", f"the body names the query {named!r}, the path {name!r}", query=name)
     return await _register(service, response, name, wish, replace)
@@ -240,7 +244,7 @@ async def put_query(
     "/queries",
     dependencies=[ADMIN],
     status_code=201,
-    summary="Register a query; without a name it gets one from its text",
+    summary="Register a query; without a name, it gets one from its text",
     responses=_REGISTERED,
     openapi_extra=_BODY,
 )
@@ -248,25 +252,23 @@ async def post_query(
     request: Request,
     response: Response,
     service: Shared,
+    options: Options,
     name: str | None = None,
-    policy: str = UNRESTRICTED,
-    default_graph: str = DEFAULT_GRAPHS[0],
-    from_: Annotated[str, Query(alias="from")] = "now",
 ) -> QueryDocument:
-    wish, named = await _wish(request, service, {"policy": policy, "default_graph": default_graph, "from": from_}, name)
+    wish, named = await _read_wish(request, service, options, name)
     digest = hashlib.sha256("\0".join((wish.text, wish.policy, wish.default_graph)).encode()).hexdigest()
-    chosen = decoded(encoded(name or named or f"q-{digest[:12]}"))
+    chosen = decode_name(encode_name(name or named or f"q-{digest[:12]}"))
     return await _register(service, response, chosen, wish, replace=False)
 
 
-async def _wish(request: Request, service: Service, options: dict[str, str], name: str | None) -> tuple[Wish, str | None]:
+async def _read_wish(request: Request, service: Service, options: RegistrationOptions, name: str | None) -> tuple[Wish, str | None]:
     """Read the wish from the body, and the name that the body gives. Raises: Fault 400, 413, 415 or 422."""
     body = await read_body(request, service.settings.max_query)
-    match media_type(request):
+    match read_media_type(request):
         case "application/json":
-            found = json_object(body, _MEMBERS)
+            found = parse_json_object(body, _MEMBERS)
         case "application/sparql-query":
-            found = {"query": text_of(body)}
+            found = {"query": decode_text(body)}
         case other:
             raise Fault(
                 Problem(
@@ -278,14 +280,14 @@ async def _wish(request: Request, service: Service, options: dict[str, str], nam
             )
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
-    policy = _one_of("policy", text_member(found, "policy", options["policy"]), POLICIES, name)
-    default_graph = _one_of("default_graph", text_member(found, "default_graph", options["default_graph"]), DEFAULT_GRAPHS, name)
-    start = _start(found.get("from", options["from"]), name)
-    named = text_member(found, "name", "") or None
-    return Wish(text_member(found, "query", ""), policy, default_graph, start), named
+    policy = _check_choice("policy", read_text_member(found, "policy", options.policy), POLICIES, name)
+    default_graph = _check_choice("default_graph", read_text_member(found, "default_graph", options.default_graph), DEFAULT_GRAPHS, name)
+    start = _read_start(found.get("from", options.from_), name)
+    named = read_text_member(found, "name", "") or None
+    return Wish(read_text_member(found, "query", ""), policy, default_graph, start), named
 
 
-def _start(value: object, name: str | None) -> str | int:
+def _read_start(value: object, name: str | None) -> str | int:
     if value in (NOW, BEGINNING):
         return str(value)
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
@@ -295,39 +297,40 @@ def _start(value: object, name: str | None) -> str | int:
     raise bad_request("invalid-member", f"from cannot be {str(value)[:40]!r}", expected="now, beginning or an offset of the log", query=name)
 
 
-def _one_of(what: str, value: str, choices: tuple[str, ...], name: str | None) -> str:
+def _check_choice(what: str, value: str, choices: tuple[str, ...], name: str | None) -> str:
     if value not in choices:
         raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices), query=name)
     return value
 
 
 async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
-    async with service.control:
-        warnings = await _checked(service, name, wish)
+    async with service.catalog.changing:
+        warnings = await _check_wish(service, name, wish)
         known = service.log.catalogue.queries.get(name)
-        same = known is not None and wish.met_by(known) and not (replace and not service.with_state(known).stands)
+        same = known is not None and wish.is_met_by(known) and not (replace and not service.catalog.with_state(known).stands)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
-            raise Fault(_too_many(service.settings.max_queries))
+            raise Fault(_too_many_problem(service.settings.max_queries))
         if known is not None and not same and not replace:
             detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
             raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
         if not same:
-            await asyncio.to_thread(_append, service, name, wish, known)
+            await asyncio.to_thread(_append_registration, service, name, wish, known)
             if known is not None:
-                service.forget(known)
-    service.notify()
+                service.output.drop_query(known)
+    service.notifier.wake_all()
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
-    response.headers["Location"] = f"/queries/{encoded(name)}"
-    registration = service.query(name)
-    return await document(service, registration, warnings)
+    response.headers["Location"] = f"/queries/{encode_name(name)}"
+    registration = service.catalog.get_query(name)
+    return await build_document(service, registration, warnings)
 
 
-def _append(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
+def _append_registration(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
     """Register in place of `replaced`, which stays if that is refused. Both entries go into the log together. Raises: Fault 400, 409."""
-    bounds = _bounds(service.settings)
+    bounds = _list_bounds(service.settings)
 
     def register(offset: int) -> Register:
-        return registered_from(service, offset, Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds), wish.start)
+        wanted = Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds)
+        return register_entry(service.catalog, service.settings.data, offset, wanted, wish.start)
 
     if replaced is None:
         service.log.append(register)
@@ -347,22 +350,22 @@ def _append(service: Service, name: str, wish: Wish, replaced: Registration | No
     service.log.append(follow)
 
 
-def _too_many(limit: int) -> Problem:
+def _too_many_problem(limit: int) -> Problem:
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-queries", f"{limit} queries are registered already; drop one, or raise max_queries")
 
 
-def _bounds(settings: Settings) -> tuple[int, int, int]:
+def _list_bounds(settings: Settings) -> tuple[int, int, int]:
     """Return the query's limits. They go into the log with the query, so that every runner and every replay stops it at the same entry."""
-    return settings.max_derivations, settings.max_goals, settings.max_state_bytes
+    return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
-async def _checked(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
-    others = [query for query in service.queries() if query.stands and query.name != name]
+async def _check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
+    others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: wish.policy}
     try:
-        return await asyncio.to_thread(check, wish.text, {query.name: query.text for query in others}, name, policies)
+        return await asyncio.to_thread(check_registration, wish.text, {query.name: query.text for query in others}, name, policies)
     except epsparql.QueryError as error:
-        raise Fault(of_exception(error, query=name)) from None
+        raise Fault(describe_exception(error, query=name)) from None
 
 
 def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
@@ -370,7 +373,7 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class _Context:
     """Holds what the documents of all queries share.
 
     `report` is the runner's. `leads` names the queries for which others wait. `written` are the streams that rules write, and `alive` those for which
@@ -383,40 +386,40 @@ class _Around:
     alive: frozenset[str]
 
 
-def _around(service: Service, report: Report | None) -> _Around:
+def _read_context(service: Service, report: Report | None) -> _Context:
     catalogue = service.log.catalogue
     leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
-    written = written_by(shape(query.text) for query in service.queries() if query.stands)
-    return _Around(report, leads, written, alive(written, fed_among(dict(catalogue.streams))))
+    written = find_written(get_shape(query.text) for query in service.catalog.list_queries() if query.stands)
+    return _Context(report, leads, written, find_alive(written, find_fed(dict(catalogue.streams))))
 
 
-def _unfed(registration: Registration, around: _Around) -> list[str]:
+def _list_unfed(registration: Registration, context: _Context) -> list[str]:
     if registration.state not in _AT_WORK:
         return []
-    return unfed(shape(registration.text).streams, around.written, around.alive)
+    return find_unfed(get_shape(registration.text).streams, context.written, context.alive)
 
 
-def _held_back(registration: Registration, around: _Around) -> list[Warning_]:
+def _warn_of_unfed(registration: Registration, context: _Context) -> list[Warning_]:
     """Warn of the streams that were never fed, if the query also reads others, whose solutions wait too.
 
     A query that waits for its only stream gets no warning.
     """
-    sources = reached(shape(registration.text).streams, around.written) - around.written.keys()
+    sources = find_sources(get_shape(registration.text).streams, context.written) - context.written.keys()
     return [
         Warning_("unfed-stream", f"nothing was sent to the stream {name!r} yet, and until then this query waits for it")
-        for name in _unfed(registration, around)
+        for name in _list_unfed(registration, context)
         if sources - {name}
     ]
 
 
-def _silent(service: Service, registration: Registration, around: _Around) -> list[Warning_]:
+def _warn_of_silence(service: Service, registration: Registration, context: _Context) -> list[Warning_]:
     if registration.state not in _AT_WORK:
         return []
-    return silence_warnings(shape(registration.text), around.written, service.log.catalogue.streams)
+    return warn_of_silence(get_shape(registration.text), context.written, service.log.catalogue.streams)
 
 
-def _summary(service: Service, registration: Registration, around: _Around) -> QuerySummary:
-    path = f"/queries/{encoded(registration.name)}"
+def _build_summary(service: Service, registration: Registration, context: _Context) -> QuerySummary:
+    path = f"/queries/{encode_name(registration.name)}"
     tally = service.solutions.tally(registration.registered)
     return QuerySummary(
         name=registration.name,
@@ -427,18 +430,18 @@ def _summary(service: Service, registration: Registration, around: _Around) -> Q
         reason=registration.reason or None,
         registered=registration.registered,
         reads=registration.reads,
-        waits_for=around.leads.get(registration.lead) if registration.lead not in (None, registration.registered) else None,
-        unfed=_unfed(registration, around),
+        waits_for=context.leads.get(registration.lead) if registration.lead not in (None, registration.registered) else None,
+        unfed=_list_unfed(registration, context),
         solutions=tally.count,
         last=tally.last,
-        lag=lag(registration, service.log.head(), service.solutions.position),
-        memory=_memory(around.report, registration),
+        lag=compute_lag(registration, service.log.head(), service.solutions.position),
+        memory=_measure_memory(context.report, registration),
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )
 
 
-def lag(registration: Registration, head: int, position: int) -> int:
+def compute_lag(registration: Registration, head: int, position: int) -> int:
     """Return how many known entries are not applied to the query yet.
 
     The log's head may not yet count the entry that let the query join the others.
@@ -447,81 +450,86 @@ def lag(registration: Registration, head: int, position: int) -> int:
     return max(known - (position if registration.reads is None else registration.reads), 0)
 
 
-def _standing(report: Report | None, registration: Registration) -> Standing | None:
+def _find_standing(report: Report | None, registration: Registration) -> Standing | None:
     """Return what the runner reported of a query, if it still runs: its report may be from before the end."""
     return report.queries.get(registration.registered) if report is not None and registration.state in _AT_WORK else None
 
 
-def _memory(report: Report | None, registration: Registration) -> Memory | None:
-    standing = _standing(report, registration)
+def _measure_memory(report: Report | None, registration: Registration) -> Memory | None:
+    standing = _find_standing(report, registration)
     if report is None or standing is None:
         return None
     return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
 
 
-async def document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
+async def build_document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
     """Return the query's document, with the warnings of its text and of the streams for which it waits."""
     told = registration.registered < service.solutions.position  # otherwise the report, which is long, has nothing about this query
-    around = _around(service, await asyncio.to_thread(service.report) if told else None)
+    context = _read_context(service, await asyncio.to_thread(service.read_report) if told else None)
     shown = [
-        _warning(warning, registration.text) for warning in (*warnings, *_held_back(registration, around), *_silent(service, registration, around))
+        _warning_document(warning, registration.text)
+        for warning in (*warnings, *_warn_of_unfed(registration, context), *_warn_of_silence(service, registration, context))
     ]
-    return QueryDocument(**_summary(service, registration, around).model_dump(by_alias=True), warnings=shown)
+    return QueryDocument(**_build_summary(service, registration, context).model_dump(by_alias=True), warnings=shown)
 
 
-def _warning(warning: Warning_, text: str) -> WarningDocument:
+def _warning_document(warning: Warning_, text: str) -> WarningDocument:
     line, column = warning.span.place(text) if warning.span else (None, None)
     return WarningDocument(code=warning.code, message=warning.message, line=line, column=column)
 
 
 # ---------------------------------------------------------------- what is registered
-@router.get("/queries", summary="All queries that the token may read")
+@router.get("/queries", summary="List the queries that the token may read")
 async def list_queries(service: Shared, caller: Reader) -> QueryList:
-    return await asyncio.to_thread(_listed, service, caller)
+    return await asyncio.to_thread(_build_list, service, caller)
 
 
-def _listed(service: Service, caller: auth.Caller) -> QueryList:
-    report = service.report()
-    own, around = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _around(service, report)
-    shown = [_summary(service, registration, around) for registration in service.queries() if caller.may(auth.read(registration.name))]
+def _build_list(service: Service, caller: auth.Caller) -> QueryList:
+    report = service.read_report()
+    own, context = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _read_context(service, report)
+    shown = [
+        _build_summary(service, registration, context)
+        for registration in service.catalog.list_queries()
+        if caller.may(auth.read_scope(registration.name))
+    ]
     return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
 
 
-@router.get("/queries/{name}/goals", dependencies=[READ], summary="How far a query is: its partial solutions by operator", responses=_NO_QUERY)
+@router.get("/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches by operator", responses=_NO_QUERY)
 async def get_goals(name: Name, service: Shared) -> GoalsDocument:
-    registration = service.query(name)
-    report = await asyncio.to_thread(service.report)
-    standing = _standing(report, registration)
+    registration = service.catalog.get_query(name)
+    report = await asyncio.to_thread(service.read_report)
+    standing = _find_standing(report, registration)
     if report is None or standing is None:
         return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
     operators = [
-        OperatorDocument(operator=each.operator, on=list(each.on), sides=[_side(side) for side in each.sides], state_bytes=each.state_bytes)
+        OperatorDocument(operator=each.operator, on=list(each.on), sides=[_side_document(side) for side in each.sides], state_bytes=each.state_bytes)
         for each in standing.operators
     ]
     return GoalsDocument(offset=report.position, goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, operators=operators)
 
 
-def _side(side: Side) -> SideDocument:
+def _side_document(side: Side) -> SideDocument:
     return SideDocument(side=side.side, goals=side.goals, oldest=None if side.oldest is None else iso(side.oldest))
 
 
-@router.get("/queries/{name}", dependencies=[READ], summary="A query's state and counts", responses=_NO_QUERY)
+@router.get("/queries/{name}", dependencies=[READ], summary="Show a query's state and counts", responses=_NO_QUERY)
 async def get_query(name: Name, service: Shared) -> QueryDocument:
-    registration = service.query(name)
+    registration = service.catalog.get_query(name)
     warnings: tuple[Warning_, ...] = ()
     if registration.state == "running":
-        warnings = await asyncio.to_thread(check, registration.text, {}, name, {name: registration.policy})
-    return await document(service, registration, warnings)
+        warnings = await asyncio.to_thread(check_registration, registration.text, {}, name, {name: registration.policy})
+    return await build_document(service, registration, warnings)
 
 
 @router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
 async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
-    async with service.control:
-        registration = service.query(name)
-        observers = [observer.id for observer in deliveries.of(name)]
+    async with service.catalog.changing:
+        registration = service.catalog.get_query(name)
+        observers = [observer.id for observer in deliveries.list_webhooks(name)]
         await asyncio.wrap_future(_submit_drop(service, registration))
         try:
-            await deliveries.delete(name, observers)
+            await deliveries.delete_webhooks(name, observers)
         finally:
-            service.forget(registration)
-            service.notify()
+            service.output.drop_query(registration)
+            service.notifier.wake_all()

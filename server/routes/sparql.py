@@ -12,18 +12,19 @@ import epsparql
 from epsparql.algebra import Ask, Select
 from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
 from pipeline.formats.body_parser import RDF_XML
+from server.background.query_pool import QueryPool
 from server.background.query_process import GRAPHS, TABLES, Question
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import media_type, read_body, text_of
-from server.http.content_negotiation import choose
-from server.http.problem_details import Fault, Problem, bad_request, described, unsupported
+from server.http.body_parsing import decode_text, read_body, read_media_type
+from server.http.content_negotiation import choose_media_type
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.http.query_parameters import check_names
 from server.service import Service
 
-router = APIRouter(tags=["ontologies"])
+router = APIRouter(tags=["background"])
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
 _PLACE = re.compile(r"^error at (\d+):(\d+): ")
-_ANSWERS = described(
+_ANSWERS = describe_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_ACCEPTABLE,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -38,14 +39,14 @@ _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"
 @router.get(
     "/sparql",
     dependencies=[ADMIN],
-    summary="A SPARQL query over the background as it stands, with what it entails",
+    summary="Query the present background, with what it entails",
     responses=_ANSWERS,
     response_class=Response,
 )
 async def get_sparql(
     request: Request,
     service: Shared,
-    query: Annotated[str | None, Query(description="SPARQL 1.1; without a dataset of its own it looks through all graphs")] = None,
+    query: Annotated[str | None, Query(description="This is a SPARQL 1.1 query. Without a dataset of its own, it looks in all graphs.")] = None,
     default_graph: Annotated[list[str] | None, Query(alias="default-graph-uri")] = None,
     named_graph: Annotated[list[str] | None, Query(alias="named-graph-uri")] = None,
     update: Annotated[str | None, Query(include_in_schema=False)] = None,
@@ -56,13 +57,13 @@ async def get_sparql(
         raise bad_request("no-query", "the request needs the parameter 'query', once", expected="query")
     if len(query.encode()) > service.settings.max_query:
         raise _too_long(service)
-    return await _answered(service, request, query, default_graph, named_graph)
+    return await _answer_query(request, query, default_graph, named_graph)
 
 
 @router.post(
     "/sparql",
     dependencies=[ADMIN],
-    summary="As GET, with the query as the body, or all parameters as a form",
+    summary="Query the background, with the query as the body or all parameters as a form",
     responses=_ANSWERS,
     openapi_extra=_BODY,
     response_class=Response,
@@ -73,15 +74,15 @@ async def post_sparql(
     default_graph: Annotated[list[str] | None, Query(alias="default-graph-uri")] = None,
     named_graph: Annotated[list[str] | None, Query(alias="named-graph-uri")] = None,
 ) -> Response:
-    kind = media_type(request)
+    kind = read_media_type(request)
     if kind == _UPDATE:
         raise _no_update()
     if kind not in (_QUERY, _FORM):
         detail = f"a query is not {kind or 'without a Content-Type'}"
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail, expected=f"{_QUERY} or {_FORM}"))
-    text = text_of(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form may have three bytes for one
+    text = decode_text(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form may have three bytes for one
     if kind == _QUERY:
-        return await _answered(service, request, text, default_graph, named_graph)
+        return await _answer_query(request, text, default_graph, named_graph)
     try:
         form = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=1000)
     except ValueError as fault:
@@ -91,13 +92,14 @@ async def post_sparql(
     check_names(form, ("query", "default-graph-uri", "named-graph-uri"), "field")
     if len(form.get("query", ())) != 1:
         raise bad_request("no-query", "the form needs the field 'query', once", expected="query")
-    return await _answered(service, request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
+    return await _answer_query(request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
 
 
-async def _answered(service: Service, request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
+async def _answer_query(request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
+    pool: QueryPool = request.app.state.query_pool
     parsed = epsparql.parse(text).query  # this parser gives the places of faults, and refuses SERVICE and updates
     offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
-    chosen = choose(request.headers.get("accept"), tuple(offered))
+    chosen = choose_media_type(request.headers.get("accept"), tuple(offered))
     given = default is not None or named is not None
     question = Question(
         query=text,
@@ -107,28 +109,28 @@ async def _answered(service: Service, request: Request, text: str, default: Sequ
         media_type=chosen,
     )
     try:
-        answer = await service.endpoint.ask(question)
+        answer = await pool.answer_query(question)
     except Fault as fault:
-        raise _placed(fault) from None
+        raise _locate_fault(fault) from None
     if chosen == RDF_XML and UNNAMED_ELEMENT in answer:
         detail = "RDF/XML has no name for a predicate that does not end in an XML name"
         raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=", ".join(GRAPHS)))
     return Response(answer, media_type=chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8")
 
 
-def _placed(fault: Fault) -> Fault:
+def _locate_fault(fault: Fault) -> Fault:
     """Return the fault with its place, where the query engine refuses a query that our grammar accepts."""
     problem = fault.problem
     if problem.code != "query":
         return fault
     found = _PLACE.match(problem.detail)
-    detail = f"this is no SPARQL 1.1 query, and only those are answered at once: {problem.detail[found.end() if found else 0 :]}"
-    expected = "SPARQL 1.1; what is asked of streams is registered at /queries"
+    detail = f"only SPARQL 1.1 queries are answered here: {problem.detail[found.end() if found else 0 :]}"
+    expected = "SPARQL 1.1; register queries over streams at /queries"
     return Fault(Problem(problem.status, "syntax", detail, int(found[1]) if found else None, int(found[2]) if found else None, expected))
 
 
 def _no_update() -> Fault:
-    return unsupported("updates are refused here; the background is changed by PUT, POST and DELETE of /ontologies/{name}")
+    return unsupported("updates are refused here; change the background with PUT, POST and DELETE of /ontologies/{name}")
 
 
 def _too_long(service: Service) -> Fault:

@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
 import pyarrow as pa
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import DropStream, Finish, Micros, SetStream
@@ -19,17 +20,17 @@ from pipeline.formats.time_hints import time_hint
 from pipeline.log import LateRow
 from pipeline.log.catalog import Stream
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
-from server.http.auth import ingest
-from server.http.body_parsing import duration_member, duration_text, json_object, media_type, read_body, text_member
+from server.http.auth import ingest_scope
+from server.http.body_parsing import format_duration, parse_json_object, read_body, read_duration_member, read_media_type, read_text_member
 from server.http.path_names import Name
-from server.http.problem_details import Fault, Problem, described
-from server.registrations.query_cache import shape
+from server.http.problem_details import Fault, Problem, describe_responses
+from server.registrations.query_cache import get_shape
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
-_NO_STREAM = described(HTTPStatus.NOT_FOUND)
+_NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
 
 
 class StreamDocument(BaseModel):
@@ -81,9 +82,9 @@ def _document(stream: Stream) -> StreamDocument:
     return StreamDocument(
         name=stream.name,
         description=stream.description,
-        max_delay=duration_text(stream.max_delay) or "PT0S",
-        idle_timeout=duration_text(stream.idle_timeout),
-        max_ahead=duration_text(stream.max_ahead),
+        max_delay=format_duration(stream.max_delay) or "PT0S",
+        idle_timeout=format_duration(stream.idle_timeout),
+        max_ahead=format_duration(stream.max_ahead),
         latest=None if stream.latest is None else iso(stream.latest),
         watermark=None if stream.watermark is None or stream.finished else iso(stream.watermark),
         finished=stream.finished,
@@ -127,75 +128,91 @@ _EVENTS_BODY: dict[str, Any] = {
 @router.put(
     "/streams/{name}",
     dependencies=[ADMIN],
-    summary="Create a stream, or change its settings",
-    responses=described(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
+    summary="Create a stream or change its settings",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
     openapi_extra=_SETTINGS_BODY,
 )
 async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
-    found = json_object(await read_body(request, service.settings.max_query), _SETTINGS)
+    found = parse_json_object(await read_body(request, service.settings.max_query), _SETTINGS)
     wanted = (
-        duration_member(found, "max_delay") or 0,
-        duration_member(found, "idle_timeout"),
-        duration_member(found, "max_ahead"),
-        text_member(found, "description", ""),
+        read_duration_member(found, "max_delay") or 0,
+        read_duration_member(found, "idle_timeout"),
+        read_duration_member(found, "max_ahead"),
+        read_text_member(found, "description", ""),
     )
-    async with service.control:
+    async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
         if known is None or wanted != (known.max_delay, known.idle_timeout, known.max_ahead, known.description):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
-    return _document(service.stream(name))
+    return _document(service.catalog.get_stream(name))
 
 
-@router.get("/streams", summary="All streams that the token may feed")
+@router.get("/streams", summary="List the streams that the token may send events to")
 async def list_streams(service: Shared, caller: Feeder) -> StreamList:
-    return StreamList(streams=[_document(stream) for name, stream in service.streams().items() if caller.may(ingest(name))])
+    return StreamList(streams=[_document(stream) for name, stream in service.catalog.list_streams().items() if caller.may(ingest_scope(name))])
 
 
-@router.get("/streams/{name}", dependencies=[INGEST], summary="A stream's settings, watermark and counts", responses=_NO_STREAM)
+@router.get("/streams/{name}", dependencies=[INGEST], summary="Show a stream's settings, watermark and counts", responses=_NO_STREAM)
 async def get_stream(name: Name, service: Shared) -> StreamDocument:
-    return _document(service.stream(name))
+    return _document(service.catalog.get_stream(name))
 
 
 @router.delete(
     "/streams/{name}",
     dependencies=[ADMIN],
     status_code=204,
-    summary="Forget a stream that no running query reads or writes; what it gave stays",
-    responses=described(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    summary="Delete a stream that no running query reads or writes; its solutions stay",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 async def delete_stream(name: Name, service: Shared) -> None:
-    async with service.control:
-        service.stream(name)
-        users = [query.name for query in service.queries() if query.state in ("running", "paused") and name in shape(query.text).touched]
+    async with service.catalog.changing:
+        service.catalog.get_stream(name)
+        users = [
+            query.name for query in service.catalog.list_queries() if query.state in ("running", "paused") and name in get_shape(query.text).touched
+        ]
         if users:
-            raise _in_use(name, users)
+            raise _in_use_fault(name, users)
         await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))
 
 
-def _in_use(name: str, users: Sequence[str]) -> Fault:
+def _in_use_fault(name: str, users: Sequence[str]) -> Fault:
     shown = ", ".join(map(repr, users[:_NAMED])) + (f" and {len(users) - _NAMED} more" if len(users) > _NAMED else "")
     detail = f"the stream {name!r} is read or written by running queries: {shown}; drop them first, or finish the stream if it has ended"
     return Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=users[0]))
 
 
-@router.post("/streams/{name}/finish", dependencies=[ADMIN], summary="The stream has ended: nothing is waited for any more", responses=_NO_STREAM)
+@router.post(
+    "/streams/{name}/finish", dependencies=[ADMIN], summary="Finish a stream, so that no query waits for it any longer", responses=_NO_STREAM
+)
 async def finish_stream(name: Name, service: Shared) -> StreamDocument:
-    async with service.control:
-        if not service.stream(name).finished:
+    async with service.catalog.changing:
+        if not service.catalog.get_stream(name).finished:
             await asyncio.to_thread(service.log.append, lambda offset: Finish(offset, name))
-    service.notify()
-    return _document(service.stream(name))
+    service.notifier.wake_all()
+    return _document(service.catalog.get_stream(name))
 
 
 # ---------------------------------------------------------------- their events
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """Holds the query parameters that time a body's events."""
+
+    at: Annotated[str | None, Query(description="This xsd:dateTime is the time of events that have none in the body.")] = None
+    start: Annotated[str | None, Query(description="Together with `end`, this gives an interval in place of `at`.")] = None
+    end: str | None = None
+    timing: Annotated[
+        str | None, Query(description="In RDF Messages and RDF/XML, this property gives a message's time, in place of prov:generatedAtTime.")
+    ] = None
+
+
 @router.post(
     "/streams/{name}/events",
     dependencies=[INGEST],
     status_code=202,
     response_model_exclude_none=True,
-    summary="Add events; answered when they are durable",
-    responses=described(
+    summary="Send events; the answer comes when they are durable",
+    responses=describe_responses(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.CONFLICT,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -209,37 +226,39 @@ async def post_events(
     name: Name,
     request: Request,
     service: Shared,
-    at: Annotated[str | None, Query(description="xsd:dateTime of what the body leaves untimed")] = None,
-    start: Annotated[str | None, Query(description="with `end`, an interval instead of `at`")] = None,
-    end: str | None = None,
-    timing: Annotated[
-        str | None, Query(description="of RDF Messages and RDF/XML: the property that times a message, in place of prov:generatedAtTime")
+    times: Annotated[EventTimes, Depends()],
+    idempotency_key: Annotated[
+        str | None, Header(max_length=LONGEST_KEY, description="A body that is sent again with the same key is accepted once.")
     ] = None,
-    idempotency_key: Annotated[str | None, Header(max_length=LONGEST_KEY, description="A body sent again with its key is accepted once")] = None,
 ) -> Accepted:
-    if behind := service.overtaxed:
-        raise Fault(_behind(behind))
-    if not media_type(request):
+    if behind := service.admission.backlog:
+        raise Fault(_behind_problem(behind))
+    if not read_media_type(request):
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
-    default = interval_of(at, start, end)
+    default = interval_of(times.at, times.start, times.end)
     body = await read_body(request, service.settings.max_body)
     arrived = service.clock()
-    parse = partial(_parsed, body, request.headers["content-type"], default, arrived, timing)
+    parse = partial(_parse_events, body, request.headers["content-type"], default, arrived, times.timing)
     batch, warning = await asyncio.to_thread(parse)
     ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key, arrived=arrived))
     return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
 
 
-def _parsed(body: bytes, content_type: str, default: Interval | None, arrived: Micros, timing: str | None) -> tuple[pa.RecordBatch, str | None]:
+def _parse_events(body: bytes, content_type: str, default: Interval | None, arrived: Micros, timing: str | None) -> tuple[pa.RecordBatch, str | None]:
     """Return the occurrences of a body, and the warning for its sender. Raises: FormatError."""
     batch = parse_body(body, content_type, default=default, arrived=arrived, timing=timing)
     looks = time_hint(body, content_type, batch, arrived) if default is None else None
     if looks is None:
         return batch, None
-    return batch, f"all events have the time of arrival: {looks[:_SHOWN]!r} in the body is not read as their time; give ?at=, or time their graph"
+    return batch, unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
 
 
-def _behind(how: str) -> Problem:
+def unread_time_warning(name: str, where: str, remedy: str) -> str:
+    """Return the warning of what looks like the time of events that were all given the time of arrival."""
+    return f"all events got the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
+
+
+def _behind_problem(how: str) -> Problem:
     detail = f"the runner is {how}; send the body again later"
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
 
@@ -247,27 +266,28 @@ def _behind(how: str) -> Problem:
 @router.get(
     "/streams/{name}/late",
     dependencies=[INGEST],
-    summary="What came late, and was not applied",
-    responses=described(
+    summary="Show late events, which are not evaluated",
+    responses=describe_responses(
         HTTPStatus.NOT_FOUND,
         HTTPStatus.GONE,
-        success={200: {"description": "One JSON object per line", "content": {NDJSON: {"schema": {"type": "string"}}}}},
+        success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
     ),
     response_class=Response,
 )
 async def get_late(
     name: Name,
     service: Shared,
-    after: Annotated[int, Query(ge=0, description="The `offset` of the last line already seen")] = 0,
-    limit: Annotated[int, Query(ge=1, le=100_000, description="Met by whole bodies, so a little more may come")] = 1000,
+    after: Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")
+    ] = 1000,
 ) -> Response:
-    service.stream(name)
-    async with service.late_lock:
-        rows = await asyncio.to_thread(service.late_reader.late, name, after, limit)
-    return Response("".join(_late_line(row) + "\n" for row in rows), media_type=NDJSON)
+    service.catalog.get_stream(name)
+    rows = await service.catalog.late_feed.read_rows(name, after, limit)
+    return Response("".join(_format_late_row(row) + "\n" for row in rows), media_type=NDJSON)
 
 
-def _late_line(row: LateRow) -> str:
+def _format_late_row(row: LateRow) -> str:
     times = {"start": row.start, "end": row.end, "watermark": row.watermark, "arrived": row.arrived}
     terms = {"s": row.s, "p": row.p, "o": row.o, "g": row.g}
     return json.dumps(terms | {name: iso(at) for name, at in times.items()} | {"offset": row.offset, "reason": row.reason}, ensure_ascii=False)

@@ -14,10 +14,10 @@ from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
 from pipeline.log.catalog import Registration
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import json_object, read_body, text_member
-from server.http.problem_details import bad_request, described
-from server.registrations.query_cache import check, explained, shape, shape_of
-from server.registrations.stream_dependencies import silence_warnings, written_by
+from server.http.body_parsing import parse_json_object, read_body, read_text_member
+from server.http.problem_details import bad_request, describe_responses
+from server.registrations.query_cache import check_registration, compute_shape, explain_query, get_shape
+from server.registrations.stream_dependencies import find_written, warn_of_silence
 from server.routes.explain import PlanDocument
 from server.routes.queries import DEFAULT_GRAPHS
 from server.service import Service
@@ -78,41 +78,41 @@ _BODY: dict[str, Any] = {
 @router.post(
     "/check",
     dependencies=[ADMIN],
-    summary="Faults, warnings and the plan of a query that is not registered",
-    responses=described(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    summary="Check a query without registering it: its faults, warnings and plan",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     openapi_extra=_BODY,
 )
 async def check_query(request: Request, service: Shared) -> CheckDocument:
-    found = json_object(await read_body(request, service.settings.max_query), _MEMBERS)
+    found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query")
-    policy = _one_of("policy", text_member(found, "policy", UNRESTRICTED), POLICIES)
-    default_graph = _one_of("default_graph", text_member(found, "default_graph", DEFAULT_GRAPHS[0]), DEFAULT_GRAPHS)
-    name = text_member(found, "name", "") or "this query"
-    return await asyncio.to_thread(_looked_at, service, text_member(found, "query", ""), policy, default_graph, name)
+    policy = _check_choice("policy", read_text_member(found, "policy", UNRESTRICTED), POLICIES)
+    default_graph = _check_choice("default_graph", read_text_member(found, "default_graph", DEFAULT_GRAPHS[0]), DEFAULT_GRAPHS)
+    name = read_text_member(found, "name", "") or "this query"
+    return await asyncio.to_thread(_check_text, service, read_text_member(found, "query", ""), policy, default_graph, name)
 
 
-def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
+def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices))
     return value
 
 
-def _looked_at(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
-    others = [query for query in service.queries() if query.stands and query.name != name]
+def _check_text(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
+    others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: policy}
     try:
-        warnings = [*check(text, {query.name: query.text for query in others}, name, policies), *_silent(service, text, others)]
-        plan = PlanDocument.model_validate(json.loads(explained(text, "json", default_graph, policy)))
+        warnings = [*check_registration(text, {query.name: query.text for query in others}, name, policies), *_warn_of_silence(service, text, others)]
+        plan = PlanDocument.model_validate(json.loads(explain_query(text, "json", default_graph, policy)))
     except epsparql.QueryError as error:
         fault = _mark(error.code, error.message, error.span, error.text)
         return CheckDocument(errors=[fault.model_copy(update={"expected": error.expected or None})], warnings=[], plan=None)
     return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)
 
 
-def _silent(service: Service, text: str, others: Sequence[Registration]) -> list[Warning_]:
-    rules = written_by(shape(query.text) for query in others)
-    return silence_warnings(shape_of(epsparql.parse(text)), rules, service.log.catalogue.streams)
+def _warn_of_silence(service: Service, text: str, others: Sequence[Registration]) -> list[Warning_]:
+    rules = find_written(get_shape(query.text) for query in others)
+    return warn_of_silence(compute_shape(epsparql.parse(text)), rules, service.log.catalogue.streams)
 
 
 def _doubt(warning: Warning_, text: str) -> Mark:

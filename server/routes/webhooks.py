@@ -11,18 +11,18 @@ from pydantic import BaseModel
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
 from server.dependencies import ADMIN, Sent, Shared
-from server.http.body_parsing import json_object, read_body, text_member
-from server.http.path_names import Name, decoded, encoded
-from server.http.problem_details import Fault, Problem, bad_request, described
+from server.http.body_parsing import parse_json_object, read_body, read_text_member
+from server.http.path_names import Name, decode_name, encode_name
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.service import Service
-from server.webhook_delivery.delivery import Deliveries, too_many
-from server.webhook_delivery.registrations import Observer
-from server.webhook_delivery.signing import key_of, new_secret
-from server.webhook_delivery.target_policy import Refused, refusal, target_of
+from server.webhook_delivery.delivery import Deliveries, too_many_webhooks
+from server.webhook_delivery.registrations import Webhook
+from server.webhook_delivery.signing import create_secret, decode_secret
+from server.webhook_delivery.target_policy import TargetRefused, parse_target, refusal_fault
 
 router = APIRouter(tags=["webhooks"])
 _MEMBERS = ("url", "secret", "after")
-_NONE = described(HTTPStatus.NOT_FOUND)
+_NONE = describe_responses(HTTPStatus.NOT_FOUND)
 
 
 class ObserverWish(BaseModel):
@@ -76,28 +76,28 @@ class ObserverList(BaseModel):
 
 
 def _id(id: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
-    return decoded(id)
+    return decode_name(id)
 
 
 Id = Annotated[str, Depends(_id)]
 
 
-def _document(observer: Observer, secret: str | None = None) -> ObserverDocument:
+def _document(observer: Webhook, secret: str | None = None) -> ObserverDocument:
     shown = {name: value for name, value in asdict(observer).items() if name in ObserverDocument.model_fields}
     return ObserverDocument.model_validate(shown | {"secret": secret})
 
 
-def _found(deliveries: Deliveries, query: str, id_: str) -> Observer:
+def _find_webhook(deliveries: Deliveries, query: str, id_: str) -> Webhook:
     """Return the query's observer. Raises: Fault 404."""
-    observer = deliveries.find(query, id_)
+    observer = deliveries.find_webhook(query, id_)
     if observer is None:
-        raise _unknown(deliveries, query, id_)
+        raise _unknown_fault(deliveries, query, id_)
     return observer
 
 
-def _unknown(deliveries: Deliveries, query: str, id_: str) -> Fault:
-    known = ", ".join(repr(each.id) for each in deliveries.of(query)[:5]) or "none"
-    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no observer {id_!r}; it has: {known}", query=query))
+def _unknown_fault(deliveries: Deliveries, query: str, id_: str) -> Fault:
+    known = ", ".join(repr(each.id) for each in deliveries.list_webhooks(query)[:5]) or "none"
+    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no webhook {id_!r}; it has: {known}", query=query))
 
 
 _BODY: dict[str, Any] = {
@@ -112,51 +112,51 @@ _BODY: dict[str, Any] = {
     "/queries/{name}/observers/{id}",
     dependencies=[ADMIN],
     status_code=201,
-    summary="Have a query's solutions delivered to a URL, as Standard Webhooks",
-    responses=described(
+    summary="Create a webhook, which delivers a query's solutions to a URL",
+    responses=describe_responses(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.TOO_MANY_REQUESTS,
-        success={200: {"description": "It was there; its deliveries go on", "model": ObserverDocument}},
+        success={200: {"description": "The webhook existed already; its deliveries continue", "model": ObserverDocument}},
     ),
     openapi_extra=_BODY,
 )
 async def put_observer(name: Name, id: Id, request: Request, response: Response, service: Shared, deliveries: Sent) -> ObserverDocument:
-    found = json_object(await read_body(request, service.settings.max_query), _MEMBERS)
-    url, wished, after = text_member(found, "url", ""), text_member(found, "secret", ""), text_member(found, "after", "")
-    service.query(name)
+    found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
+    url, wished, after = read_text_member(found, "url", ""), read_text_member(found, "secret", ""), read_text_member(found, "after", "")
+    service.catalog.get_query(name)
     if wished:
-        key_of(wished)
+        decode_secret(wished)
     try:
-        await deliveries.targets.addresses(target_of(url))
-    except Refused as refused:
-        raise refusal(refused) from None
-    async with service.control:
-        registration = service.query(name)
-        await _known(service, registration, after)
-        known = deliveries.find(name, id)
-        if known is None and len(deliveries) >= service.settings.max_observers:
-            raise too_many(service.settings.max_observers)
-        made = "" if wished or known else new_secret()
-        observer = known or _new(service, registration, id, made)
+        await deliveries.targets.resolve_target(parse_target(url))
+    except TargetRefused as refused:
+        raise refusal_fault(refused) from None
+    async with service.catalog.changing:
+        registration = service.catalog.get_query(name)
+        await _check_solution_id(service, registration, after)
+        known = deliveries.find_webhook(name, id)
+        if known is None and len(deliveries) >= service.settings.max_webhooks:
+            raise too_many_webhooks(service.settings.max_webhooks)
+        made = "" if wished or known else create_secret()
+        observer = known or _create_webhook(service, registration, id, made)
         observer.url, observer.secret, observer.state = url, wished or observer.secret, "active"
         observer.attempts, observer.error, observer.next_try = 0, None, None
         if after:
             observer.registered, observer.last = registration.registered, after
-        await deliveries.put(observer)
+        await deliveries.put_webhook(observer)
     response.status_code = HTTPStatus.OK if known else HTTPStatus.CREATED
-    response.headers["Location"] = f"/queries/{encoded(name)}/observers/{encoded(id)}"
+    response.headers["Location"] = f"/queries/{encode_name(name)}/observers/{encode_name(id)}"
     return _document(observer, made or None)
 
 
-def _new(service: Service, registration: Registration, id_: str, secret: str) -> Observer:
+def _create_webhook(service: Service, registration: Registration, id_: str, secret: str) -> Webhook:
     last = service.solutions.tally(registration.registered).last
-    return Observer(registration.name, id_, "", secret, registration.registered, last, iso(service.clock()))
+    return Webhook(registration.name, id_, "", secret, registration.registered, last, iso(service.clock()))
 
 
-async def _known(service: Service, registration: Registration, after: str) -> None:
+async def _check_solution_id(service: Service, registration: Registration, after: str) -> None:
     """Check the id of a solution. Raises: Fault 400 for what is no such id."""
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, after or None, 1)
@@ -164,23 +164,25 @@ async def _known(service: Service, registration: Registration, after: str) -> No
         raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
 
 
-@router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="A query's webhooks", responses=_NONE)
+@router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="List a query's webhooks", responses=_NONE)
 async def list_observers(name: Name, service: Shared, deliveries: Sent) -> ObserverList:
-    service.query(name)
-    return ObserverList(observers=[_document(observer) for observer in deliveries.of(name)])
+    service.catalog.get_query(name)
+    return ObserverList(observers=[_document(observer) for observer in deliveries.list_webhooks(name)])
 
 
-@router.get("/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="A webhook: what it was told, and what was given up", responses=_NONE)
+@router.get(
+    "/queries/{name}/observers/{id}", dependencies=[ADMIN], summary="Show a webhook's deliveries, and those that were given up", responses=_NONE
+)
 async def get_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> ObserverDocument:
-    service.query(name)
-    return _document(_found(deliveries, name, id))
+    service.catalog.get_query(name)
+    return _document(_find_webhook(deliveries, name, id))
 
 
-@router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Deliver no more", responses=_NONE)
+@router.delete("/queries/{name}/observers/{id}", dependencies=[ADMIN], status_code=204, summary="Delete a webhook", responses=_NONE)
 async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> None:
-    async with service.control:
-        service.query(name)
-        known = deliveries.find(name, id) is not None
-        await deliveries.delete(name, [id])
+    async with service.catalog.changing:
+        service.catalog.get_query(name)
+        known = deliveries.find_webhook(name, id) is not None
+        await deliveries.delete_webhooks(name, [id])
         if not known:
-            raise _unknown(deliveries, name, id)
+            raise _unknown_fault(deliveries, name, id)

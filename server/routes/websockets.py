@@ -4,26 +4,31 @@ import asyncio
 import json
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import pyarrow as pa
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
+from engine.messages import Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
-from pipeline.formats.body_parser import parse_frame
+from pipeline.formats.body_parser import ARROW, NDJSON, parse_frame
+from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from server.dependencies import admit
 from server.http import auth
-from server.http.path_names import decoded
-from server.http.problem_details import Fault, Problem, bad_request, of_exception, too_large
+from server.http.path_names import decode_name
+from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.push.connection_limits import SOCKET
-from server.push.websocket_protocol import outlet_of
+from server.push.websocket_protocol import find_writer
+from server.routes.streams import unread_time_warning
 from server.service import Service
 from server.subscriptions.broadcast import Member
-from server.subscriptions.slow_consumers import Pace
+from server.subscriptions.slow_consumers import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
 SUBPROTOCOL = "epsparql.v1+json"
@@ -39,24 +44,24 @@ router = APIRouter()
 
 
 # ---------------------------------------------------------------- opening and closing
-async def _open(websocket: WebSocket) -> None:
+async def _accept_connection(websocket: WebSocket) -> None:
     """Accept the connection. Only after that can a close code give the reason."""
     await websocket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in websocket.scope["subprotocols"] else None)
 
 
-async def _close(websocket: WebSocket, code: int, reason: str) -> None:
+async def _close_connection(websocket: WebSocket, code: int, reason: str) -> None:
     shown = reason.encode()[:_REASON].decode(errors="ignore")
     with suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
         await websocket.close(code, shown)
 
 
-async def _refuse(websocket: WebSocket, fault: Fault) -> None:
-    problem = fault.problem.told(all_names=getattr(websocket.state, "all_names", False))
+async def _refuse_connection(websocket: WebSocket, fault: Fault) -> None:
+    problem = fault.problem.redact(all_names=getattr(websocket.state, "all_names", False))
     expected = f"; expected {problem.expected}" if problem.status == HTTPStatus.BAD_REQUEST and problem.expected else ""
-    await _close(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail + expected)
+    await _close_connection(websocket, _CLOSE_OF_STATUS.get(int(problem.status), BAD_REQUEST), problem.detail + expected)
 
 
-async def _first(*work: Awaitable[Any]) -> None:
+async def _run_until_first(*work: Awaitable[Any]) -> None:
     """Run until one of `work` is done, and cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
@@ -81,23 +86,31 @@ async def no_socket(request: Request) -> None:
 
 
 # ---------------------------------------------------------------- feeding a stream
-Answer = dict[str, Any] | asyncio.Future[Ack]
+@dataclass(frozen=True, slots=True)
+class PendingAck:
+    """Holds a frame that is in the log's queue, and the warning for its sender."""
+
+    ack: asyncio.Future[Ack]
+    warning: str | None
+
+
+Answer = dict[str, Any] | PendingAck
 
 
 @router.websocket("/streams/{name}/feed")
 async def feed(websocket: WebSocket, name: str) -> None:
     """Take ndjson text frames and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
     service: Service = websocket.app.state.service
-    await _open(websocket)
+    await _accept_connection(websocket)
     try:
-        stream = decoded(name)
-        admit(websocket, service, auth.ingest(stream))
+        stream = decode_name(name)
+        admit(websocket, service, auth.ingest_scope(stream))
         check_parameters(websocket)
-        with service.seats.feeder():
+        with service.admission.connections.count_feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
-            await _first(_take_frames(websocket, service, stream, answers), _give_answers(websocket, answers))
+            await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
     except Fault as fault:
-        await _refuse(websocket, fault)
+        await _refuse_connection(websocket, fault)
 
 
 async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: asyncio.Queue[Answer]) -> None:
@@ -105,41 +118,71 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
         message = await websocket.receive()
         if message["type"] == "websocket.disconnect":
             return
-        await answers.put(await _accepted(service, stream, message.get("text"), message.get("bytes")))
+        text, data = message.get("text"), message.get("bytes")
+        await answers.put(await accept_frame(service, stream, data or b"" if text is None else text.encode(), binary=text is None))
 
 
-async def _accepted(service: Service, stream: str, text: str | None, data: bytes | None) -> Answer:
-    """Return the frame's place in the log's queue, or the problem with it."""
+async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> Answer:
+    """Return the frame's place in the log's queue, or the problem with it. Its bytes count among those of bodies until it is durable."""
+    size = len(body)
+    if size > service.settings.max_frame:
+        return {"error": too_large("frame", service.settings.max_frame).document()}
+    await service.admission.bodies.reserve_frame(size)
     try:
-        body = data or b"" if text is None else text.encode()
-        if len(body) > service.settings.max_frame:
-            raise Fault(too_large("frame", service.settings.max_frame))
-        while service.overtaxed:
-            await service.news(service.generation, 1.0)
-        arrived = service.clock()
-        parse = partial(parse_frame, body, arrived=arrived, binary=text is None)
-        batch, key = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
-        while True:
-            try:
-                return asyncio.wrap_future(service.log.submit(stream, batch, key, arrived=arrived))
-            except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
-                await asyncio.sleep(_AGAIN_S)
-    except (Fault, PipelineError) as error:
-        return {"error": of_exception(error).document()}
+        pending = await _submit_frame(service, stream, body, binary=binary)
+    except BaseException as error:
+        service.admission.bodies.release_bytes(size)
+        if isinstance(error, Fault | PipelineError):
+            return {"error": describe_exception(error).document()}
+        raise
+    pending.ack.add_done_callback(lambda _: service.admission.bodies.release_bytes(size))
+    return pending
 
 
-async def _give_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
+async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> PendingAck:
+    """Parse the frame and put it into the log's queue. Raises: Fault, PipelineError."""
+    while service.admission.backlog:
+        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
+    parse = partial(_parse_frame, body, service.clock(), binary=binary)
+    parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
+    while True:
+        try:
+            ack = asyncio.wrap_future(service.log.submit(stream, parsed.batch, parsed.key, arrived=parsed.arrived))
+            return PendingAck(ack, parsed.warning)
+        except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
+            await asyncio.sleep(_AGAIN_S)
+
+
+class ParsedFrame(NamedTuple):
+    """Holds a frame's occurrences, its idempotency key, its time of arrival and the warning for its sender."""
+
+    batch: pa.RecordBatch
+    key: str | None
+    arrived: Micros
+    warning: str | None
+
+
+def _parse_frame(body: bytes, arrived: Micros, *, binary: bool) -> ParsedFrame:
+    batch, key = parse_frame(body, arrived=arrived, binary=binary)
+    name = time_hint(body, ARROW if binary else NDJSON, batch, arrived)
+    warning = None if name is None else unread_time_warning(name, "frame", "give each event its 'at'")
+    return ParsedFrame(batch, key, arrived, warning)
+
+
+async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
     while True:
         answer = await answers.get()
-        await websocket.send_text(json.dumps(answer if isinstance(answer, dict) else await _durable(answer)))
+        await websocket.send_text(json.dumps(answer if isinstance(answer, dict) else await _await_ack(answer)))
 
 
-async def _durable(pending: asyncio.Future[Ack]) -> dict[str, Any]:
+async def _await_ack(pending: PendingAck) -> dict[str, Any]:
+    """Return the answer to a frame, once it is durable."""
     try:
-        ack = await pending
+        ack = await pending.ack
     except PipelineError as error:
-        return {"error": of_exception(error).document()}
-    return {"ack": ack.offset, "accepted": ack.accepted} | ({"late": ack.late} if ack.late else {})
+        return {"error": describe_exception(error).document()}
+    members = {"late": ack.late or None, "warning": pending.warning}
+    return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
 
 
 # ---------------------------------------------------------------- following a query
@@ -149,29 +192,33 @@ async def subscribe(
 ) -> None:
     """Send the solutions after an id, then new ones as they come, and progress when idle."""
     service: Service = websocket.app.state.service
-    await _open(websocket)
+    await _accept_connection(websocket)
     try:
-        query = decoded(name)
-        admit(websocket, service, auth.read(query))
+        query = decode_name(name)
+        admit(websocket, service, auth.read_scope(query))
         check_parameters(websocket)
-        registration = service.query(query)
+        registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
-        await _subscribed(websocket, registration, after or "", drops=policy == "drop-oldest")
+        await _run_subscriber(websocket, registration, after or "", drops=policy == "drop-oldest")
     except Fault as fault:
-        await _refuse(websocket, fault)
+        await _refuse_connection(websocket, fault)
 
 
-async def _subscribed(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
-    state, outlet = websocket.app.state, outlet_of(websocket.scope)
+async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
+    state, writer = websocket.app.state, find_writer(websocket.scope)
     service: Service = state.service
-    outlet.turn_deaf()  # the protocol has no messages from subscribers
-    pace = Pace(registration.registered, outlet.cut, after)
-    with service.seats.follower(SOCKET, registration.registered), service.following(registration), state.watch.over(pace):
+    writer.ignore_messages()  # the protocol has no messages from subscribers
+    delivery = DeliveryProgress(registration.registered, writer.abort, after)
+    with (
+        service.admission.connections.count_follower(SOCKET, registration.registered),
+        service.notifier.follow_query(registration),
+        state.monitor.watch_delivery(delivery),
+    ):
         try:
-            code, reason = await Subscriber(service, registration, state.crowds, Member(outlet, pace), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, Member(writer, delivery), drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:
             return
-        await _close(websocket, code, reason)
+        await _close_connection(websocket, code, reason)

@@ -10,17 +10,19 @@ from pipeline.log.catalog import Registration
 from server.push.connection_limits import SOCKET
 from server.push.page_cache import Page
 from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import Outlet, text_frame
+from server.push.websocket_protocol import FrameWriter, encode_text_frame
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow
-from server.subscriptions.slow_consumers import Pace
+from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.slow_consumers import DeliveryProgress
 
-_PARCEL_BYTES = 32 << 10  # half of what asyncio buffers for a client before it asks for a pause
+ENABLED = True
+"""Tests and measurements turn the broadcast off: each WebSocket then follows by itself, as event streams and webhooks do."""
+_BATCH_BYTES = 32 << 10  # half of what asyncio buffers for a client before it asks for a pause
 _SPELL = 100  # members written to before others have their turn
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class FrameBatch:
     """Holds frames of consecutive solutions that are written at once."""
 
     frames: bytes
@@ -28,20 +30,20 @@ class Parcel:
     last: str
 
 
-def parcels(page: Page, after: str = "") -> Iterator[Parcel]:
-    """Yield the lines of a page beyond an id, in pieces of about _PARCEL_BYTES."""
+def batch_frames(page: Page, after: str = "") -> Iterator[FrameBatch]:
+    """Yield the lines of a page beyond an id, in batches of about _BATCH_BYTES."""
     taken: list[bytes] = []
     size, last = 0, after
     for line in page:
         if line.id <= after:
             continue
-        if taken and size + len(line.frame) > _PARCEL_BYTES:
-            yield Parcel(b"".join(taken), len(taken), last)
+        if taken and size + len(line.frame) > _BATCH_BYTES:
+            yield FrameBatch(b"".join(taken), len(taken), last)
             taken, size = [], 0
         taken.append(line.frame)
         size, last = size + len(line.frame), line.id
     if taken:
-        yield Parcel(b"".join(taken), len(taken), last)
+        yield FrameBatch(b"".join(taken), len(taken), last)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,17 +53,17 @@ class Member:
     `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for itself.
     """
 
-    outlet: Outlet
-    pace: Pace
+    writer: FrameWriter
+    delivery: DeliveryProgress
     said: Progress | None = None
     left: "asyncio.Future[End | None] | None" = None
 
-    def told(self, progress: Progress, frame: bytes) -> bool:
+    def send_progress(self, progress: Progress, frame: bytes) -> bool:
         """Send progress, unless it was sent before. Returns False where the subscriber is behind, or gone."""
         if self.said == progress:
             return True
         self.said = progress
-        return self.outlet.open and self.outlet.write(frame)
+        return self.writer.open and self.writer.write_frames(frame)
 
     def leave(self, why: End | None) -> None:
         if self.left is not None and not self.left.done():
@@ -69,7 +71,7 @@ class Member:
 
 
 @dataclass(slots=True, eq=False)
-class _Crowd:
+class _Broadcast:
     """Broadcasts one query's solutions to its members.
 
     All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member skips what it has.
@@ -82,21 +84,21 @@ class _Crowd:
     said: Progress | None = None
     task: "asyncio.Task[None] | None" = None
 
-    def enter(self, member: Member) -> None:
+    def add_member(self, member: Member) -> None:
         """Add a member.
 
-        A `member` that read before the crowd's last page has received less. It brings the crowd back to the id of the member that has received least.
-        That may be another one, because a page may be half handed out. The crowd's last progress is not yet true of that id.
+        A `member` that read before the broadcast's last page has received less. It brings the broadcast back to the id of the member that has received least.
+        That may be another one, because a page may be half handed out. The broadcast's last progress is not yet true of that id.
         """
         self.members.add(member)
-        if self.task is None or self.task.done() or member.pace.last < self.last:
+        if self.task is None or self.task.done() or member.delivery.last < self.last:
             self.stop()
-            self.last, self.said = min(each.pace.last for each in self.members), None
+            self.last, self.said = min(each.delivery.last for each in self.members), None
             self.task = asyncio.create_task(self._run())
-        elif self.said is not None and not member.told(self.said, text_frame(json.dumps(self.said.document()))):
-            self._let_go(member, None)
+        elif self.said is not None and not member.send_progress(self.said, encode_text_frame(json.dumps(self.said.document()))):
+            self._release(member, None)
 
-    def _let_go(self, member: Member, why: End | None) -> None:
+    def _release(self, member: Member, why: End | None) -> None:
         """Remove a member at once, and not when its own task has its turn.
 
         The next page may come before that, and it begins beyond what the member has received.
@@ -110,63 +112,63 @@ class _Crowd:
 
     async def _run(self) -> None:
         try:
-            async with aclosing(follow(self.service, self.registration, self.last or None, self.service.settings.comment_s)) as words:
-                async for word in words:
-                    match word:
+            async with aclosing(follow_query(self.service, self.registration, self.last or None, self.service.settings.comment_s)) as items:
+                async for item in items:
+                    match item:
                         case Progress():
-                            self._say(word)
+                            self._send_progress(item)
                         case Idle():
                             pass
                         case End():
                             for member in tuple(self.members):
-                                self._let_go(member, word)
+                                self._release(member, item)
                             return
                         case page:
-                            await self._hand_out(page)
+                            await self._send_page(page)
                             await asyncio.sleep(0)  # cached pages do not yield to the event loop, so no buffer would empty meanwhile
         except Exception as fault:  # noqa: BLE001 - each member's own connection tells of it
             for member in self.members:
                 if member.left is not None and not member.left.done():
                     member.left.set_exception(fault)
 
-    def _say(self, progress: Progress) -> None:
+    def _send_progress(self, progress: Progress) -> None:
         self.said = progress
-        frame = text_frame(json.dumps(progress.document()))
+        frame = encode_text_frame(json.dumps(progress.document()))
         for member in tuple(self.members):
-            if not member.told(progress, frame):
-                self._let_go(member, None)
+            if not member.send_progress(progress, frame):
+                self._release(member, None)
 
-    async def _hand_out(self, page: Page) -> None:
-        first, self.last, shared = page[0].id, page[-1].id, tuple(parcels(page))
+    async def _send_page(self, page: Page) -> None:
+        first, self.last, shared = page[0].id, page[-1].id, tuple(batch_frames(page))
         for number, member in enumerate(tuple(self.members), 1):
             if member in self.members:
-                pace = member.pace
-                if not self._give(member, shared if pace.last < first else tuple(parcels(page, pace.last))):
-                    self._let_go(member, None)
+                delivery = member.delivery
+                if not self._write_batches(member, shared if delivery.last < first else tuple(batch_frames(page, delivery.last))):
+                    self._release(member, None)
             if number % _SPELL == 0:
                 await asyncio.sleep(0)
 
-    def _give(self, member: Member, found: tuple[Parcel, ...]) -> bool:
-        """Write parcels to a member. Returns False where it takes no more at once, or is gone; then it reads the rest itself."""
-        outlet, pace, sent = member.outlet, member.pace, self.service.seats.sent
-        if not outlet.open:
+    def _write_batches(self, member: Member, batches: tuple[FrameBatch, ...]) -> bool:
+        """Write batches to a member. Returns False where it takes no more at once, or is gone; then it reads the rest itself."""
+        writer, delivery, sent = member.writer, member.delivery, self.service.admission.connections.sent
+        if not writer.open:
             return False
-        for parcel in found:
-            pace.tell(parcel.count, parcel.last)
-            sent[SOCKET] += parcel.count
-            if not outlet.write(parcel.frames):
+        for batch in batches:
+            delivery.record_sent(batch.count, batch.last)
+            sent[SOCKET] += batch.count
+            if not writer.write_frames(batch.frames):
                 return False
         return True
 
 
-class Crowds:
+class Broadcasts:
     """Holds the broadcasts by registration, for as long as they have members. Runs on the event loop only."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._crowds: dict[int, _Crowd] = {}
+        self._broadcasts: dict[int, _Broadcast] = {}
 
-    async def ride(self, registration: Registration, member: Member) -> End | None:
+    async def join_query(self, registration: Registration, member: Member) -> End | None:
         """Receive new solutions by broadcast, once `member` has received all there was.
 
         Returns an end of the query, or None where the member is behind, or its connection lost.
@@ -174,15 +176,15 @@ class Crowds:
         Raises: what reading raises.
         """
         number = registration.registered
-        crowd = self._crowds.setdefault(number, _Crowd(self._service, registration, member.pace.last))
+        broadcast = self._broadcasts.setdefault(number, _Broadcast(self._service, registration, member.delivery.last))
         member.left = asyncio.get_running_loop().create_future()
-        member.outlet.gone = lambda: member.leave(None)
+        member.writer.on_lost = lambda: member.leave(None)
         try:
-            crowd.enter(member)
-            return await member.left if member.outlet.open else None
+            broadcast.add_member(member)
+            return await member.left if member.writer.open else None
         finally:
-            member.left = member.outlet.gone = None
-            crowd.members.discard(member)
-            if not crowd.members and self._crowds.get(number) is crowd:
-                crowd.stop()
-                del self._crowds[number]
+            member.left = member.writer.on_lost = None
+            broadcast.members.discard(member)
+            if not broadcast.members and self._broadcasts.get(number) is broadcast:
+                broadcast.stop()
+                del self._broadcasts[number]

@@ -25,30 +25,30 @@ class Idle:
     """Reports that nothing is new: once when everything has been sent, then each time after a while without news."""
 
 
-Word = Page | Progress | Idle | End
+FeedItem = Page | Progress | Idle | End
 _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
-async def follow(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
+async def follow_query(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[FeedItem]:
     """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, progress, signs of idleness, and an end.
 
     Raises: ValueError for an `after` that is no id.
     """
-    with service.following(registration):
-        async for word in _words(service, registration, after, idle_s):
-            yield word
+    with service.notifier.follow_query(registration):
+        async for item in _read_items(service, registration, after, idle_s):
+            yield item
 
 
-async def _words(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[Word]:
-    pages, loop, every_s = service.pages(registration), asyncio.get_running_loop(), service.settings.progress_s
+async def _read_items(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[FeedItem]:
+    pages, loop, every_s = service.output.get_pages(registration), asyncio.get_running_loop(), service.settings.progress_s
     last, said, caught_up = after, None, False
     told_s = loop.time()
     said_s = told_s - every_s
     while True:
-        rung = service.rung(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
-        end = _end(service, registration)
-        progress = service.progress(registration) if end is None and loop.time() >= said_s + every_s else said
-        page = await pages.after(last, rung)
+        rung = service.notifier.generation_of(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
+        end = _find_end(service, registration)
+        progress = service.output.get_progress(registration) if end is None and loop.time() >= said_s + every_s else said
+        page = await pages.read_after(last, rung)
         if page:
             last, told_s = page[-1].id, loop.time()
             yield page
@@ -62,12 +62,12 @@ async def _words(service: Service, registration: Registration, after: str | None
         if progress is not None and progress != said:
             said, said_s = progress, loop.time()
             yield progress
-        await service.news_of(registration, rung, min(every_s, idle_s))
+        await service.notifier.wait_for_query(registration, rung, min(every_s, idle_s))
 
 
-def _end(service: Service, registration: Registration) -> End | None:
-    if service.stopping.is_set():
+def _find_end(service: Service, registration: Registration) -> End | None:
+    if service.lifecycle.stopping.is_set():
         return End.STOPPING
-    if not service.registered(registration):
+    if not service.catalog.is_current(registration):
         return End.DROPPED
-    return _ENDS.get(service.with_state(registration).state)
+    return _ENDS.get(service.catalog.with_state(registration).state)

@@ -14,34 +14,34 @@ _log = logging.getLogger("epsparql.server")
 
 
 @dataclass(slots=True, eq=False)
-class Pace:
+class DeliveryProgress:
     """Tracks how far one subscriber is.
 
     `last` is the id of the newest solution sent to it. `base` is how many solutions came before its first one, known once it has caught up with the log.
 
-    `cut` ends its connection at once.
+    `abort` ends its connection at once.
     """
 
     registered: int
-    cut: Callable[[], None]
+    abort: Callable[[], None]
     last: str
     sent: int = 0
     base: int | None = None
     sending_since_s: float | None = None
     slow: bool = False
 
-    def tell(self, count: int, last: str) -> None:
+    def record_sent(self, count: int, last: str) -> None:
         self.sent, self.last = self.sent + count, last
 
     def waited_s(self, now_s: float) -> float:
         return 0.0 if self.sending_since_s is None else now_s - self.sending_since_s
 
-    def behind(self, count: int) -> int:
+    def count_behind(self, count: int) -> int:
         """Return the number of solutions not yet sent to a subscriber that had caught up. One that still reads history is never behind."""
         return 0 if self.base is None else count - self.base - self.sent
 
 
-class Watch:
+class SlowConsumerMonitor:
     """Marks subscribers that do not read as slow, and ends the connections of those that never will.
 
     Nothing is buffered for them but a page: what they miss is in the solution log.
@@ -49,15 +49,15 @@ class Watch:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._paces: set[Pace] = set()
+        self._deliveries: set[DeliveryProgress] = set()
 
     @contextmanager
-    def over(self, pace: Pace) -> Iterator[Pace]:
-        self._paces.add(pace)
+    def watch_delivery(self, delivery: DeliveryProgress) -> Iterator[DeliveryProgress]:
+        self._deliveries.add(delivery)
         try:
-            yield pace
+            yield delivery
         finally:
-            self._paces.discard(pace)
+            self._deliveries.discard(delivery)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -65,16 +65,16 @@ class Watch:
         while True:
             await asyncio.sleep(_LOOK_S)
             now_s = loop.time()
-            waiting = [pace for pace in self._paces if pace.waited_s(now_s) > min(settings.slow_after_s, settings.stall_s)]
-            for pace in waiting:
-                if pace.waited_s(now_s) > settings.stall_s:
-                    pace.cut()
+            waiting = [delivery for delivery in self._deliveries if delivery.waited_s(now_s) > min(settings.slow_after_s, settings.stall_s)]
+            for delivery in waiting:
+                if delivery.waited_s(now_s) > settings.stall_s:
+                    delivery.abort()
             try:
-                counts = await asyncio.to_thread(self._service.solutions.counts, {pace.registered for pace in waiting})
+                counts = await asyncio.to_thread(self._service.solutions.counts, {delivery.registered for delivery in waiting})
             except (OSError, PipelineError):
                 _log.exception("how far subscribers are behind cannot be read")
                 continue
-            for pace in waiting:
-                if not pace.slow and pace.behind(counts[pace.registered]) > settings.buffer_solutions:
-                    pace.slow = True
-                    self._service.seats.slow += 1
+            for delivery in waiting:
+                if not delivery.slow and delivery.count_behind(counts[delivery.registered]) > settings.buffer_solutions:
+                    delivery.slow = True
+                    self._service.admission.connections.slow += 1

@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from pipeline.log.catalog import Registration
 from server.push.connection_limits import SOCKET
 from server.push.page_cache import Page
-from server.push.websocket_protocol import text_frame
+from server.push.watermark_progress import Progress
+from server.push.websocket_protocol import encode_text_frame
 from server.service import Service
-from server.subscriptions.broadcast import Crowds, Member, parcels
-from server.subscriptions.feed import End
+from server.subscriptions import broadcast
+from server.subscriptions.broadcast import Broadcasts, Member, batch_frames
+from server.subscriptions.feed import End, Idle, follow_query
 
 NORMAL, BAD_REQUEST, FAILED, RESTART, UNKNOWN, TOO_SLOW = 1000, 1008, 1011, 1012, 4004, 4008
 _CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}
@@ -24,7 +27,7 @@ class Subscriber:
 
     service: Service
     registration: Registration
-    crowds: Crowds
+    broadcasts: Broadcasts
     member: Member
     drops: bool
 
@@ -34,64 +37,81 @@ class Subscriber:
         Raises: WebSocketDisconnect; ValueError and Gone for a place that cannot be read on from.
         """
         while True:
-            slow = await self._catch_up()
-            if slow is not None:
-                return slow
-            end = await self.crowds.ride(self.registration, self.member)
+            closing = await self._follow_alone()
+            if closing is not None:
+                return closing
+            end = await self.broadcasts.join_query(self.registration, self.member)
             if end is not None:
                 return _CLOSE_OF_END[end], end.value
-            slow = await self._room()
-            if slow is not None:
-                return slow
+            closing = await self._wait_for_room()
+            if closing is not None:
+                return closing
 
-    async def _catch_up(self) -> Closing | None:
-        """Send solutions until there is nothing more to read, or the subscriber has turned out too slow."""
-        service, pace = self.service, self.member.pace
-        pages = service.pages(self.registration)
-        while page := await pages.after(pace.last or None, service.rung(self.registration)):
-            slow = await self._send(page)
-            if slow is not None:
-                return slow
-            await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
-        if pace.base is None:
-            pace.base = await asyncio.to_thread(service.solutions.rank, self.registration.registered, pace.last or None) - pace.sent
-        return None
+    async def _follow_alone(self) -> Closing | None:
+        """Follow the query until everything has been sent. Returns a closing if the query ends, or the subscriber turns out too slow."""
+        service, delivery = self.service, self.member.delivery
+        while True:
+            async with aclosing(follow_query(service, self.registration, delivery.last or None, service.settings.comment_s)) as items:
+                async for item in items:
+                    match item:
+                        case Idle():
+                            await self._note_base()
+                            if broadcast.ENABLED:
+                                return None
+                        case Progress():
+                            self.member.send_progress(item, encode_text_frame(json.dumps(item.document())))
+                        case End():
+                            return _CLOSE_OF_END[item], item.value
+                        case page:
+                            closing = await self._send_page(page)
+                            if closing is not None:
+                                return closing
+                            if delivery.last != page[-1].id:
+                                break  # there was a gap, and it reads on from the gap's end
+                            await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
 
-    async def _send(self, page: Page) -> Closing | None:
-        member, pace = self.member, self.member.pace
-        await member.outlet.room()
-        for parcel in parcels(page):
-            pace.tell(parcel.count, parcel.last)
-            self.service.seats.sent[SOCKET] += parcel.count
-            if not member.outlet.write(parcel.frames):
-                last = pace.last
-                slow = await self._room()
-                if slow is not None or pace.last != last:
+    async def _note_base(self) -> None:
+        """Record how many solutions came before the first one sent, once the subscriber has caught up with the log."""
+        delivery = self.member.delivery
+        if delivery.base is None:
+            rank = await asyncio.to_thread(self.service.solutions.rank, self.registration.registered, delivery.last or None)
+            delivery.base = rank - delivery.sent
+
+    async def _send_page(self, page: Page) -> Closing | None:
+        member, delivery = self.member, self.member.delivery
+        await member.writer.wait_for_room()
+        for batch in batch_frames(page):
+            delivery.record_sent(batch.count, batch.last)
+            self.service.admission.connections.sent[SOCKET] += batch.count
+            if not member.writer.write_frames(batch.frames):
+                last = delivery.last
+                slow = await self._wait_for_room()
+                if slow is not None or delivery.last != last:
                     return slow
         return None
 
-    async def _room(self) -> Closing | None:
+    async def _wait_for_room(self) -> Closing | None:
         """Wait until the subscriber takes more. One that was found slow meanwhile continues after a gap, or is closed."""
-        pace = self.member.pace
-        pace.sending_since_s = asyncio.get_running_loop().time()
-        await self.member.outlet.room()
-        pace.sending_since_s = None
-        if pace.slow:
+        delivery = self.member.delivery
+        delivery.sending_since_s = asyncio.get_running_loop().time()
+        await self.member.writer.wait_for_room()
+        delivery.sending_since_s = None
+        if delivery.slow:
             if not self.drops:
-                return TOO_SLOW, pace.last
-            await self._skip()
+                return TOO_SLOW, delivery.last
+            await self._skip_oldest()
         return None
 
-    async def _skip(self) -> None:
+    async def _skip_oldest(self) -> None:
         """Leave out all but what the buffer holds, and report the gap."""
-        pace, kept = self.member.pace, self.service.settings.buffer_solutions
-        assert pace.base is not None, "who has not caught up is not slow"
+        delivery, kept = self.member.delivery, self.service.settings.buffer_solutions
+        assert delivery.base is not None, "who has not caught up is not slow"
         resume, rank = await asyncio.to_thread(self.service.solutions.before_last, self.registration.registered, kept)
-        missed = rank - pace.base - pace.sent
-        pace.slow = False
+        missed = rank - delivery.base - delivery.sent
+        delivery.slow = False
         if resume is None or missed <= 0:
             return
-        gap = {"gap": {"after": pace.last, "resume": resume, "missed": missed}}
-        pace.tell(missed, resume)
-        if self.member.outlet.open:
-            self.member.outlet.write(text_frame(json.dumps(gap)))
+        gap = {"gap": {"after": delivery.last, "resume": resume, "missed": missed}}
+        delivery.record_sent(missed, resume)
+        if self.member.writer.open:
+            self.member.writer.write_frames(encode_text_frame(json.dumps(gap)))

@@ -21,17 +21,17 @@ from server.http.problem_details import Fault, Problem
 from server.push.page_cache import Line
 from server.push.watermark_progress import Progress
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow
-from server.webhook_delivery.registrations import Observer, ObserverFiles
-from server.webhook_delivery.signing import signature
-from server.webhook_delivery.target_policy import Refused, Targets, target_of
+from server.subscriptions.feed import End, Idle, follow_query
+from server.webhook_delivery.registrations import Webhook, WebhookFiles
+from server.webhook_delivery.signing import sign_delivery
+from server.webhook_delivery.target_policy import TargetPolicy, TargetRefused, parse_target
 
 EVENT = "epsparql.solution"
 _ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connection can be used again
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
-_HERE = "it is so here, and in the store once that answers"
-_NOWHERE = "the webhook is not set up, for the store does not take it"
+_HERE = "the change is stored here, and in the store once that answers"
+_NOWHERE = "the webhook is not created, because the store does not take it"
 _log = logging.getLogger("epsparql.webhooks")
 
 
@@ -51,64 +51,64 @@ class Deliveries:
     """Holds all observers and their tasks. Runs on the event loop only."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._files = service, ObserverFiles(service.settings.data)
-        self.targets = Targets(service.settings.allow_hosts)
-        self._observers: dict[tuple[str, str], Observer] = {}
+        self._service, self._files = service, WebhookFiles(service.settings.data)
+        self.targets = TargetPolicy(service.settings.allow_hosts)
+        self._observers: dict[tuple[str, str], Webhook] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._tls = httpx.create_ssl_context(trust_env=False)
 
     # ------------------------------------------------------------ what there is
-    def __iter__(self) -> Iterator[Observer]:
+    def __iter__(self) -> Iterator[Webhook]:
         return iter(list(self._observers.values()))
 
     def __len__(self) -> int:
         return len(self._observers)
 
-    def of(self, query: str) -> list[Observer]:
+    def list_webhooks(self, query: str) -> list[Webhook]:
         return [observer for observer in self if observer.query == query]
 
-    def find(self, query: str, id_: str) -> Observer | None:
+    def find_webhook(self, query: str, id_: str) -> Webhook | None:
         return self._observers.get((query, id_))
 
-    async def put(self, observer: Observer) -> None:
+    async def put_webhook(self, observer: Webhook) -> None:
         """Start deliveries, or continue them as is now wished; the observer is durable when this returns.
 
         A new observer that a store does not take is not created. Raises: StoreFailed, StoreTaken.
         """
-        known = self.find(observer.query, observer.id) is not None
-        await self._halt(observer.query, observer.id)
+        known = self.find_webhook(observer.query, observer.id) is not None
+        await self._stop_delivery(observer.query, observer.id)
         await asyncio.to_thread(self._files.save, observer, durable=True)
         try:
-            await self._kept(observer.query, [observer.id], _HERE if known else _NOWHERE)
+            await self._replicate(observer.query, [observer.id], _HERE if known else _NOWHERE)
         except PipelineError:
             if known:
-                self._begin(observer)
+                self._start_delivery(observer)
             else:  # a client learns its secret only from the answer that it was created
                 await asyncio.to_thread(self._files.delete, observer.query, observer.id)
             raise
-        self._begin(observer)
+        self._start_delivery(observer)
 
-    async def delete(self, query: str, ids: Sequence[str]) -> None:
+    async def delete_webhooks(self, query: str, ids: Sequence[str]) -> None:
         """Delete observers, also unknown ones: a store may not have taken their end before.
 
         Raises: StoreFailed, StoreTaken; they have ended here nevertheless.
         """
         for id_ in ids:
-            await self._halt(query, id_)
+            await self._stop_delivery(query, id_)
             self._observers.pop((query, id_), None)
             await asyncio.to_thread(self._files.delete, query, id_)
-        await self._kept(query, ids, _HERE)
+        await self._replicate(query, ids, _HERE)
 
-    async def _kept(self, query: str, ids: Sequence[str], otherwise: str) -> None:
+    async def _replicate(self, query: str, ids: Sequence[str], otherwise: str) -> None:
         """Copy the observers' files to the store, if the data directory is in one."""
-        keeper = self._service.keeper
+        keeper = self._service.lifecycle.keeper
         if keeper is not None and ids:
             try:
                 await asyncio.to_thread(keeper.keep_states, [self._files.path(query, id_) for id_ in ids])
             except StoreFailed as fault:
                 raise StoreFailed(f"{otherwise}: {fault}") from None
 
-    def needed(self) -> int:
+    def find_needed_position(self) -> int:
         """Return the position from which on solutions are yet to be delivered. Any thread may call this."""
         solutions = self._service.solutions
         return min((solutions.needed(each.registered, each.last) for each in self if each.state == "active"), default=solutions.position)
@@ -117,109 +117,109 @@ class Deliveries:
     def start(self) -> None:
         for observer in self._files.load():
             if observer.query in self._service.log.catalogue.queries:
-                self._begin(observer)
+                self._start_delivery(observer)
             else:  # the server crashed while the query was dropped
                 self._files.delete(observer.query, observer.id)
 
     async def stop(self) -> None:
         for query, id_ in list(self._tasks):
-            await self._halt(query, id_)
+            await self._stop_delivery(query, id_)
 
-    def _begin(self, observer: Observer) -> None:
+    def _start_delivery(self, observer: Webhook) -> None:
         key = observer.query, observer.id
         self._observers[key] = observer
         if observer.state == "active":
-            self._tasks[key] = asyncio.create_task(self._run(observer), name=f"webhook {key}")
+            self._tasks[key] = asyncio.create_task(self._run_delivery(observer), name=f"webhook {key}")
 
-    async def _halt(self, query: str, id_: str) -> None:
+    async def _stop_delivery(self, query: str, id_: str) -> None:
         task = self._tasks.pop((query, id_), None)
         if task is not None:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _run(self, observer: Observer) -> None:
+    async def _run_delivery(self, observer: Webhook) -> None:
         """Deliver until the observer is deleted, disabled or the server stops.
 
         After a fault of ours, such as a full disk, it begins anew after the last delivered solution.
         """
-        while observer.state == "active" and not self._service.stopping.is_set() and (observer.query, observer.id) in self._observers:
+        while observer.state == "active" and not self._service.lifecycle.stopping.is_set() and (observer.query, observer.id) in self._observers:
             try:
-                await self._tell(observer)
+                await self._deliver_solutions(observer)
             except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
-                _log.exception("webhook %s of query %s goes on in %g s", observer.id, observer.query, _AFTER_FAULT_S)
+                _log.exception("webhook %s of query %s continues in %g s", observer.id, observer.query, _AFTER_FAULT_S)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_AFTER_FAULT_S):
-                        await self._service.stopping.wait()
+                        await self._service.lifecycle.stopping.wait()
 
-    async def _tell(self, observer: Observer) -> None:
+    async def _deliver_solutions(self, observer: Webhook) -> None:
         client = httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
         async with client:
-            while observer.state == "active" and not self._service.stopping.is_set():
+            while observer.state == "active" and not self._service.lifecycle.stopping.is_set():
                 registration = self._service.log.catalogue.queries.get(observer.query)
                 if registration is None:
-                    await self._forget(observer)
+                    await self._drop_webhook(observer)
                     return
                 if registration.registered != observer.registered:  # the query was replaced, so its solution log is another one
                     observer.registered, observer.last, observer.attempts = registration.registered, None, 0
-                await self._follow(client, observer, registration)
+                await self._follow_registration(client, observer, registration)
 
-    async def _forget(self, observer: Observer) -> None:
+    async def _drop_webhook(self, observer: Webhook) -> None:
         """Delete the observer of a query that was dropped."""
         del self._observers[observer.query, observer.id], self._tasks[observer.query, observer.id]
         await asyncio.to_thread(self._files.delete, observer.query, observer.id)
 
-    async def _follow(self, client: httpx.AsyncClient, observer: Observer, registration: Registration) -> None:
-        async with aclosing(follow(self._service, registration, observer.last, self._service.settings.comment_s)) as words:
-            async for word in words:
-                match word:
+    async def _follow_registration(self, client: httpx.AsyncClient, observer: Webhook, registration: Registration) -> None:
+        async with aclosing(follow_query(self._service, registration, observer.last, self._service.settings.comment_s)) as items:
+            async for item in items:
+                match item:
                     case Progress() | Idle():
                         pass
                     case End.COMPLETED | End.FAILED:
-                        await self._until_replaced(registration)
+                        await self._wait_until_replaced(registration)
                         return
                     case End():
                         return
                     case page:
                         for line in page:
-                            if not await self._deliver(client, observer, line):
+                            if not await self._deliver_solution(client, observer, line):
                                 return
 
-    async def _until_replaced(self, registration: Registration) -> None:
+    async def _wait_until_replaced(self, registration: Registration) -> None:
         service = self._service
-        while service.registered(registration) and not service.stopping.is_set():
-            await service.news(service.generation, _ANSWERS_LOOK_S)
+        while service.catalog.is_current(registration) and not service.lifecycle.stopping.is_set():
+            await service.notifier.wait_for_news(service.notifier.generation, _ANSWERS_LOOK_S)
 
     # ------------------------------------------------------------ one solution
-    async def _deliver(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> bool:
+    async def _deliver_solution(self, client: httpx.AsyncClient, observer: Webhook, line: Line) -> bool:
         """Try until the solution is taken or given up.
 
         Returns False where there is nothing more to do: the server stops, or the observer is disabled.
         """
         settings = self._service.settings
         while True:
-            failure = await self._attempt(client, observer, line)
+            failure = await self._try_delivery(client, observer, line)
             if failure is None:
-                observer.done(line.id)
+                observer.record_delivery(line.id)
                 self._files.save(observer)  # not in a thread, which would not end with this task
                 return True
             if failure.gone:
-                observer.failed(failure.reason, None)
+                observer.record_failure(failure.reason, None)
                 observer.state = "disabled"
                 self._files.save(observer)
                 return False
             pause_s = self._pause_s(observer.attempts, failure)
-            observer.failed(failure.reason, iso(self._service.clock() + round(pause_s * 1e6)))
+            observer.record_failure(failure.reason, iso(self._service.clock() + round(pause_s * 1e6)))
             if observer.attempts >= settings.webhook_attempts:
                 _log.warning("webhook %s of query %s: solution %s given up: %s", observer.id, observer.query, line.id, failure.reason)
-                observer.give_up(line.id, iso(self._service.clock()))
+                observer.record_given_up(line.id, iso(self._service.clock()))
                 self._files.save(observer)
                 return True
             self._files.save(observer)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
-                    await self._service.stopping.wait()
-            if self._service.stopping.is_set():
+                    await self._service.lifecycle.stopping.wait()
+            if self._service.lifecycle.stopping.is_set():
                 return False
 
     def _pause_s(self, attempts: int, failure: Failure) -> float:
@@ -231,18 +231,18 @@ class Deliveries:
         growing = min(settings.webhook_first_s * 2.0 ** min(attempts, 40), settings.webhook_longest_s) * random.uniform(0.5, 1.0)
         return max(growing, min(failure.after_s, settings.webhook_longest_s))
 
-    async def _attempt(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> Failure | None:
+    async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: Line) -> Failure | None:
         try:
             async with asyncio.timeout(self._service.settings.webhook_timeout_s):
-                return await self._post(client, observer, line)
+                return await self._post_solution(client, observer, line)
         except TimeoutError:
             return Failure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
-        except (Refused, httpx.HTTPError, OSError) as error:
+        except (TargetRefused, httpx.HTTPError, OSError) as error:
             return Failure(str(error) or type(error).__name__)
 
-    async def _post(self, client: httpx.AsyncClient, observer: Observer, line: Line) -> Failure | None:
-        target = target_of(observer.url)
-        addresses = await self.targets.addresses(target)
+    async def _post_solution(self, client: httpx.AsyncClient, observer: Webhook, line: Line) -> Failure | None:
+        target = parse_target(observer.url)
+        addresses = await self.targets.resolve_target(target)
         body = f'{{"type":"{EVENT}","timestamp":"{json.loads(line.text)["end"]}","data":{line.text}}}'.encode()
         message_id, now_s = f"{observer.registered}-{line.id}", self._service.clock() // 1_000_000
         headers = {
@@ -251,19 +251,19 @@ class Deliveries:
             "User-Agent": "epsparql",
             "webhook-id": message_id,
             "webhook-timestamp": str(now_s),
-            "webhook-signature": signature(observer.secret, message_id, now_s, body),
+            "webhook-signature": sign_delivery(observer.secret, message_id, now_s, body),
         }
         for address in addresses:
             request = client.build_request("POST", target.at(address), content=body, headers=headers, extensions={"sni_hostname": target.host})
             try:
-                return await _answer(client, request)
+                return await _read_answer(client, request)
             except httpx.ConnectError:
                 if address == addresses[-1]:
                     raise
-        raise Refused(f"the host {target.host!r} has no address")
+        raise TargetRefused(f"the host {target.host!r} has no address")
 
 
-async def _answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure | None:
+async def _read_answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure | None:
     response = await client.send(request, stream=True)
     try:
         size = 0
@@ -282,10 +282,10 @@ async def _answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure 
 
 
 @asynccontextmanager
-async def delivering(service: Service) -> AsyncIterator[Deliveries]:
+async def run_deliveries(service: Service) -> AsyncIterator[Deliveries]:
     """Run the deliveries to all observers until the block is left."""
     deliveries = Deliveries(service)
-    service.retention.solution_holds.append(deliveries.needed)
+    service.lifecycle.retention.solution_holds.append(deliveries.find_needed_position)
     deliveries.start()
     try:
         yield deliveries
@@ -293,7 +293,7 @@ async def delivering(service: Service) -> AsyncIterator[Deliveries]:
         await deliveries.stop()
 
 
-def too_many(limit: int) -> Fault:
+def too_many_webhooks(limit: int) -> Fault:
     return Fault(
-        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_observers")
+        Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-observers", f"there are {limit} webhooks already; delete one, or raise max_webhooks")
     )

@@ -28,7 +28,7 @@ class GivenUp:
 
 
 @dataclass(slots=True)
-class Observer:
+class Webhook:
     """Describes a webhook and its deliveries.
 
     `registered` is the registration to which `last` belongs: the id of the newest solution delivered or given up.
@@ -51,36 +51,36 @@ class Observer:
     next_try: str | None = None
     dead: list[GivenUp] = field(default_factory=list)
 
-    def failed(self, error: str, next_try: str | None) -> None:
+    def record_failure(self, error: str, next_try: str | None) -> None:
         self.attempts += 1
         self.error, self.next_try = error[:_DETAIL], next_try
 
-    def done(self, solution: str) -> None:
+    def record_delivery(self, solution: str) -> None:
         self.last, self.attempts, self.error, self.next_try = solution, 0, None, None
         self.delivered += 1
 
-    def give_up(self, solution: str, at: str) -> None:
+    def record_given_up(self, solution: str, at: str) -> None:
         """Give up the present delivery. The error stays, so that the reason can be seen."""
         self.dead = [*self.dead[1 - KEPT :], GivenUp(solution, self.attempts, self.error or "", at)]
         self.last, self.attempts, self.next_try = solution, 0, None
         self.given_up += 1
 
 
-class ObserverFiles:
+class WebhookFiles:
     """Stores the observers of a data directory. Their files hold secrets, so only the owner may read them."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / "observers"
 
-    def load(self) -> Iterator[Observer]:
+    def load(self) -> Iterator[Webhook]:
         """Yield all observers. Raises: ValueError, naming the file, for a file that holds no observer."""
         for path in sorted(self._directory.glob("*.json")):
             try:
-                yield msgspec.json.decode(path.read_bytes(), type=Observer)
+                yield msgspec.json.decode(path.read_bytes(), type=Webhook)
             except msgspec.MsgspecError as error:
-                raise ValueError(f"{path} holds no observer: {error}; delete it, or restore it from a copy") from None
+                raise ValueError(f"{path} holds no webhook: {error}; delete it, or restore it from a copy") from None
 
-    def save(self, observer: Observer, *, durable: bool = False) -> None:
+    def save(self, observer: Webhook, *, durable: bool = False) -> None:
         """Replace the observer's file in one step.
 
         If a crash of the machine takes back a position, solutions are only delivered again. What a client asked for must not be lost, so it is saved

@@ -48,11 +48,11 @@ class Target:
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
 
-class Refused(Exception):
+class TargetRefused(Exception):
     """Reports a target that webhooks may not go to, or that cannot be found; the message names it and the remedy."""
 
 
-def target_of(url: str) -> Target:
+def parse_target(url: str) -> Target:
     """Parse the URL of a webhook. Raises: Fault 400 for what is no such URL."""
     try:
         parts = urlsplit(url)
@@ -74,7 +74,7 @@ def _path(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-class Targets:
+class TargetPolicy:
     """Checks targets, except the host names, addresses and networks that are `allowed`."""
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
@@ -86,18 +86,18 @@ class Targets:
             except ValueError:
                 self._names.add(each.lower())
 
-    async def addresses(self, target: Target) -> tuple[Address, ...]:
+    async def resolve_target(self, target: Target) -> tuple[Address, ...]:
         """Return all addresses that the target's host has now, each checked.
 
         Connect to these addresses, not to the name, because the name may stand for another one a moment later.
 
-        Raises: Refused.
+        Raises: TargetRefused.
         """
         try:
             async with asyncio.timeout(_RESOLVING_S):
                 found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError, TimeoutError) as error:
-            raise Refused(f"the host {target.host!r} is not found: {error or 'no answer'}") from None
+            raise TargetRefused(f"the host {target.host!r} is not found: {error or 'no answer'}") from None
         addresses = tuple(dict.fromkeys(ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found))
         if target.host not in self._names:
             for address in addresses:
@@ -105,20 +105,20 @@ class Targets:
         return addresses
 
     def _check(self, host: str, address: Address) -> None:
-        """Check that webhooks may go to an address. Raises: Refused."""
+        """Check that webhooks may go to an address. Raises: TargetRefused."""
         if any(address.version == network.version and address in network for network in self._networks):
             return
-        why = not_public(address)
+        why = explain_non_public(address)
         if why:
             shown = host if host == str(address) else f"{host} ({address})"
-            raise Refused(f"{shown} is {why}; webhooks go to public addresses, and to what --allow-hosts names")
+            raise TargetRefused(f"{shown} is {why}; webhooks go to public addresses, and to what --allow-hosts names")
 
 
-def not_public(address: Address) -> str:
+def explain_non_public(address: Address) -> str:
     """Return why an address is not one that anybody on the internet could have; empty if it is."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
-            return not_public(address.ipv4_mapped) and f"an IPv4 address in disguise, {not_public(address.ipv4_mapped)}"
+            return explain_non_public(address.ipv4_mapped) and f"an IPv4 address inside an IPv6 address, {explain_non_public(address.ipv4_mapped)}"
         if address.is_loopback or address.is_unspecified:
             return "this machine"
         if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
@@ -138,5 +138,5 @@ def not_public(address: Address) -> str:
     return ""
 
 
-def refusal(refused: Refused) -> Fault:
+def refusal_fault(refused: TargetRefused) -> Fault:
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "target-refused", str(refused), expected="a public address, or one of --allow-hosts"))

@@ -74,6 +74,7 @@ LINES = [
         lambda: reasoning.measure(2_000, 300, 400),
         {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},
         id="reasoning",
+        marks=pytest.mark.soak,
     ),
     pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
@@ -88,13 +89,14 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     assert all(found[name] > 0 for name in named if not name.endswith("slope")), "a slope over this little is noise"
 
 
+@pytest.mark.soak
 def test_each_way_of_looking_up_has_a_line() -> None:
     found = [json.loads(line) for line in lookup.measure(2_000)]
     assert [line["bench"] for line in found] == [*lookup.WAYS]
     assert all(line[name] > 0 for line in found for name in ("events_per_s", "register_s", "change_ms", "solutions"))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_frames_are_measured_as_batch_and_stream() -> None:
     from bench.spark import solve  # Spark
 
@@ -104,7 +106,7 @@ def test_frames_are_measured_as_batch_and_stream() -> None:
     assert all(line["events_per_s"] > 0 for line in found)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_starts_and_what_a_server_takes_that_does_nothing() -> None:
     found = [json.loads(line) for line in start.measure(1, idle_s=1.0)]
     assert [line["runner"] for line in found] == ["inprocess", "spark"]
@@ -127,7 +129,7 @@ def test_each_event_completes_a_query_about_once_however_many_there_are() -> Non
     assert 0.4 < found["one_query_matches"] / 40_000 < 0.6, "half of the events can complete it"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_goals_are_measured_apart() -> None:
     live, new, restart, saved, long = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
     assert live["goals"] == 3_000
@@ -155,7 +157,7 @@ def test_percentiles_are_measured_values() -> None:
     assert [percentile([3.0, 1.0, 2.0], percent) for percent in (1, 50, 99)] == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_subscribers_get() -> None:
     """Each way brings each solution once, or the bench says so."""
     found = [json.loads(line) for line in subscribers.measure("W1", 3_000, 100)]
@@ -166,7 +168,7 @@ def test_what_subscribers_get() -> None:
     assert all(each["bytes_out"] > 100 * each["solutions"] for each in found[1:])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_server_under_load() -> None:
     """Each subscriber gets each solution once and in order, or the bench says so; how fast is not asked here."""
     found = [json.loads(line) for line in server.measure(20_000)]

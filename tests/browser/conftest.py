@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from epsparql.client import Client, segment
-from tests.server.conftest import serving
+from tests.server.conftest import empty, serving
 
 DEADLINE_MS = 60_000
+expect.set_options(timeout=DEADLINE_MS)  # other suites run beside this one, so a page may take its time
 _WATCH = """
     window.violations = [];
     addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));
@@ -39,10 +40,7 @@ def client(url: str) -> Iterator[Client]:
     """The server is emptied afterwards, so that each test finds it new."""
     client = Client(url)
     yield client
-    for query in client.queries():
-        client.drop(query["name"])
-    for stream in client._json("GET", "/streams")["streams"]:
-        client.request("DELETE", f"/streams/{segment(stream['name'])}")
+    empty(client)
     for ontology in client._json("GET", "/ontologies")["ontologies"]:
         client.request("DELETE", f"/ontologies/{segment(ontology['name'])}")
 

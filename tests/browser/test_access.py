@@ -76,7 +76,7 @@ def scenes(page: Page) -> Any:
     yield "fault"
     page.get_by_role("navigation").get_by_role("button", name="winter").click()
     yield "stream"
-    page.get_by_role("button", name="Ontologies").click()
+    page.get_by_role("button", name="Background").click()
     yield "ontologies"
     page.keyboard.press("?")
     yield "keys"
@@ -153,6 +153,7 @@ def test_a_narrow_screen(page: Page) -> None:
     expect(page.get_by_role("heading", name="winter")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_pictures(page: Page, pictures: Path) -> None:
     """At work, in light and in dark, and a plan: none is blank, and they differ."""
     for example in ("Heat index", "Tsunami"):

@@ -26,7 +26,7 @@ def test_a_fault_is_underlined_and_mended_and_the_query_runs(page: Page, client:
     expect(fault).to_have_text("w:")
     expect(page.locator(".verdict")).to_contain_text("2:48")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_role("alert")).to_contain_text("Mend the fault")
+    expect(page.get_by_role("alert")).to_contain_text("Correct the fault")
     assert client.queries() == []
     work.write(page, WIND)
     expect(fault).to_have_count(0)
@@ -152,7 +152,7 @@ def test_replacing_asks_first(page: Page, client: Client) -> None:
     work.write(page, WIND.replace("30", "20"))
     page.get_by_role("button", name="Replace").click()
     assert client.query("alert")["query"] == WIND
-    page.get_by_role("button", name="Replace, and start anew?").click()
+    page.get_by_role("button", name="Replace, and start again?").click()
     expect(page.get_by_role("button", name="Running")).to_be_visible()
     assert client.query("alert")["query"] == WIND.replace("30", "20")
     page.get_by_role("button", name="Drop").click()
@@ -216,7 +216,7 @@ ONTOLOGY = """@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : 
 def test_an_ontology_is_loaded_looked_into_and_dropped(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "devices.ttl"
     file.write_text(ONTOLOGY)
-    page.get_by_role("button", name="Ontologies").click()
+    page.get_by_role("button", name="Background").click()
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("textbox", name="Name").fill("http://example.org/devices")
     page.get_by_role("button", name="Load").click()
@@ -262,7 +262,7 @@ def test_where_a_solution_came_from(page: Page, client: Client) -> None:
 
 def test_a_file_is_loaded_under_the_name_that_is_filled_in(page: Page, client: Client, tmp_path: Path) -> None:
     """Each file under its own: the next one does not replace the graph before it."""
-    page.get_by_role("button", name="Ontologies").click()
+    page.get_by_role("button", name="Background").click()
     for name, stem in (("onto.TTL", "onto.TTL"), ("a b.ttl", "a%20b.ttl")):
         (tmp_path / name).write_text(ONTOLOGY)
         page.get_by_label("File", exact=True).set_input_files(tmp_path / name)
@@ -294,7 +294,7 @@ def test_the_fault_is_no_longer_told_once_it_is_mended(page: Page, client: Clien
     work.write(page, WIND.replace("?st :wind_speed", "?st w:wind_speed"))
     expect(page.locator(".verdict")).to_contain_text("2:48")
     page.get_by_role("button", name="Run").click()
-    told = page.get_by_text("Mend the fault first")
+    told = page.get_by_text("Correct the fault first")
     expect(told).to_be_visible()
     work.write(page, WIND)
     expect(told).to_have_count(0)
@@ -383,7 +383,7 @@ def test_the_page_shows_what_a_token_may(context: BrowserContext, tmp_path: Path
         rail = page.get_by_role("navigation")
         expect(rail.get_by_role("region", name="Queries").locator(".name")).to_have_text(queries)
         expect(rail.get_by_role("region", name="Streams").locator(".name")).to_have_text(streams or [])
-        expect(rail.get_by_role("button", name="Ontologies")).to_have_count(0)
+        expect(rail.get_by_role("button", name="Background")).to_have_count(0)
         if queries:
             rail.get_by_role("button", name="alert").first.click()
             expect(page.locator("tr[data-id]")).to_have_count(1)
@@ -396,6 +396,6 @@ def test_the_page_shows_what_a_token_may(context: BrowserContext, tmp_path: Path
             rail.get_by_role("button", name="hall").first.click()
             page.get_by_role("button", name="Send").click()
             expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
-            expect(page.get_by_role("button", name="Forget")).to_have_count(0)
+            expect(page.get_by_role("button", name="Delete")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)
         page.close()

@@ -43,7 +43,7 @@ def test_a_hundred_queries(page: Page, client: Client) -> None:
         client.register(f"alert {number}", SECONDS)
     found = page.get_by_role("region", name="Queries").get_by_role("button")
     expect(found).to_have_count(100)
-    expect(page.get_by_role("button", name="Ontologies")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Background")).to_be_in_viewport()
     page.get_by_role("searchbox", name="Find a query or stream").fill("T 42")
     expect(found).to_have_count(1)
     found.click()
@@ -91,7 +91,7 @@ def test_the_keys_that_run_replace_only_when_pressed_twice(page: Page, client: C
     page.get_by_role("navigation").get_by_role("button", name="seconds").first.click()
     work.write(page, SECONDS.replace("?s ?v FROM", "?v FROM"))
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("button", name="Replace, and start anew?")).to_be_visible()
+    expect(page.get_by_role("button", name="Replace, and start again?")).to_be_visible()
     assert client.query("seconds")["query"] == SECONDS
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("button", name="Running")).to_be_visible()
@@ -103,7 +103,7 @@ def test_a_question_that_was_answered_can_be_asked_again(page: Page, client: Cli
     send(client, 1, 2)
     page.get_by_role("navigation").get_by_role("button", name="whether").click()
     page.get_by_role("button", name="Run again").click()
-    page.get_by_role("button", name="Replace, and start anew?").click()
+    page.get_by_role("button", name="Replace, and start again?").click()
     expect(page.get_by_role("button", name="Running")).to_be_visible()
     send(client, 3, 4)
     expect(page.get_by_role("button", name="Run again")).to_be_visible()
@@ -134,9 +134,9 @@ def test_a_stream_is_set_up_and_forgotten(page: Page, client: Client) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     assert (client.stream("hall")["max_delay"], client.stream("hall")["description"]) == ("PT60S", "a hall")
-    page.get_by_role("button", name="Forget").click()
+    page.get_by_role("button", name="Delete").click()
     assert client.stream("hall")
-    page.get_by_role("button", name="Really forget?").click()
+    page.get_by_role("button", name="Really delete?").click()
     expect(page.get_by_role("button", name="hall")).to_have_count(0)
 
 

@@ -81,7 +81,7 @@ def test_it_is_told_what_is_other(page: Page, client: Client) -> None:
     page.get_by_label("Default graph").select_option("unnamed")
     expect(page.get_by_role("status").filter(has_text="another policy and default graph")).to_be_visible()
     page.get_by_role("button", name="Replace").click()
-    page.get_by_role("button", name="Replace, and start anew?").click()
+    page.get_by_role("button", name="Replace, and start again?").click()
     expect(page.locator(".results .doubt")).to_have_count(0)
     assert client.query("alert")["policy"] == "recent"
 

@@ -14,7 +14,7 @@ import pytest
 from pipeline.formats.batches.timestamps import instant, iso
 from server.cli.replay import Replay, run
 from server.input_files import NamedFile, QueryFile
-from server.registrations.query_cache import check
+from server.registrations.query_cache import check_registration
 from tests.support.plain_json import term_json
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ def test_the_pages_have_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
 def test_every_query_can_be_registered(example: Example) -> None:
-    check(example.query)
+    check_registration(example.query)
 
 
 @pytest.mark.parametrize("example", RUN, ids=lambda example: example.place)

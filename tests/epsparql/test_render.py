@@ -9,11 +9,12 @@ from epsparql import parse, render
 from epsparql.literals import MAX_LENGTH, tree_depth
 from tests.epsparql.builders import PROLOGUE, SHARED
 from tests.epsparql.strategies import canonical, queries
+from tests.soak import examples
 
 CASES = sorted((SHARED / "conformance" / "random").glob("*/query.rq"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(queries)
 def test_parse_gives_back_what_was_rendered(query: a.Query) -> None:
     text = render(query)

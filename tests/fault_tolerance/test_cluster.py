@@ -24,6 +24,7 @@ from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.jvm import java_home, spark_environment, spark_home
 from pipeline.spark.supervisor import SparkRunner
 from server.cli.demo_data import QUERIES, Instant, find, instants
+from tests.soak import is_full
 from tests.support import spark_cases as cases
 from tests.support.s3_emulator import CREDENTIALS, served
 
@@ -79,10 +80,10 @@ def cluster(directory: Path, workers: int) -> Iterator[tuple[str, list["subproce
         yield url, found
 
 
-@pytest.mark.parametrize("low_latency", [False, True], ids=["micro-batches", "low latency"])
+@pytest.mark.parametrize("low_latency", [pytest.param(False, id="micro-batches", marks=pytest.mark.soak), pytest.param(True, id="low latency")])
 def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_path: Path) -> None:
-    """The year's first half undisturbed, then a worker dies while the second one comes in. Prints how fast it was and how long it stood still."""
-    data, year = tmp_path / "data", instants(find())
+    """The first half undisturbed, then a worker dies while the second one comes in. Prints how fast it was and how long it stood still."""
+    data, year = tmp_path / "data", of_the_year()
     half = len(year) // 2
     with cluster(tmp_path, 2) as (url, workers), LogWriter(data, cases.frozen_clock) as log:
         for name, text in QUERIES.items():
@@ -116,8 +117,9 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_
     print(f"\ncluster, low_latency={low_latency}: {rate:.0f} readings/s undisturbed, {pause:.1f} s without a commit after the kill")
     found = cases.found_in(data)
     assert found == cases.undisturbed(data, tmp_path / "elsewhere")
-    told = Counter(solution.query for solution in found[0])
-    assert (told["blizzard"], told["heat"], told["wind"]) == (16, 1_391 + 502 + 16, 27_013)
+    if is_full():
+        told = Counter(solution.query for solution in found[0])
+        assert (told["blizzard"], told["heat"], told["wind"]) == (16, 1_391 + 502 + 16, 27_013)
 
 
 def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +175,12 @@ def test_who_has_another_secret_is_not_let_in(tmp_path: Path, monkeypatch: pytes
         with daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
             cases.eventually(lambda: said(tmp_path / "stranger", "(?i)authenticat|SaslException|digest"), 60, lambda: "no refusal")
             assert not said(tmp_path / "stranger", "Successfully registered")
+
+
+def of_the_year() -> Sequence[Instant]:
+    """Return the demo's readings: a quarter, in `make soak` the whole year."""
+    year = instants(find())
+    return year if is_full() else year[: len(year) // 4]
 
 
 SECRET = "5e4d0b"

@@ -25,6 +25,7 @@ from pipeline.log.segments import FrameReader, segment_path
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.solutions.solution_log import Solution, SolutionReader, listed
 from pipeline.spark.supervisor import SparkRunner
+from tests.soak import is_full
 from tests.support import spark_cases as cases
 
 pytestmark = pytest.mark.slow
@@ -189,6 +190,8 @@ TEN = {
     LOW_LATENCY: ["worker", "JVM", "worker", "driver", "worker", "driver and JVM", "worker", "daemon", *["worker"] * 5],
 }
 """With the two servers below. A job of Spark's bears three deaths of one task."""
+FEW = {MICRO_BATCHES: ["worker", "driver", "worker"], LOW_LATENCY: ["JVM", "daemon", "worker", "driver and JVM"]}
+"""Outside `make soak`: each kind of victim dies once, and a worker while a snapshot is written. More of the same is merely longer."""
 
 
 # ---------------------------------------------------------------- moments
@@ -215,13 +218,13 @@ def unpublished(data: Path) -> bool:
 
 
 def test_in_process(tmp_path: Path) -> None:
-    """The runner's process dies at five random moments, then while it writes snapshots, and between solutions and the head that publishes them."""
+    """The runner's process dies at random moments, then while it writes snapshots, and between solutions and the head that publishes them."""
     chance, data = Random(7), tmp_path / "data"
     with fed(data, seed=7) as (log, client):
-        for _ in range(5):
+        for _ in range(5 if is_full() else 2):
             with host("inprocess", data):
                 moves_on(data, client, chance.randrange(5, 40))
-        for moment in (at_a_snapshot, at_a_snapshot, at_unpublished_solutions):
+        for moment in (at_a_snapshot, at_unpublished_solutions):
             with host("inprocess", data) as process:
                 moves_on(data, client, 5)
                 moment(data)
@@ -242,10 +245,10 @@ def test_in_process(tmp_path: Path) -> None:
 
 
 def kills_on_spark(tmp_path: Path, mode: str, victims: Sequence[str], chance: Random) -> None:
-    """Two servers die, then in a third one's runner these victims, every third while a snapshot is written."""
+    """A server or two die, then in another one's runner these victims, every third while a snapshot is written."""
     data, family = tmp_path / "data", dict[int, str]()
     with fed(data, seed=chance.randrange(1000)) as (log, client):
-        for _ in range(2):
+        for _ in range(2 if is_full() else 1):
             with host(mode, data) as server:
                 moves_on(data, client, chance.randrange(5, 60))
                 family |= cases.below(server.pid)
@@ -279,7 +282,7 @@ def kills_on_spark(tmp_path: Path, mode: str, victims: Sequence[str], chance: Ra
 
 @pytest.mark.parametrize("mode", MODES)
 def test_spark(mode: str, tmp_path: Path) -> None:
-    kills_on_spark(tmp_path, mode, TEN[mode], Random(11))
+    kills_on_spark(tmp_path, mode, TEN[mode] if is_full() else FEW[mode], Random(11))
 
 
 def test_workers_of_a_backlog(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def solutions(client: Client, partitions: int) -> dict[str, list[Any]]:
 @contextmanager
 def writing(data: Path, partitions: int) -> Iterator[Client]:
     """Serve with small segments, so that a little data makes several."""
-    settings = Settings(data=data, port=0, runner="inprocess", buckets=partitions)
+    settings = Settings(data=data, port=0, runner="inprocess", partitions=partitions)
     with listen(settings) as listener, LogWriter(settings.data, clock, segment_bytes=SEGMENT_BYTES) as log:
         server = Server(settings, log, listener, gate_of(settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

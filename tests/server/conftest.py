@@ -2,8 +2,7 @@
 
 import itertools
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from epsparql.client import Client
+from epsparql.client import Client, segment
 from pipeline.log import LogWriter
 from pipeline.replication.replicator import Keeper
 from server.cli.serve import Server, clock, gate_of, listen
 from server.settings import Settings
+from tests.support.logs import until as until
 
 EX = "http://example.org/"
 DEADLINE_S = 60.0
@@ -69,6 +69,14 @@ def name() -> str:
     return f"query {next(_numbers)}/ä"
 
 
+def empty(client: Client) -> None:
+    """Take all queries and streams from a server, so that the next test finds it new."""
+    for query in client.queries():
+        client.drop(query["name"])
+    for stream in client._json("GET", "/streams")["streams"]:
+        client.request("DELETE", f"/streams/{segment(stream['name'])}")
+
+
 def values(stream: str) -> str:
     """A query for every `:value` of a stream."""
     return f"PREFIX : <{EX}> SELECT ?s ?v FROM STREAM <{stream}> WHERE {{ ?s :value ?v }}"
@@ -84,11 +92,3 @@ def moment(number: int) -> str:
     minute, second = divmod(number, 60)
     hour, minute = divmod(minute, 60)
     return f"2026-01-01T{hour:02d}:{minute:02d}:{second:02d}Z"
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, with a deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long until {what}"
-        time.sleep(0.01)

@@ -1,6 +1,7 @@
 """Adversarial drivers: each makes random histories for a given time and stops at the first one that goes wrong.
 
-CI gives each driver a minute; `make soak` gives each an hour, by EPSPARQL_SOAK_S.
+CI gives each driver a minute; `make soak` gives each an hour, by EPSPARQL_SOAK_S. The other tests ask here, too, how much they try:
+`make soak` tries everything in full, `make check` and `make test` a part of what is merely more of the same.
 """
 
 import os
@@ -18,6 +19,16 @@ def first_seed() -> int:
     return int(given) if given else SystemRandom().randrange(1 << 30)
 
 
+def is_full() -> bool:
+    """Return whether this is a run of `make soak`."""
+    return "EPSPARQL_SOAK_S" in os.environ
+
+
+def examples(full: int) -> int:
+    """Return how many examples Hypothesis tries of a property: a fifth of the `full` number, but in `make soak`."""
+    return full if is_full() else max(full // 5, 5)
+
+
 def is_short() -> bool:
     """Return whether this is CI's short run, which ends after a number of cases, however fast the machine is."""
-    return "CI" in os.environ and "EPSPARQL_SOAK_S" not in os.environ
+    return "CI" in os.environ and not is_full()

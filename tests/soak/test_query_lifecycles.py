@@ -276,6 +276,8 @@ class HistoryLog:
         query = life.query
         if not isinstance(query, algebra.Select) or life.ends is not None or self.ticked or query.streams != (DEFAULT_STREAM,):
             return None
+        if any(each.rule is not None and each.rule.into == DEFAULT_STREAM for each in self.lives.values()):
+            return None
         if query.modifiers.limit is not None or "FOR" in life.entry.text or "STEP" in life.entry.text:
             return None
         stream = [
@@ -442,7 +444,9 @@ def query(random: Random, few: Sequence[str], *, plain: bool) -> str:
     """A query, or a rule now and then unless it is to be `plain`; one of a `few` bodies often, so that queries share."""
     body = random.choice(few) if few and random.random() < 0.4 else _body(random)
     if not plain and random.random() < 0.25:
-        source, into = random.choice(((DEFAULT_STREAM, DERIVED), (DEFAULT_STREAM, DERIVED), (OTHER, DERIVED), (DERIVED, FURTHER)))
+        source, into = random.choice((
+            (DEFAULT_STREAM, DERIVED), (DEFAULT_STREAM, DERIVED), (OTHER, DERIVED), (DERIVED, FURTHER), (DERIVED, DEFAULT_STREAM),
+        ))  # fmt: skip
         positive = _body(random, ("G", "G SEQ G", "G OPTIONAL G", "GRAPH N G", "G MINUS G", "G WITHOUT G FOR T"))
         return f"{strategies.PROLOGUE}CONSTRUCT {{ ?s :p ?v . ?s :r ?v }} INTO STREAM <{into}> FROM STREAM <{source}> WHERE {positive}"
     streams = () if plain else random.choice(((), (OTHER,), (DEFAULT_STREAM, OTHER), (DERIVED,), (DEFAULT_STREAM, DERIVED), (FURTHER,)))

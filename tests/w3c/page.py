@@ -11,19 +11,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "w3c.md"
 
 HEAD = """# The W3C's SPARQL test suites
 
-The query tests of the SPARQL 1.0 and 1.1 suites run through the engine: `python -m pytest tests/w3c`. A plain SPARQL query, registered with
-`default_graph: unnamed` over a stream of one message whose triples all carry one instant *t*, has SPARQL's solutions, each on [*t*, *t*].
+The query tests of the SPARQL 1.0 and 1.1 suites run through the engine: `python -m pytest tests/w3c`. Each plain SPARQL query is registered with
+`default_graph: unnamed`, over a stream of one message. All triples of the message carry one instant *t*. The query has SPARQL's solutions, each on [*t*, *t*].
 
-- **Evaluation.** The default graph and the named graphs are one message at one instant; solutions, their multiplicity, their order where the query has
-  ORDER BY, and their interval are compared, blank nodes up to one renaming of the whole answer. A CONSTRUCT query writes into a stream that it does
-  not read. `test_replay.py` gives some of the tests to `epsparql replay`, in the result formats that they are about.
-- **Entailment.** Tests for the RDF and RDFS regimes have their data as background knowledge; tests for other
-  regimes alone are listed below, with what `--entailment owl-rl` makes of them.
-- **Syntax.** What is positive parses, what is negative is refused; every query that parses is the same again after it has been rendered.
-  `syntax-fed`'s queries parse in full and are then refused by name, since SERVICE is.
-- **Left out**: groups about updates, SERVICE's evaluation, the protocols and the service description.
+- **Evaluation.** The default graph and the named graphs are one message at one instant. The tests compare the solutions, their multiplicity and their intervals.
+  They compare the order where the query has ORDER BY, and blank nodes up to one renaming of the whole answer. A CONSTRUCT query writes into a stream that it does
+  not read. `test_replay.py` runs some of the tests with `epsparql replay`, in the result formats that they are about.
+- **Entailment.** Tests for the RDF and RDFS regimes have their data as background. Tests for other regimes alone are listed below,
+  with the result under `--entailment owl-rl`.
+- **Syntax.** Positive tests parse, and negative tests are refused. Every query that parses is the same again after it has been rendered.
+  The queries of `syntax-fed` parse in full and are then refused by name, because SERVICE is refused.
+- **Left out** are the groups about updates, SERVICE's evaluation, the protocols and the service description.
 
-This page is made by `python -m tests.w3c.page`; a test fails when it is not current, when a listed test passes, or when another one fails.
+This page is made by `python -m tests.w3c.page`. A test fails when the page is not current, when a listed test passes, or when another one fails.
 """
 
 
@@ -33,8 +33,8 @@ def page(tests: Sequence[SuiteCase]) -> str:
 
 def _beyond_rdfs() -> list[str]:
     text = (
-        "Tests of entailment regimes of which none is RDF or RDFS. They are not counted above. OWL Direct and OWL RDF-Based semantics entail more than the OWL 2 RL\n"
-        "profile, which `--entailment owl-rl` is; RIF brings rules of its own."
+        "These are tests of entailment regimes other than RDF and RDFS. They are not counted above. OWL Direct and OWL RDF-Based semantics entail more than the OWL 2 RL\n"
+        "profile, which `--entailment owl-rl` applies. RIF brings rules of its own."
     )
     rows = [f"| `{case.id}` | {', '.join(sorted(case.regimes))} | {'yes' if case.id in BY_OWL_RL else 'no'} |" for case in beyond_rdfs()]
     return ["## Tests of other regimes", "", text, "", "| test | regime | answered under owl-rl |", "|---|---|---|", *rows]
@@ -60,8 +60,8 @@ def _passed_over() -> list[str]:
 
 def _by_value() -> list[str]:
     text = (
-        "A computed number is printed in the canonical form of XML Schema 1.0 (`6.0`, `6.0E0`), and one that is passed on as it stands in the data. These tests\n"
-        "print the same number in another form, so here numbers are compared by value and datatype; in all others they are compared as they are written."
+        "A computed number is printed in the canonical form of XML Schema 1.0 (`6.0`, `6.0E0`). A number that is passed on is printed as in the data. These tests\n"
+        "expect the same number in another form, so they compare numbers by value and datatype. All other tests compare numbers as they are written."
     )
     return ["## Numbers compared by value", "", text, "", *_bullets(BY_VALUE)]
 

@@ -5,7 +5,7 @@ Exact Summation Using Small and Large Superaccumulators, arXiv:1505.05571.
 """
 
 from engine.aggregation.native import native
-from engine.aggregation.native.layout import *
+from engine.aggregation.native.layout import HIGHEST, LIMB_COUNT, LOWEST, UNIT
 
 MASK = (1 << 32) - 1
 FRACTION = (1 << 52) - 1

@@ -3,9 +3,45 @@
 import numpy as np
 
 from engine.aggregation.native import native
-from engine.aggregation.native.layout import *
-from engine.aggregation.native.min_max import append, append_start, improve, leave, leave_start
-from engine.aggregation.native.sums import count, free_limbs
+from engine.aggregation.native.layout import (
+    CHAINED,
+    CLASS,
+    COUNT,
+    COUNTED,
+    END,
+    EVER,
+    FIRST,
+    FREE_GROUP,
+    FREE_SOLUTION,
+    GROUP,
+    GROUPS_TOP,
+    IN_GROUP,
+    IN_SOLUTION,
+    KEY,
+    LAST,
+    LEAST,
+    LIMBS,
+    LIVE,
+    LOW,
+    MIN,
+    NEWEST,
+    NEXT,
+    NONE,
+    OLDEST,
+    OP,
+    S_FIRST,
+    S_LAST,
+    SOLUTIONS_TOP,
+    START,
+    SUM,
+    TERM,
+    VALUE,
+    VALUE_WIDTH,
+    WINDOW,
+    N,
+)
+from engine.aggregation.native.min_max import append_start, append_value, keep_better, remove_start, remove_value
+from engine.aggregation.native.sums import add_value, free_limbs
 
 MIX = np.int64(-7046029254386353131)
 FAR = 1 << 62
@@ -31,7 +67,7 @@ def spread(groups, top, key_n, heads):
 
 
 @native.jit
-def find(groups, heads, keys, i):
+def find_group(groups, heads, keys, i):
     """Return the group of a key, NONE if there is none."""
     g = heads[head_of(heads, keys, i)]
     while g != NONE:
@@ -45,8 +81,9 @@ def find(groups, heads, keys, i):
 
 
 @native.jit
-def make(at, program, groups, heads, keys, i):
+def make_group(t, keys, i):
     """Make a new group, for which there is room."""
+    at, program, groups, heads = t.at, t.program, t.groups, t.heads
     g = at[FREE_GROUP]
     if g == NONE:
         g = at[GROUPS_TOP]
@@ -71,8 +108,9 @@ def make(at, program, groups, heads, keys, i):
 
 
 @native.jit
-def forget(at, program, groups, heads, limbs, key_n, g):
+def free_group(t, key_n, g):
     """Free an empty group."""
+    at, groups, heads = t.at, t.groups, t.heads
     head = head_of(heads, groups[:, KEY : KEY + key_n], g)
     if heads[head] == g:
         heads[head] = groups[g, CHAINED]
@@ -81,9 +119,9 @@ def forget(at, program, groups, heads, limbs, key_n, g):
         while groups[before, CHAINED] != g:
             before = groups[before, CHAINED]
         groups[before, CHAINED] = groups[g, CHAINED]
-    for a in range(len(program)):
-        if program[a, OP] == SUM:
-            free_limbs(at, limbs, groups[g, program[a, IN_GROUP] + LIMBS])
+    for a in range(len(t.program)):
+        if t.program[a, OP] == SUM:
+            free_limbs(at, t.limbs, groups[g, t.program[a, IN_GROUP] + LIMBS])
     groups[g, N] = 0
     groups[g, CHAINED] = at[FREE_GROUP]
     at[FREE_GROUP] = g
@@ -91,8 +129,9 @@ def forget(at, program, groups, heads, limbs, key_n, g):
 
 
 @native.jit
-def absorb(at, program, groups, g, limbs, values, i, start):
+def absorb_solution(t, g, values, i, start):
     """Take a solution's values into a group without window."""
+    program, groups = t.program, t.groups
     groups[g, N] += 1
     groups[g, LEAST] = min(groups[g, LEAST], start)
     for a in range(len(program)):
@@ -100,14 +139,15 @@ def absorb(at, program, groups, g, limbs, values, i, start):
         if op == COUNT:
             groups[g, column + COUNTED] += values[i, v + TERM] != 0
         elif op == SUM:
-            count(at, groups, g, column, values[i, v + CLASS], values[i, v + VALUE], 1, limbs)
+            add_value(t, g, column, values[i, v + CLASS], values[i, v + VALUE], 1)
         elif values[i, v + TERM] != 0:
-            improve(groups, g, column, op, values[i, v + TERM], values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW])
+            keep_better(groups, g, column, op, values, i, v)
 
 
 @native.jit
-def enter(at, program, groups, g, solutions, limbs, values, i, start, end):
+def enter_window(t, g, values, i, start, end):
     """Take a solution into a window."""
+    at, program, groups, solutions = t.at, t.program, t.groups, t.solutions
     s = at[FREE_SOLUTION]
     if s == NONE:
         s = at[SOLUTIONS_TOP]
@@ -125,25 +165,26 @@ def enter(at, program, groups, g, solutions, limbs, values, i, start, end):
             continue
         solutions[s, k + CLASS], solutions[s, k + VALUE], solutions[s, k + LOW] = values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW]
         if op == SUM:
-            count(at, groups, g, column, values[i, v + CLASS], values[i, v + VALUE], 1, limbs)
+            add_value(t, g, column, values[i, v + CLASS], values[i, v + VALUE], 1)
         elif values[i, v + TERM] != 0:
-            append(groups, g, column, op, solutions, s, k)
+            append_value(groups, g, column, op, solutions, s, k)
     return s
 
 
 @native.jit
-def exit_(at, program, groups, solutions, limbs, s):
+def leave_window(t, s):
     """Let the oldest solution of its group leave the window."""
+    at, program, groups, solutions = t.at, t.program, t.groups, t.solutions
     g = solutions[s, GROUP]
     groups[g, N] -= 1
-    leave_start(groups, g, solutions, s)
+    remove_start(groups, g, solutions, s)
     for a in range(len(program)):
         op, column, k = program[a, OP], program[a, IN_GROUP], program[a, IN_SOLUTION]
         if op == COUNT:
             groups[g, column + COUNTED] -= solutions[s, k + TERM] != 0
         elif op == SUM:
-            count(at, groups, g, column, solutions[s, k + CLASS], solutions[s, k + VALUE], -1, limbs)
+            add_value(t, g, column, solutions[s, k + CLASS], solutions[s, k + VALUE], -1)
         else:
-            leave(groups, g, column, solutions, s, k)
+            remove_value(groups, g, column, solutions, s, k)
     solutions[s, NEXT] = at[FREE_SOLUTION]
     at[FREE_SOLUTION] = s

@@ -1,7 +1,7 @@
 """MIN and MAX keep the best so far without window; in one, the values that may yet be it, oldest first, none better than the one before."""
 
 from engine.aggregation.native import native
-from engine.aggregation.native.layout import *
+from engine.aggregation.native.layout import CLASS, FIRST, LAST, LOW, MIN, NEWER, NONE, OLDER, S_FIRST, S_LAST, S_NEWER, S_OLDER, START, TERM, VALUE
 
 
 @native.inlined
@@ -18,14 +18,15 @@ def beats(op, class_, value, low, table, row, at):
 
 
 @native.jit
-def improve(groups, g, at, op, term, class_, value, low):
-    """Take a value in without window, if it is better."""
+def keep_better(groups, g, at, op, values, i, v):
+    """Take the value at columns v of row i in without window, if it is better."""
+    class_, value, low = values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW]
     if groups[g, at + TERM] == 0 or beats(op, class_, value, low, groups, g, at):
-        groups[g, at + TERM], groups[g, at + CLASS], groups[g, at + VALUE], groups[g, at + LOW] = term, class_, value, low
+        groups[g, at + TERM], groups[g, at + CLASS], groups[g, at + VALUE], groups[g, at + LOW] = values[i, v + TERM], class_, value, low
 
 
 @native.jit
-def append(groups, g, at, op, solutions, s, k):
+def append_value(groups, g, at, op, solutions, s, k):
     """Make solution s, with its value at columns k, the last that may yet be the answer."""
     last = groups[g, at + LAST]
     while last != NONE and beats(op, solutions[s, k + CLASS], solutions[s, k + VALUE], solutions[s, k + LOW], solutions, last, k):
@@ -39,7 +40,7 @@ def append(groups, g, at, op, solutions, s, k):
 
 
 @native.jit
-def leave(groups, g, at, solutions, s, k):
+def remove_value(groups, g, at, solutions, s, k):
     """Let the oldest solution leave."""
     if groups[g, at + FIRST] != s:
         return
@@ -53,7 +54,7 @@ def leave(groups, g, at, solutions, s, k):
 
 @native.jit
 def append_start(groups, g, solutions, s):
-    """Append a solution, as `append` does, for the least start."""
+    """Append a solution, as `append_value` does, for the least start."""
     last = groups[g, S_LAST]
     while last != NONE and solutions[s, START] < solutions[last, START]:
         last = solutions[last, S_OLDER]
@@ -66,8 +67,8 @@ def append_start(groups, g, solutions, s):
 
 
 @native.jit
-def leave_start(groups, g, solutions, s):
-    """Let the oldest solution leave, as `leave` does, for the least start."""
+def remove_start(groups, g, solutions, s):
+    """Let the oldest solution leave, as `remove_value` does, for the least start."""
     if groups[g, S_FIRST] != s:
         return
     first = solutions[s, S_NEWER]

@@ -2,17 +2,42 @@
 
 from engine.aggregation.native import native
 from engine.aggregation.native.exact_double_sum import MASK, add_double, add_integer, carry, rounded
-from engine.aggregation.native.layout import *
+from engine.aggregation.native.layout import (
+    A_DECIMAL,
+    A_DOUBLE,
+    A_TERM,
+    AN_INTEGER,
+    CODE,
+    DECIMAL,
+    DECIMALS,
+    DOUBLE,
+    DOUBLES,
+    ERROR,
+    ERRORS,
+    FALLS,
+    FREE_LIMBS,
+    HIGH,
+    HIGHEST,
+    LIMB_COUNT,
+    LIMBS,
+    LIMBS_TOP,
+    LOWEST,
+    NAN,
+    NANS,
+    NONE,
+    REST,
+    RESULT,
+    RESULT_HIGH,
+    RISES,
+)
 
 SPARE = 0  # the row of `limbs` that a sum is rounded in
 
 
 @native.jit
-def count(state, groups, g, at, class_, value, by, limbs):
-    """Add (`by` 1) or take away (-1) a value of SUM.
-
-    Its columns begin at `at`, and `state` is where the sweep stands.
-    """
+def add_value(t, g, at, class_, value, by):
+    """Add (`by` 1) or take away (-1) a value of SUM, whose columns begin at `at`."""
+    groups, limbs = t.groups, t.limbs
     if class_ == ERROR:
         groups[g, at + ERRORS] += by
     elif class_ <= DECIMAL:
@@ -25,14 +50,14 @@ def count(state, groups, g, at, class_, value, by, limbs):
         groups[g, at + DOUBLES] += by
         if class_ == DOUBLE:
             if groups[g, at + LIMBS] == NONE:
-                groups[g, at + LIMBS] = take_limbs(state, limbs)
+                groups[g, at + LIMBS] = take_limbs(t.at, limbs)
             add_double(limbs, groups[g, at + LIMBS], value, by)
         else:
             groups[g, at + NANS + class_ - NAN] += by
 
 
 @native.jit
-def give_sum(groups, g, at, limbs, out, r, k):
+def report_sum(groups, g, at, limbs, out, r, k):
     """Give the sum at columns k of report r."""
     out[r, k + CODE], out[r, k + RESULT], out[r, k + RESULT_HIGH] = A_TERM, 0, 0
     if groups[g, at + ERRORS] > 0:

@@ -1,57 +1,117 @@
 """A sweep runs through many instants of one node: solutions come and leave, and groups report (semantics.md section 7)."""
 
 from engine.aggregation.native import native
-from engine.aggregation.native.hash_groups import absorb, enter, exit_, find, forget, make
-from engine.aggregation.native.layout import *
-from engine.aggregation.native.sums import give_sum
+from engine.aggregation.native.hash_groups import absorb_solution, enter_window, find_group, free_group, leave_window, make_group
+from engine.aggregation.native.layout import (
+    A_TERM,
+    AN_INTEGER,
+    CODE,
+    COUNT,
+    COUNTED,
+    DONE,
+    END,
+    EVER,
+    FIRST,
+    FIRST_OUT,
+    FOUND,
+    GROUP,
+    GROUPS_TOP,
+    HORIZON,
+    IN_GROUP,
+    IN_SOLUTION,
+    KEY,
+    LAST_IN,
+    LATEST,
+    LEAST,
+    LENGTH,
+    LIMBS_TOP,
+    LIVE,
+    M_END,
+    M_ENTRY,
+    M_NOW,
+    M_SIDE,
+    M_START,
+    MOMENT,
+    NEED,
+    NEWEST,
+    NEXT,
+    NONE,
+    OF,
+    OLDEST,
+    OP,
+    R_END,
+    R_ENTRY,
+    R_KEY,
+    R_START,
+    RANGE,
+    RESULT,
+    RESULT_HIGH,
+    RESULT_WIDTH,
+    ROOM,
+    S_FIRST,
+    SOLUTION,
+    SOLUTIONS_TOP,
+    STAMP,
+    STAMPED,
+    START,
+    STEP,
+    SUM,
+    TERM,
+    WAKE,
+    WINDOW,
+    N,
+)
+from engine.aggregation.native.sums import report_sum
 
 
 @native.entry_point
-def sweep(at, program, groups, heads, solutions, limbs, gained, moments, keys, values, out):
+def sweep(t, came, gained, out):
     """Take in `moments` from at[MOMENT] on, and return DONE, or ROOM where an instant may need more room than there is.
 
     With ROOM, `at[NEED]` is what each table needs.
 
-    keys: a row a moment; values: VALUE_WIDTH columns a set function; gained: room for a group a moment; out: at[FOUND] reports.
+    t: Tables; came: MomentColumns; gained: room for a group a moment; out: at[FOUND] reports.
     """
-    i = at[MOMENT]
+    moments, i = came.moments, t.at[MOMENT]
     while i < len(moments):
         after = i + 1
         while after < len(moments) and moments[after, M_NOW] == moments[i, M_NOW]:
             after += 1
-        if not has_room(at, program, groups, solutions, limbs, out, after - i):
+        if not has_room(t, out, after - i):
             return ROOM
-        instant(at, program, groups, heads, solutions, limbs, gained, moments, keys, values, out, i, after)
-        at[MOMENT] = i = after
+        sweep_instant(t, came, gained, out, i, after)
+        t.at[MOMENT] = i = after
     return DONE
 
 
 @native.jit
-def has_room(at, program, groups, solutions, limbs, out, n):
+def has_room(t, out, n):
     """Return whether there is room for n moments of an instant.
 
     They may bring as many new solutions and groups, and a report for each group that then is.
     """
+    at = t.at
     at[NEED] = n + at[LIVE] if at[STEP] > 0 else n
     return (
         at[FOUND] + at[NEED] <= len(out)
-        and at[GROUPS_TOP] + n <= len(groups)
-        and at[LIMBS_TOP] + n * len(program) <= len(limbs)
-        and (at[WINDOW] == EVER or at[SOLUTIONS_TOP] + n <= len(solutions))
+        and at[GROUPS_TOP] + n <= len(t.groups)
+        and at[LIMBS_TOP] + n * len(t.program) <= len(t.limbs)
+        and (at[WINDOW] == EVER or at[SOLUTIONS_TOP] + n <= len(t.solutions))
     )
 
 
 @native.jit
-def instant(at, program, groups, heads, solutions, limbs, gained, moments, keys, values, out, first, after):
+def sweep_instant(t, came, gained, out, first, after):
+    at, groups, moments, key_n = t.at, t.groups, came.moments, came.keys.shape[1]
     now, entry = moments[first, M_NOW], moments[first, M_ENTRY]
     at[STAMPED] += 1
     n, woken = 0, NONE
     for i in range(first, after):
         if moments[i, M_SIDE] == SOLUTION:
-            g = find(groups, heads, keys, i)
+            g = find_group(groups, t.heads, came.keys, i)
             if g == NONE:
-                g = make(at, program, groups, heads, keys, i)
-            come(at, program, groups, g, solutions, limbs, moments, values, i)
+                g = make_group(t, came.keys, i)
+            take_solution(t, g, came, i)
             if groups[g, STAMP] != at[STAMPED]:
                 groups[g, STAMP] = at[STAMPED]
                 gained[n] = g
@@ -61,26 +121,27 @@ def instant(at, program, groups, heads, solutions, limbs, gained, moments, keys,
         elif moments[i, M_SIDE] == WAKE:
             woken = i
     if at[WINDOW] == RANGE:
-        expire(at, program, groups, heads, solutions, limbs, keys.shape[1], now - at[LENGTH])
+        expire_solutions(t, key_n, now - at[LENGTH])
     if at[STEP] > 0:
         if now % at[STEP] == 0 and at[LATEST] > now - at[LENGTH]:
-            report_all(at, program, groups, solutions, limbs, keys.shape[1], out, entry, now)
+            report_all(t, key_n, out, entry, now)
         return
     for k in range(n):
-        least = groups[gained[k], LEAST] if at[WINDOW] == EVER else solutions[groups[gained[k], S_FIRST], START]
-        report(at, program, groups, gained[k], solutions, limbs, keys.shape[1], out, entry, min(least, now), now)
+        least = groups[gained[k], LEAST] if at[WINDOW] == EVER else t.solutions[groups[gained[k], S_FIRST], START]
+        report_group(t, gained[k], key_n, out, entry, min(least, now), now)
     if woken != NONE:
-        wake(at, program, groups, heads, solutions, limbs, keys, woken, out, entry, now)
+        report_implicit(t, came.keys, woken, out, entry, now)
 
 
 @native.jit
-def come(at, program, groups, g, solutions, limbs, moments, values, i):
+def take_solution(t, g, came, i):
     """Let a solution come to its group; of the last so many, the oldest leaves."""
+    at, groups, solutions, moments = t.at, t.groups, t.solutions, came.moments
     start, end = moments[i, M_START], moments[i, M_END]
     if at[WINDOW] == EVER:
-        absorb(at, program, groups, g, limbs, values, i, start)
+        absorb_solution(t, g, came.values, i, start)
         return
-    s = enter(at, program, groups, g, solutions, limbs, values, i, start, end)
+    s = enter_window(t, g, came.values, i, start, end)
     if at[WINDOW] == RANGE:
         if at[LAST_IN] == NONE:
             at[FIRST_OUT] = s
@@ -96,47 +157,50 @@ def come(at, program, groups, g, solutions, limbs, moments, values, i):
     if groups[g, N] > at[LENGTH]:
         oldest = groups[g, OLDEST]
         groups[g, OLDEST] = solutions[oldest, NEXT]
-        exit_(at, program, groups, solutions, limbs, oldest)
+        leave_window(t, oldest)
 
 
 @native.jit
-def expire(at, program, groups, heads, solutions, limbs, key_n, until):
+def expire_solutions(t, key_n, until):
     """Drop solutions that have left a RANGE window, and groups that have none."""
+    at, groups, solutions = t.at, t.groups, t.solutions
     while at[FIRST_OUT] != NONE and solutions[at[FIRST_OUT], END] <= until:
         s = at[FIRST_OUT]
         g = solutions[s, GROUP]
         at[FIRST_OUT] = solutions[s, NEXT]
-        exit_(at, program, groups, solutions, limbs, s)
+        leave_window(t, s)
         if groups[g, N] == 0:
-            forget(at, program, groups, heads, limbs, key_n, g)
+            free_group(t, key_n, g)
     if at[FIRST_OUT] == NONE:
         at[LAST_IN] = NONE
 
 
 @native.jit
-def report_all(at, program, groups, solutions, limbs, key_n, out, entry, now):
-    for g in range(at[GROUPS_TOP]):
-        if groups[g, N] > 0:
-            report(at, program, groups, g, solutions, limbs, key_n, out, entry, now - at[LENGTH], now)
+def report_all(t, key_n, out, entry, now):
+    for g in range(t.at[GROUPS_TOP]):
+        if t.groups[g, N] > 0:
+            report_group(t, g, key_n, out, entry, now - t.at[LENGTH], now)
 
 
 @native.jit
-def wake(at, program, groups, heads, solutions, limbs, keys, i, out, entry, now):
+def report_implicit(t, keys, i, out, entry, now):
     """Let the one implicit group report when it comes into being, though it be empty."""
-    g = find(groups, heads, keys, i)
+    at, groups, solutions = t.at, t.groups, t.solutions
+    g = find_group(groups, t.heads, keys, i)
     if g != NONE and groups[g, STAMP] == at[STAMPED]:
         return
     new = g == NONE
     if new:
-        g = make(at, program, groups, heads, keys, i)
+        g = make_group(t, keys, i)
     least = groups[g, LEAST] if groups[g, S_FIRST] == NONE else solutions[groups[g, S_FIRST], START]
-    report(at, program, groups, g, solutions, limbs, keys.shape[1], out, entry, min(least, now), now)
+    report_group(t, g, keys.shape[1], out, entry, min(least, now), now)
     if new:
-        forget(at, program, groups, heads, limbs, keys.shape[1], g)
+        free_group(t, keys.shape[1], g)
 
 
 @native.jit
-def report(at, program, groups, g, solutions, limbs, key_n, out, entry, start, now):
+def report_group(t, g, key_n, out, entry, start, now):
+    at, program, groups, solutions = t.at, t.program, t.groups, t.solutions
     r = at[FOUND]
     at[FOUND] = r + 1
     out[r, R_ENTRY], out[r, R_START], out[r, R_END] = entry, start, now
@@ -146,7 +210,7 @@ def report(at, program, groups, g, solutions, limbs, key_n, out, entry, start, n
         op, column, k = program[a, OP], program[a, IN_GROUP], R_KEY + key_n + RESULT_WIDTH * a
         out[r, k + OF] = groups[g, N]
         if op == SUM:
-            give_sum(groups, g, column, limbs, out, r, k)
+            report_sum(groups, g, column, t.limbs, out, r, k)
             continue
         out[r, k + RESULT_HIGH] = 0
         if op == COUNT:

@@ -27,6 +27,14 @@ class Tables(NamedTuple):
     limbs: Ints
 
 
+class MomentColumns(NamedTuple):
+    """Holds what comes, a row a moment: when and what, the key of its group, and VALUE_WIDTH columns for each set function."""
+
+    moments: Ints
+    keys: Ints
+    values: Ints
+
+
 def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None) -> Tables:
     at = np.zeros(g.AT_WIDTH, np.int64)
     at[[g.FREE_SOLUTION, g.FREE_GROUP, g.FREE_LIMBS, g.FIRST_OUT, g.LAST_IN]] = g.NONE

@@ -89,9 +89,10 @@ def padded(size):
 
 
 @inlined
-def make(struct, length, nulls, n_buffers, buffers, n_children, children, dictionary):
-    """Fill a struct; `buffers` and `children` are where their addresses stand."""
+def fill_struct(struct, length, nulls, buffers, children, dictionary):
+    """Fill a struct; `buffers` and `children` say how many there are, and where their addresses stand."""
     words = int64s_at(struct, STRUCT_WORDS)
     words[ROWS], words[NULLS], words[OFFSET] = length, nulls, 0
-    words[N_BUFFERS], words[BUFFERS], words[N_CHILDREN], words[CHILDREN] = n_buffers, buffers, n_children, children
+    words[N_BUFFERS], words[BUFFERS] = buffers
+    words[N_CHILDREN], words[CHILDREN] = children
     words[DICTIONARY], words[RELEASE], words[PRIVATE] = dictionary, released(), 0

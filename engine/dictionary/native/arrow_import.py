@@ -9,7 +9,7 @@ import numpy as np
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.arrow_c_data import BUFFERS, CHILDREN, DICTIONARY, OFFSET, ROWS, at_word, bit, let_go
 from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.intern import interned
+from engine.dictionary.native.intern import intern_bytes
 from engine.dictionary.native.layout import NONE
 from engine.dictionary.native.memory import short_word
 
@@ -21,21 +21,21 @@ FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
 
 
 @inlined
-def intern_string(at, cells, heads, text, kinds, values, hard, strings, k):
+def intern_string(terms, strings, k):
     """Return the number of the k-th string of an array, or `-1 - bytes` for which there must be room."""
     buffers = at_word(strings, BUFFERS)
     place = at_word(buffers, 1) + 4 * (at_word(strings, OFFSET) + k)
     begin, after = short_word(place), short_word(place + 4)
-    number = interned(at, cells, heads, text, kinds, values, hard, at_word(buffers, 2) + begin, after - begin)
+    number = intern_bytes(terms, at_word(buffers, 2) + begin, after - begin)
     return number if number >= 0 else begin - after - 1
 
 
 @jit
-def take_column(at, cells, heads, text, kinds, values, hard, column, rows, target):
+def take_column(terms, column, rows, target):
     """Fill `target` with the numbers of the terms in some rows of a column, NONE for null.
 
     Return 0, or a number below 0 as `intern_string` does. If the dictionary has more strings than rows are taken, only those of the rows are
-    interned.
+    intern_bytes.
     """
     strings, first = at_word(column, DICTIONARY), at_word(column, OFFSET)
     valid, indices = at_word(at_word(column, BUFFERS), 0), at_word(at_word(column, BUFFERS), 1)
@@ -43,7 +43,7 @@ def take_column(at, cells, heads, text, kinds, values, hard, column, rows, targe
     whole = n <= len(rows)
     numbers = np.empty(n if whole else 0, np.int64)
     for k in range(len(numbers)):
-        numbers[k] = intern_string(at, cells, heads, text, kinds, values, hard, strings, k)
+        numbers[k] = intern_string(terms, strings, k)
         if numbers[k] < 0:
             return numbers[k]
     for i in range(len(rows)):
@@ -52,7 +52,7 @@ def take_column(at, cells, heads, text, kinds, values, hard, column, rows, targe
             target[i] = NONE
             continue
         index = short_word(indices + 4 * k)
-        target[i] = numbers[index] if whole else intern_string(at, cells, heads, text, kinds, values, hard, strings, index)
+        target[i] = numbers[index] if whole else intern_string(terms, strings, index)
         if target[i] < 0:
             return target[i]
     return 0
@@ -65,7 +65,7 @@ def taken(terms, batch, wanted, since, table):
     Return how many rows these are, or `-1 - bytes` for which there was no room. The first `wanted` of s, p, o and g have numbers; the others are 0,
     and so is what stands above them.
     """
-    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
+    table_of_terms = arrays_at(terms)
     columns, n, kept = at_word(batch, CHILDREN), at_word(batch, ROWS), 0
     late = at_word(columns, LATE)
     bits, first = at_word(at_word(late, BUFFERS), 1), at_word(late, OFFSET)
@@ -83,7 +83,7 @@ def taken(terms, batch, wanted, since, table):
     table[FIRST + wanted : FIRST + TERMS, :kept] = NONE
     for which in range(wanted):
         column, target = at_word(columns, which), table[FIRST + which, :kept]
-        short = take_column(at, cells, heads, text, kinds, values, hard, column, rows, target)
+        short = take_column(table_of_terms, column, rows, target)
         if short < 0:
             return short
     let_go(batch)

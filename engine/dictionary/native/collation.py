@@ -3,8 +3,10 @@
 0, the unbound, comes first, because it has no bytes.
 """
 
+from typing import Any, NamedTuple
+
 from engine.dictionary.native import entry_point, inlined, jit
-from engine.dictionary.native.layout import *
+from engine.dictionary.native.layout import LENGTH, START
 from engine.dictionary.native.memory import address_of, big_end_first, byte, word
 
 RUN = 8  # rows that are sorted by insertion
@@ -28,40 +30,47 @@ def text_before(cells, text, a, b):
     return m < n
 
 
-@inlined
-def row_before(by, then, numbers, cells, text, i, j):
-    """Return whether row i comes before row j.
+class Keys(NamedTuple):
+    """Holds what rows are sorted by: `by`, `then`, and the texts of the rows' `numbers`, column by column."""
 
-    First `by` decides, then `then`, then the texts of the rows' `numbers`, column by column.
-    """
-    if by[i] != by[j]:
-        return by[i] < by[j]
-    if then[i] != then[j]:
-        return then[i] < then[j]
-    for k in range(numbers.shape[1]):
-        a, b = numbers[i, k], numbers[j, k]
+    by: Any
+    then: Any
+    numbers: Any
+    cells: Any
+    text: Any
+
+
+@inlined
+def row_before(keys, i, j):
+    """Return whether row i comes before row j."""
+    if keys.by[i] != keys.by[j]:
+        return keys.by[i] < keys.by[j]
+    if keys.then[i] != keys.then[j]:
+        return keys.then[i] < keys.then[j]
+    for k in range(keys.numbers.shape[1]):
+        a, b = keys.numbers[i, k], keys.numbers[j, k]
         if a != b:
-            return text_before(cells, text, a, b)
+            return text_before(keys.cells, keys.text, a, b)
     return False
 
 
 @inlined
-def insert(by, then, numbers, cells, text, order, first, after):
+def insert_rows(keys, order, first, after):
     """Sort order[first:after] by insertion, for a few rows."""
     for k in range(first + 1, after):
         row, at = order[k], k
-        while at > first and row_before(by, then, numbers, cells, text, row, order[at - 1]):
+        while at > first and row_before(keys, row, order[at - 1]):
             order[at] = order[at - 1]
             at -= 1
         order[at] = row
 
 
 @jit
-def merge(by, then, numbers, cells, text, order, spare, low, middle, high):
+def merge_runs(keys, order, spare, low, middle, high):
     """Merge order[low:middle] and order[middle:high] into one run; of equals, those of the former come first."""
     left, right = low, middle
     for k in range(low, high):
-        if left < middle and (right == high or not row_before(by, then, numbers, cells, text, order[right], order[left])):
+        if left < middle and (right == high or not row_before(keys, order[right], order[left])):
             spare[k] = order[left]
             left += 1
         else:
@@ -72,20 +81,21 @@ def merge(by, then, numbers, cells, text, order, spare, low, middle, high):
 
 
 @jit
-def sort(by, then, numbers, cells, text, order, spare, first, after):
+def sort_order(keys, order, spare, first, after):
     """Sort order[first:after]; equal rows stay as they stand."""
     for low in range(first, after, RUN):
-        insert(by, then, numbers, cells, text, order, low, min(low + RUN, after))
+        insert_rows(keys, order, low, min(low + RUN, after))
     width = RUN
     while width < after - first:
         for low in range(first, after - width, 2 * width):
-            merge(by, then, numbers, cells, text, order, spare, low, low + width, min(low + 2 * width, after))
+            merge_runs(keys, order, spare, low, low + width, min(low + 2 * width, after))
         width *= 2
 
 
 @entry_point
-def sort_places(rows, entry, end, by, numbers, cells, text, order, spare):
-    """Fill `order` with rows of which those with equal `entry` and `end` (columns of `rows`) stand together, and stay there."""
+def sort_places(rows, when, keys, order, spare):
+    """Fill `order` with rows of which those with equal entry and end (`when`: their columns in `rows`) stand together, and stay there."""
+    entry, end = when
     first = 0
     while first < len(rows):
         order[first], after = first, first + 1
@@ -93,13 +103,13 @@ def sort_places(rows, entry, end, by, numbers, cells, text, order, spare):
             order[after] = after
             after += 1
         if after > first + 1:
-            sort(by, by, numbers, cells, text, order, spare, first, after)
+            sort_order(keys, order, spare, first, after)
         first = after
 
 
 @entry_point
-def sort_rows(by, numbers, cells, text, order, spare):
+def sort_rows(keys, order, spare):
     """Fill `order` with all rows in their order."""
-    for k in range(len(numbers)):
+    for k in range(len(order)):
         order[k] = k
-    sort(by, by, numbers, cells, text, order, spare, 0, len(numbers))
+    sort_order(keys, order, spare, 0, len(order))

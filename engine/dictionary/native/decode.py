@@ -1,7 +1,7 @@
 """Texts of numbers are written as Arrow has strings: offsets, and the bytes one after the other."""
 
 from engine.dictionary.native import entry_point
-from engine.dictionary.native.layout import *
+from engine.dictionary.native.layout import LENGTH, NONE, START
 from engine.dictionary.native.memory import address_of, copy
 
 

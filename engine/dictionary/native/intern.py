@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.layout import *
+from engine.dictionary.native.layout import BYTES, FREE, HARD, HASH, LENGTH, LIVE, NEXT, NONE, SEED, START, USED, VALUED
 from engine.dictionary.native.memory import address_of, byte, copy, product, same, short_word, word
 from engine.dictionary.native.numeric_literals import approximate
 
@@ -15,13 +15,13 @@ FIRST_FACTOR, LAST_FACTOR = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A
 
 
 @inlined
-def folded(a, b):
+def fold_product(a, b):
     high, low = product(a, b)
     return high ^ low
 
 
 @inlined
-def hash_of(source, n, seed):
+def hash_bytes(source, n, seed):
     """Return the hash of the n bytes at an address.
 
     The bytes are taken 8 at a time; the last word may overlap the one before.
@@ -34,25 +34,25 @@ def hash_of(source, n, seed):
     else:
         k = 0
         while k + 8 < n:
-            hash_ = folded(hash_ ^ word(source + k), FIRST_FACTOR)
+            hash_ = fold_product(hash_ ^ word(source + k), FIRST_FACTOR)
             k += 8
         last = word(source + n - 8)
-    return np.int64(folded(hash_ ^ last, LAST_FACTOR))
+    return np.int64(fold_product(hash_ ^ last, LAST_FACTOR))
 
 
 @inlined
-def find(cells, heads, text, hash_, source, n):
+def find_term(terms, hash_, source, n):
     """Return the number of the n bytes at an address, NONE if they are new."""
-    number = heads[hash_ & (len(heads) - 1)]
+    cells, number = terms.cells, terms.heads[hash_ & (len(terms.heads) - 1)]
     while number != NONE:
-        if cells[number, HASH] == hash_ and cells[number, LENGTH] == n and same(address_of(text) + cells[number, START], source, n):
+        if cells[number, HASH] == hash_ and cells[number, LENGTH] == n and same(address_of(terms.text) + cells[number, START], source, n):
             return number
         number = cells[number, NEXT]
     return NONE
 
 
 @inlined
-def link(cells, heads, number):
+def link_term(cells, heads, number):
     head = cells[number, HASH] & (len(heads) - 1)
     cells[number, NEXT] = heads[head]
     heads[head] = number
@@ -68,15 +68,17 @@ def kind_of(first, last):
 
 
 @inlined
-def has_room(at, cells, heads, text, hard, n):
+def has_room(terms, n):
     """Return whether one more term of n bytes surely fits."""
-    spare = at[FREE] != NONE or at[USED] < len(cells)
-    return spare and at[BYTES] + n <= len(text) and at[LIVE] < len(heads) and at[HARD] < len(hard)
+    at = terms.at
+    spare = at[FREE] != NONE or at[USED] < len(terms.cells)
+    return spare and at[BYTES] + n <= len(terms.text) and at[LIVE] < len(terms.heads) and at[HARD] < len(terms.hard)
 
 
 @jit
-def add(at, cells, heads, text, kinds, values, hard, hash_, source, n):
+def add_term(terms, hash_, source, n):
     """Give new bytes, for which there is room, a number."""
+    at, cells = terms.at, terms.cells
     number = at[FREE]
     if number != NONE:
         at[FREE] = cells[number, NEXT]
@@ -84,18 +86,18 @@ def add(at, cells, heads, text, kinds, values, hard, hash_, source, n):
         number = at[USED]
         at[USED] = number + 1
     cells[number, START], cells[number, LENGTH], cells[number, HASH] = at[BYTES], n, hash_
-    copy(address_of(text) + at[BYTES], source, n)
+    copy(address_of(terms.text) + at[BYTES], source, n)
     at[BYTES] += n
     at[LIVE] += 1
-    kinds[number] = kind_of(byte(source), byte(source + n - 1))
-    link(cells, heads, number)
+    terms.kinds[number] = kind_of(byte(source), byte(source + n - 1))
+    link_term(cells, terms.heads, number)
     if at[VALUED] != 0:
-        value(at, values, hard, number, source, n)
+        note_value(at, terms.values, terms.hard, number, source, n)
     return number
 
 
 @inlined
-def value(at, values, hard, number, source, n):
+def note_value(at, values, hard, number, source, n):
     """Note the numeric value and error bound of the text, or that the host must say them."""
     values[number, 0], values[number, 1], sure = approximate(source, n)
     if not sure:
@@ -104,27 +106,26 @@ def value(at, values, hard, number, source, n):
 
 
 @jit
-def interned(at, cells, heads, text, kinds, values, hard, source, n):
+def intern_bytes(terms, source, n):
     """Return the number of the n bytes at an address, or -1 if they are new and there is no room for them.
 
     No bytes are no term: the number is NONE.
     """
     if n == 0:
         return NONE
-    hash_ = hash_of(source, n, at[SEED])
-    number = find(cells, heads, text, hash_, source, n)
+    hash_ = hash_bytes(source, n, terms.at[SEED])
+    number = find_term(terms, hash_, source, n)
     if number != NONE:
         return number
-    if not has_room(at, cells, heads, text, hard, n):
+    if not has_room(terms, n):
         return -1
-    return add(at, cells, heads, text, kinds, values, hard, hash_, source, n)
+    return add_term(terms, hash_, source, n)
 
 
 @entry_point
 def intern_one(terms, written):
     """Return the number of a text given as bytes; -1 without room."""
-    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
-    return interned(at, cells, heads, text, kinds, values, hard, address_of(written), len(written))
+    return intern_bytes(arrays_at(terms), address_of(written), len(written))
 
 
 @entry_point
@@ -133,10 +134,10 @@ def intern_strings(terms, offsets, data, first, numbers):
 
     The strings are given by the addresses of their offsets and bytes.
     """
-    at, cells, heads, text, kinds, values, hard = arrays_at(terms)
+    table = arrays_at(terms)
     for k in range(first, len(numbers)):
         begin = short_word(offsets + 4 * k)
-        number = interned(at, cells, heads, text, kinds, values, hard, data + begin, short_word(offsets + 4 * k + 4) - begin)
+        number = intern_bytes(table, data + begin, short_word(offsets + 4 * k + 4) - begin)
         if number < 0:
             return k
         numbers[k] = number
@@ -153,7 +154,7 @@ def value_from(at, cells, text, values, hard, first):
         if at[HARD] == len(hard):
             return number
         if cells[number, LENGTH] > 0:
-            value(at, values, hard, number, address_of(text) + cells[number, START], cells[number, LENGTH])
+            note_value(at, values, hard, number, address_of(text) + cells[number, START], cells[number, LENGTH])
     return at[USED]
 
 
@@ -162,7 +163,7 @@ def spread(at, cells, heads):
     """Enter all terms into the empty table `heads`."""
     for number in range(1, at[USED]):
         if cells[number, LENGTH] > 0:
-            link(cells, heads, number)
+            link_term(cells, heads, number)
 
 
 @entry_point
@@ -177,10 +178,10 @@ def enter(at, cells, heads, text, kinds, ends):
         number = k + 1
         cells[number, START], cells[number, LENGTH] = begin, n
         if n > 0:
-            cells[number, HASH] = hash_of(address_of(text) + begin, n, at[SEED])
+            cells[number, HASH] = hash_bytes(address_of(text) + begin, n, at[SEED])
             kinds[number] = kind_of(byte(address_of(text) + begin), byte(address_of(text) + ends[k] - 1))
             at[LIVE] += 1
-            link(cells, heads, number)
+            link_term(cells, heads, number)
         else:
             cells[number, NEXT] = at[FREE]
             at[FREE] = number
@@ -200,7 +201,7 @@ def sweep(at, cells, heads, kinds, text, held, moved):
             cells[number, START] = at[BYTES]
             at[BYTES] += n
             at[LIVE] += 1
-            link(cells, heads, number)
+            link_term(cells, heads, number)
             continue
         cells[number, LENGTH], cells[number, NEXT], kinds[number] = 0, NONE, 0
         if last_free == NONE:

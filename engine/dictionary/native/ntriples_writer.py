@@ -2,7 +2,7 @@
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.collation import text_before
-from engine.dictionary.native.layout import *
+from engine.dictionary.native.layout import LENGTH, NONE, START
 from engine.dictionary.native.memory import address_of, copy
 
 IRI_KIND, LITERAL_KIND = 1, 3  # of `kinds`; a literal's are not less

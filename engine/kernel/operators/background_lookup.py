@@ -1,53 +1,53 @@
 """This module looks up solutions in the background: the triples of their key in a node's table, or in several tables, one after the other."""
 
 from engine.kernel import inlined, jit
-from engine.kernel.operators.emit import copied
-from engine.kernel.state.goal_store import hash_of, release
+from engine.kernel.state.goal_store import hash_key
 from engine.kernel.state.handle import table_at
-from engine.kernel.state.layout import *
+from engine.kernel.state.layout import EMIT, L_KEY, L_NEWEST, L_OLDER, NONE, UNBOUND
+from engine.kernel.state.rows import copy_row, free_row
 
 
 @jit
-def first_place(net, node, x):
+def find_first_place(net, node, x):
     """Return the place of the newest triple for x, or NONE."""
-    table = net.nodes[node, LOOK]
-    heads = table_at(net.lookups[table, L_HEADS], net.lookups[table, L_BUCKETS], 1)
-    hash_ = hash_of(net, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
-    return fitting(net, node, x, heads[hash_ & (net.lookups[table, L_BUCKETS] - 1), 0])
+    table = net.nodes[node].look
+    heads = table_at(net.lookups[table].heads, net.lookups[table].buckets, 1)
+    hash_ = hash_key(net, x, net.nodes[node].key_at, net.nodes[node].key_n)
+    return find_agreeing(net, node, x, heads[hash_ & (net.lookups[table].buckets - 1), L_NEWEST])
 
 
 @jit
-def next_place(net, node, x, place):
+def find_next_place(net, node, x, place):
     """Return the place of the next older triple for x, or NONE."""
-    return fitting(net, node, x, cells_of(net, node)[place, L_OLDER])
+    return find_agreeing(net, node, x, cells_of(net, node)[place, L_OLDER])
 
 
 @inlined
 def cells_of(net, node):
-    table = net.nodes[node, LOOK]
-    return table_at(net.lookups[table, L_CELLS], net.lookups[table, L_ROOM], net.lookups[table, L_WIDTH])
+    table = net.nodes[node].look
+    return table_at(net.lookups[table].cells, net.lookups[table].room, net.lookups[table].width)
 
 
 @inlined
-def fitting(net, node, x, place):
+def find_agreeing(net, node, x, place):
     """Return the first place of a chain, from this one on, whose triple x is compatible with.
 
     Triples that a later version of the background has added do not count.
     """
-    cells, n = cells_of(net, node), net.lookups[net.nodes[node, LOOK], L_N]
-    while place != NONE and (place >= n or not agrees(net, node, x, cells, place)):
+    cells, n = cells_of(net, node), net.lookups[net.nodes[node].look].n
+    while place != NONE and (place >= n or not agrees_with_triple(net, node, x, cells, place)):
         place = cells[place, L_OLDER]
     return place
 
 
 @inlined
-def agrees(net, node, x, cells, place):
+def agrees_with_triple(net, node, x, cells, place):
     nodes, rows, slots = net.nodes, net.rows, net.slots
-    first, keys, more = nodes[node, KEY_AT], nodes[node, KEY_N], nodes[node, LOOK_AT]
+    first, keys, more = nodes[node].key_at, nodes[node].key_n, nodes[node].look_at
     for k in range(keys):
         if cells[place, L_KEY + k] != rows[x, slots[first + k]]:
             return False
-    for k in range(nodes[node, LOOK_N]):
+    for k in range(nodes[node].look_n):
         term = rows[x, slots[more + k]]
         if term != UNBOUND and term != cells[place, L_KEY + keys + k]:
             return False
@@ -55,11 +55,11 @@ def agrees(net, node, x, cells, place):
 
 
 @jit
-def with_triple(net, node, x, place):
+def copy_with_triple(net, node, x, place):
     """Return a copy of x with what the triple binds, on x's interval."""
-    z, cells, first = copied(net, x), cells_of(net, node), L_KEY + net.nodes[node, KEY_N]
-    for k in range(net.nodes[node, LOOK_N]):
-        net.rows[z, net.slots[net.nodes[node, LOOK_AT] + k]] = cells[place, first + k]
+    z, cells, first = copy_row(net, x), cells_of(net, node), L_KEY + net.nodes[node].key_n
+    for k in range(net.nodes[node].look_n):
+        net.rows[z, net.slots[net.nodes[node].look_at + k]] = cells[place, first + k]
     return z
 
 
@@ -68,54 +68,54 @@ def with_triple(net, node, x, place):
 @inlined
 def has_finds(net, node):
     """Return whether a node that decides on absence is to look up what it decides."""
-    first = net.nodes[node, LOOK_VIA]
-    return first != NONE and net.nodes[first, LOOK] != NONE
+    first = net.nodes[node].look_via
+    return first != NONE and net.nodes[first].look != NONE
 
 
 @jit
-def first_found(net, node, x):
+def find_first_row(net, node, x):
     """Return x with what the FINDs of a node have for it first, or NONE.
 
-    The row is to go on to `next_found` or to be given back to `forget_found`.
+    The row is to go on to `find_next_row` or to be given back to `free_found_rows`.
     """
-    find = net.nodes[node, LOOK_VIA]
-    return found_from(net, x, x, find, first_place(net, find, x))
+    find = net.nodes[node].look_via
+    return find_row_from(net, x, x, find, find_first_place(net, find, x))
 
 
 @jit
-def next_found(net, x, z):
+def find_next_row(net, x, z):
     """Return x with what comes after z, which is freed; or NONE."""
-    find, place, below = net.rows[z, NEWER], net.rows[z, HASH], net.rows[z, OLDER]
-    release(net, z)
-    return found_from(net, x, below, find, next_place(net, find, below, place))
+    find, place, below = net.rows[z].newer, net.rows[z].hash, net.rows[z].older
+    free_row(net, z)
+    return find_row_from(net, x, below, find, find_next_place(net, find, below, place))
 
 
 @jit
-def found_from(net, x, below, find, place):
+def find_row_from(net, x, below, find, place):
     """Return the next row that all FINDs have for x, or NONE. The search goes on from a place in the table of `find`, for the row `below`."""
     nodes, edges, rows = net.nodes, net.edges, net.rows
     while True:
         if place != NONE:
-            z = with_triple(net, find, below, place)
-            rows[z, HASH], rows[z, OLDER], rows[z, NEWER] = place, below, find
-            edge = nodes[find, EDGE_AT]
-            if edges[edge, 1] == EMIT:
+            z = copy_with_triple(net, find, below, place)
+            rows[z].hash, rows[z].older, rows[z].newer = place, below, find
+            edge = nodes[find].edge_at
+            if edges[edge].task == EMIT:
                 return z
-            find, below = edges[edge, 0], z
-            place = first_place(net, find, below)
+            find, below = edges[edge].node, z
+            place = find_first_place(net, find, below)
         elif below == x:
             return NONE
         else:
             z = below
-            find, place, below = rows[z, NEWER], rows[z, HASH], rows[z, OLDER]
-            release(net, z)
-            place = next_place(net, find, below, place)
+            find, place, below = rows[z].newer, rows[z].hash, rows[z].older
+            free_row(net, z)
+            place = find_next_place(net, find, below, place)
 
 
 @jit
-def forget_found(net, x, z):
+def free_found_rows(net, x, z):
     """Free z and the rows that it stands on."""
     while z != x:
-        below = net.rows[z, OLDER]
-        release(net, z)
+        below = net.rows[z].older
+        free_row(net, z)
         z = below

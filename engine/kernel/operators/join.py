@@ -3,24 +3,15 @@
 from typing import NamedTuple
 
 from engine.kernel import inlined, jit
-from engine.kernel.operators.background_lookup import first_place, next_place, with_triple
-from engine.kernel.operators.emit import copied, count_looks, count_made, emit, plain_out, write_union
-from engine.kernel.state.goal_store import (
-    count_for,
-    hash_of,
-    in_store,
-    is_timeless,
-    newest,
-    newest_timeless,
-    push,
-    push_below,
-    release,
-    store_goal,
-    store_of,
-    take,
-)
-from engine.kernel.state.layout import *
-from engine.kernel.state.temporal_relations import compatible, holds, merge_into, same_key
+from engine.kernel.operators.background_lookup import copy_with_triple, find_first_place, find_next_place
+from engine.kernel.operators.emission import emit_row
+from engine.kernel.operators.output import find_plain_out, write_joined
+from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_key, store_goal, store_of
+from engine.kernel.state.layout import BIG, CHUNK, JOIN_COST, LEFT, LOOK_ON, LOOK_ON_STORED, LOOKS, NEVER, NONE, RIGHT
+from engine.kernel.state.rows import copy_row, free_row, is_timeless, take_row
+from engine.kernel.state.tasks import life_of, opposite_of, task_to_go_on
+from engine.kernel.state.temporal_relations import has_same_key, holds_relation, is_compatible, merge_rows
+from engine.kernel.state.work_queues import count_looks, count_made, push_frame, push_frame_below
 
 
 class Terms(NamedTuple):
@@ -40,37 +31,36 @@ class Terms(NamedTuple):
 
 
 @inlined
-def terms_of(net, node, side, x, hash_):
+def read_terms(net, node, side, x, hash_):
     """Return the terms of x, which came from `side`; `hash_` is its key's."""
-    n, now = net.nodes, net.at[NOW]
-    other = LEFT + RIGHT - side
-    until = now - min(n[node, SPAN], n[node, LIFE_LEFT + other])
-    hash_ = in_store(store_of(node, other), hash_)
-    return Terms(n[node, RELATION], now - n[node, SPAN], until, hash_, n[node, KEY_AT], n[node, KEY_N], n[node, REST_AT], n[node, REST_N])
+    here, now, other = net.nodes[node], net.at.now, opposite_of(side)
+    until = now - min(here.span, life_of(here, other))
+    hash_ = hash_in_store(store_of(node, other), hash_)
+    return Terms(here.relation, now - here.span, until, hash_, here.key_at, here.key_n, here.rest_at, here.rest_n)
 
 
 @inlined
-def key_of(net, node, x):
-    return hash_of(net, x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
+def hash_join_key(net, node, x):
+    return hash_key(net, x, net.nodes[node].key_at, net.nodes[node].key_n)
 
 
 @inlined
-def fits(net, terms, x, y):
+def is_joinable(net, terms, x, y):
     """Return whether left x and right y join."""
     rows = net.rows
     return (
-        rows[x, START] >= terms.oldest
-        and rows[y, START] >= terms.oldest
-        and holds(terms.relation, rows[x, START], rows[x, END], rows[y, START], rows[y, END])
-        and same_key(net, x, y, terms.key_at, terms.key_n)
-        and compatible(net, x, y, terms.rest_at, terms.rest_n)
+        rows[x].start >= terms.oldest
+        and rows[y].start >= terms.oldest
+        and holds_relation(terms.relation, rows[x].start, rows[x].end, rows[y].start, rows[y].end)
+        and has_same_key(net, x, y, terms.key_at, terms.key_n)
+        and is_compatible(net, x, y, terms.rest_at, terms.rest_n)
     )
 
 
 @inlined
-def merged(net, x, y):
-    z = take(net)
-    merge_into(net, z, x, y)
+def join_rows(net, x, y):
+    z = take_row(net)
+    merge_rows(net, z, x, y)
     return z
 
 
@@ -80,95 +70,92 @@ def arrive_join(net, node, side, x):
 
     What comes later meets x in its turn, even while x goes on in steps of its own; so each pair meets once.
     """
-    nodes = net.nodes
-    if net.rows[x, START] < net.at[NOW] - nodes[node, SPAN]:
-        release(net, x)
+    here, partners = net.nodes[node], store_of(node, opposite_of(side))
+    if net.rows[x].start < net.at.now - here.span:
+        free_row(net, x)
         return
-    key, life, goal = key_of(net, node, x), nodes[node, LIFE_LEFT + side], NONE
-    if nodes[node, TIMELESS] != 0:
-        meet_timeless_later(net, node, side, x, key)
-    if net.stores[store_of(node, LEFT + RIGHT - side), COUNT] > 0:  # a probe of an empty side costs nothing
-        goal = newest(net, in_store(store_of(node, LEFT + RIGHT - side), key))
+    key, life, goal = hash_join_key(net, node, x), life_of(here, side), NONE
+    if here.timeless != 0:
+        defer_timeless_goals(net, node, side, x, key)
+    if net.stores[partners].count > 0:  # a probe of an empty side costs nothing
+        goal = find_newest(net, hash_in_store(partners, key))
     if life != NEVER:
-        store_goal(net, store_of(node, side), in_store(store_of(node, side), key), x, life)
-        count_for(net, node, 1)
+        store_goal(net, store_of(node, side), hash_in_store(store_of(node, side), key), x, life)
+        count_made(net, node, 1)
     if goal != NONE:
-        probe(net, node, side, x, goal, key, life != NEVER)
+        probe_chain(net, node, side, x, goal, key, life != NEVER)
     elif life == NEVER:
-        release(net, x)
+        free_row(net, x)
 
 
 @jit
-def meet_timeless_later(net, node, side, x, key):
+def defer_timeless_goals(net, node, side, x, key):
     """Leave x's timeless goals, and the triples it meets in a table of the background, to other steps.
 
     The goals begin with the one that is the newest now.
     """
-    stored = net.nodes[node, LIFE_LEFT + side] != NEVER
-    if side == LEFT and net.nodes[node, LOOK] != NONE:
-        push_below(net, net.at[DEPTH], node, LOOK_ON_STORED if stored else LOOK_ON, x if stored else copied(net, x), NONE)
-    goal = newest_timeless(net, in_store(store_of(node, LEFT + RIGHT - side), key))
+    stored = life_of(net.nodes[node], side) != NEVER
+    if side == LEFT and net.nodes[node].look != NONE:
+        push_frame_below(net, net.at.depth, node, LOOK_ON_STORED if stored else LOOK_ON, x if stored else copy_row(net, x), NONE)
+    goal = find_newest_timeless(net, hash_in_store(store_of(node, opposite_of(side)), key))
     if goal == NONE:
         return
-    if stored:
-        push_below(net, net.at[DEPTH], node, GO_ON_STORED + side, x, goal)
-    else:
-        push_below(net, net.at[DEPTH], node, GO_ON + side, copied(net, x), goal)
+    push_frame_below(net, net.at.depth, node, task_to_go_on(side, stored), x if stored else copy_row(net, x), goal)
 
 
 @jit
-def look_up(net, node, side, x, place):
+def join_background(net, node, task, x, place):
     """Let left x meet the triples of its key in the node's table, from `place` on."""
-    depth, made = net.at[DEPTH], 0
-    place = first_place(net, node, x) if place == NONE else place
+    depth, made = net.at.depth, 0
+    place = find_first_place(net, node, x) if place == NONE else place
     while place != NONE:
         if made == CHUNK:
-            push_below(net, depth, node, side, x, place)
+            push_frame_below(net, depth, node, task, x, place)
             count_made(net, node, 1)
             return
         made += 1
-        z = with_triple(net, node, x, place)
-        if net.nodes[node, LOOK_VIA] != NONE:
-            push(net, net.nodes[node, LOOK_VIA], LEFT, z)
+        z = copy_with_triple(net, node, x, place)
+        if net.nodes[node].look_via != NONE:
+            push_frame(net, net.nodes[node].look_via, LEFT, z)
         else:
-            emit(net, node, z)
-        place = next_place(net, node, x, place)
-    if side == LOOK_ON:
-        release(net, x)
+            emit_row(net, node, z)
+        place = find_next_place(net, node, x, place)
+    if task == LOOK_ON:
+        free_row(net, x)
 
 
 @jit
 def go_on_join(net, node, side, x, goal, stored):
-    probe(net, node, side, x, goal, key_of(net, node, x), stored)
+    probe_chain(net, node, side, x, goal, hash_join_key(net, node, x), stored)
 
 
 @inlined
-def probe(net, node, side, x, goal, key, stored):
+def probe_chain(net, node, side, x, goal, key, stored):
     """Let x meet the goals of one chain from `goal` on.
 
     Results beyond a chunk are left to another step, which finds `goal` there. A goal not older than its terms admit does not expire at this instant.
     """
-    rows, out, depth, made, looked = net.rows, plain_out(net, node), net.at[DEPTH], 0, 0
-    terms = terms_of(net, node, side, x, key)
+    rows, out, depth, made, looked = net.rows, find_plain_out(net, node), net.at.depth, 0, 0
+    terms = read_terms(net, node, side, x, key)
     timeless = goal != NONE and is_timeless(net, goal)
     # a join with a timeless x ends where its timed goal does, so an older goal would give a solution of the past
-    until = -BIG if timeless else net.at[NOW] if is_timeless(net, x) else terms.until
-    while goal != NONE and rows[goal, END] >= until:  # the chain falls in end
+    until = -BIG if timeless else net.at.now if is_timeless(net, x) else terms.until
+    while goal != NONE and rows[goal].end >= until:  # the chain falls in end
         left, right = (goal, x) if side == RIGHT else (x, goal)
-        if rows[goal, HASH] == terms.hash_:
+        if rows[goal].hash == terms.hash_:
             looked += 1
-            if fits(net, terms, left, right):
+            if is_joinable(net, terms, left, right):
                 if made == CHUNK:
-                    push_below(net, depth, node, (GO_ON_STORED if stored else GO_ON) + side, x, goal)
+                    push_frame_below(net, depth, node, task_to_go_on(side, stored), x, goal)
                     count_looks(net, node, looked + made * (LOOKS if out != NONE else JOIN_COST))
                     return
                 made += 1
                 if out != NONE:
-                    write_union(net, out, left, right)
+                    write_joined(net, out, left, right)
                 else:
-                    emit(net, node, merged(net, left, right))
-        goal = rows[goal, OLDER]
+                    emit_row(net, node, join_rows(net, left, right))
+        goal = rows[goal].older
     if looked >= LOOKS // JOIN_COST or (made > 0 and out != NONE):
         count_looks(net, node, looked + made * (LOOKS if out != NONE else JOIN_COST))
     if not stored:
-        release(net, x)
+        free_row(net, x)

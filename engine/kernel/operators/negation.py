@@ -4,28 +4,46 @@ The decided side waits until its stratum's turn at the close of its instant; the
 """
 
 from engine.kernel import inlined, jit
-from engine.kernel.operators.background_lookup import first_found, forget_found, has_finds, next_found
-from engine.kernel.operators.batched_groups import defer
-from engine.kernel.operators.emit import copied, count_looks, gather, hand_on, park, plain_out, wait, write_union
-from engine.kernel.operators.filter import judge
-from engine.kernel.operators.join import fits, key_of, merged, terms_of
-from engine.kernel.operators.timers import set_timer
-from engine.kernel.state.goal_store import (
-    count_for,
-    in_store,
-    is_timeless,
-    key_hash,
-    newest,
-    newest_timeless,
-    push_below,
-    release,
-    store_goal,
-    store_of,
+from engine.kernel.operators.background_lookup import find_first_row, find_next_row, free_found_rows, has_finds
+from engine.kernel.operators.batched_groups import defer_row
+from engine.kernel.operators.emission import emit_elsewhere
+from engine.kernel.operators.filter import judge_filter
+from engine.kernel.operators.join import hash_join_key, is_joinable, join_rows, read_terms
+from engine.kernel.operators.output import find_plain_out, write_joined
+from engine.kernel.operators.timers import start_timer
+from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_stored_key, store_goal, store_of
+from engine.kernel.state.layout import (
+    BIG,
+    BLOCKER,
+    CHUNK,
+    COLLECT,
+    DECIDE_LEFT,
+    DECIDE_RIGHT,
+    EXISTS,
+    FALSE,
+    FIND_ON,
+    JOIN_COST,
+    LEFT,
+    LOOKED_UP,
+    LOOKS,
+    MARK,
+    MINUS,
+    NONE,
+    NOTEXISTS,
+    OPTIONALSEQ,
+    PENDING,
+    RIGHT,
+    TIMED,
+    TIMELESS_TOO,
+    TRUE,
+    WITHOUT,
+    WITHOUTFOR,
 )
-from engine.kernel.state.layout import *
-from engine.kernel.state.temporal_relations import compatible, same_key, share_a_variable
+from engine.kernel.state.rows import copy_row, free_row, is_timeless
+from engine.kernel.state.tasks import life_of, opposite_of, task_to_decide, task_to_go_on
+from engine.kernel.state.temporal_relations import has_same_key, is_compatible, shares_variable
+from engine.kernel.state.work_queues import count_looks, count_made, gather_row, park_frame, push_frame_below, wait_for_close
 
-SHARED = BY_RIGHT  # of MINUS: a variable that both sides certainly bind
 ROOM_TO_ASK = 4  # left in the memo, or a step that asks for many goals waits for answers first
 CARRY_ON, DESCEND = -1, -2  # besides verdicts
 
@@ -38,41 +56,41 @@ def decided_side(kind):
 @jit
 def arrive_negative(net, node, side, x):
     nodes = net.nodes
-    kind = nodes[node, KIND]
+    kind = nodes[node].kind
     if kind == WITHOUTFOR and side == LEFT:
-        set_timer(net, node, x)
+        start_timer(net, node, x)
     elif side != decided_side(kind):
-        keep_side(net, node, side, x)
-    elif kind == OPTIONALSEQ and nodes[node, TIMELESS] == 0 and nodes[node, MARK_N] == 0:
+        store_side(net, node, side, x)
+    elif kind == OPTIONALSEQ and nodes[node].timeless == 0 and nodes[node].mark_n == 0:
         decide(net, node, side, x)  # all that counts ended before this instant
     else:
-        wait(net, node, side, x)
+        wait_for_close(net, node, task_to_decide(side), x)
 
 
 @jit
 def arrive_without(net, node, side, x):
     if side != RIGHT:
-        if side == LEFT and net.nodes[node, TIMELESS] != 0:
-            wait(net, node, side, copied(net, x))  # for the timeless right goals
-        keep_side(net, node, side, x)
-    elif net.nodes[node, TIMELESS] == 0:
+        if side == LEFT and net.nodes[node].timeless != 0:
+            wait_for_close(net, node, DECIDE_LEFT, copy_row(net, x))  # for the timeless right goals
+        store_side(net, node, side, x)
+    elif net.nodes[node].timeless == 0:
         decide_without(net, node, side, x)  # all that counts ended before this instant
     else:
-        wait(net, node, side, x)
+        wait_for_close(net, node, DECIDE_RIGHT, x)
 
 
 @jit
 def arrive_mark(net, node, x):
-    wait(net, node, LEFT, x)
+    wait_for_close(net, node, DECIDE_LEFT, x)
 
 
 @jit
-def keep_side(net, node, side, x):
+def store_side(net, node, side, x):
     nodes = net.nodes
     store = store_of(node, side)
-    at, n = (nodes[node, KEY2_AT], nodes[node, KEY2_N]) if side == BLOCKER else (nodes[node, KEY_AT], nodes[node, KEY_N])
-    store_goal(net, store, key_hash(net, store, x, at, n), x, nodes[node, LIFE_LEFT + side])
-    count_for(net, node, 1)
+    at, n = (nodes[node].key2_at, nodes[node].key2_n) if side == BLOCKER else (nodes[node].key_at, nodes[node].key_n)
+    store_goal(net, store, hash_stored_key(net, store, x, at, n), x, life_of(nodes[node], side))
+    count_made(net, node, 1)
 
 
 @jit
@@ -84,18 +102,18 @@ def decide(net, node, side, x):
 
 @jit
 def decide_by_kind(net, node, side, x):
-    kind = net.nodes[node, KIND]
+    kind = net.nodes[node].kind
     if kind != WITHOUT:
-        net.at[CREDIT] = 0  # it may ask as much as there is room for
+        net.at.credit = 0  # it may ask as much as there is room for
     if kind == MINUS or kind == EXISTS or kind == NOTEXISTS:
         decide_minus(net, node, x)
     elif kind == MARK:
         decide_mark(net, node, x)
     elif kind == COLLECT:
-        if net.nodes[node, DEFERRED] != 0:
-            defer(net, node, side, x)
+        if net.nodes[node].deferred != 0:
+            defer_row(net, node, side, x)
         else:
-            gather(net, node, side, x)
+            gather_row(net, node, side, x)
     elif kind == WITHOUT:
         decide_without(net, node, side, x)
     elif kind == WITHOUTFOR:
@@ -106,395 +124,395 @@ def decide_by_kind(net, node, side, x):
 
 @jit
 def go_on_negative(net, node, side, x, goal):
-    if net.nodes[node, KIND] == WITHOUT:
-        pair_without(net, node, side, x, goal, key_of(net, node, x))
+    if net.nodes[node].kind == WITHOUT:
+        pair_without(net, node, side, x, goal, hash_join_key(net, node, x))
     else:
         emit_joins(net, node, side, x, goal)
 
 
 @jit
-def opposite(net, node, side, x, timeless):
+def find_newest_partner(net, node, side, x, timeless):
     """Return the newest goal of the chain that holds what may join x."""
-    hash_ = in_store(store_of(node, LEFT + RIGHT - side), key_of(net, node, x))
-    return newest_timeless(net, hash_) if timeless else newest(net, hash_)
+    hash_ = hash_in_store(store_of(node, opposite_of(side)), hash_join_key(net, node, x))
+    return find_newest_timeless(net, hash_) if timeless else find_newest(net, hash_)
 
 
 @jit
 def decide_optional(net, node, side, x):
     """Hand on the joins of x where the condition holds, or x alone. Nothing leaves before every verdict is known."""
-    verdict = any_join(net, node, side, x)
+    verdict = judge_joins(net, node, side, x)
     if verdict == PENDING:
-        park(net, node, DECIDE + side, x)
+        park_frame(net, node, task_to_decide(side), x)
     elif verdict == FALSE:
-        hand_on(net, node, x)
+        emit_elsewhere(net, node, x)
     else:
-        goal = opposite(net, node, side, x, False)
-        emit_joins(net, node, side, x, goal if goal != NONE else opposite(net, node, side, x, True))
+        goal = find_newest_partner(net, node, side, x, False)
+        emit_joins(net, node, side, x, goal if goal != NONE else find_newest_partner(net, node, side, x, True))
 
 
 @jit
-def any_join(net, node, side, x):
+def judge_joins(net, node, side, x):
     """Return whether a goal joins x: TRUE, FALSE or PENDING, which outdoes TRUE."""
-    verdict = any_join_in(net, node, side, x, opposite(net, node, side, x, False))
-    if verdict == PENDING or net.nodes[node, TIMELESS] == 0:
+    verdict = judge_joins_in(net, node, side, x, find_newest_partner(net, node, side, x, False))
+    if verdict == PENDING or net.nodes[node].timeless == 0:
         return verdict
-    verdict = max(verdict, any_join_in(net, node, side, x, opposite(net, node, side, x, True)))
+    verdict = max(verdict, judge_joins_in(net, node, side, x, find_newest_partner(net, node, side, x, True)))
     if verdict == PENDING or not has_finds(net, node):
         return verdict
-    return max(verdict, any_looked_up(net, node, x))
+    return max(verdict, judge_background(net, node, x))
 
 
 @jit
-def any_join_in(net, node, side, x, goal):
-    rows, at, terms, found = net.rows, net.at, terms_of(net, node, side, x, key_of(net, node, x)), FALSE
+def judge_joins_in(net, node, side, x, goal):
+    rows, at, terms, found = net.rows, net.at, read_terms(net, node, side, x, hash_join_key(net, node, x)), FALSE
     until = -BIG if goal != NONE and is_timeless(net, goal) else terms.until
-    while goal != NONE and rows[goal, END] >= until:
+    while goal != NONE and rows[goal].end >= until:
         left, right = (goal, x) if side == RIGHT else (x, goal)
-        at[SPENT] += rows[goal, HASH] == terms.hash_
-        if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
-            if net.nodes[node, CONDITION] == NONE:
+        at.spent += rows[goal].hash == terms.hash_
+        if rows[goal].hash == terms.hash_ and is_joinable(net, terms, left, right):
+            if net.nodes[node].condition == NONE:
                 return TRUE
-            at[SPENT] += JOIN_COST
-            if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
+            at.spent += JOIN_COST
+            if len(net.questions) - net.at.asked < ROOM_TO_ASK:
                 return PENDING
-            z = merged(net, left, right)
-            found = max(found, verdict_of(net, node, z))
-            release(net, z)
-        goal = rows[goal, OLDER]
+            z = join_rows(net, left, right)
+            found = max(found, judge_join(net, node, z))
+            free_row(net, z)
+        goal = rows[goal].older
     return found
 
 
 @inlined
-def in_span(net, node, x):
+def is_in_span(net, node, x):
     """Return whether x alone is short enough to be joined."""
-    return net.rows[x, START] >= net.at[NOW] - net.nodes[node, SPAN]
+    return net.rows[x].start >= net.at.now - net.nodes[node].span
 
 
 @jit
-def any_looked_up(net, node, x):
-    """Return what `any_join` does, for what the background has for x."""
-    z, found = first_found(net, node, x) if in_span(net, node, x) else NONE, FALSE
+def judge_background(net, node, x):
+    """Return what `judge_joins` does, for what the background has for x."""
+    z, found = find_first_row(net, node, x) if is_in_span(net, node, x) else NONE, FALSE
     while z != NONE:
-        unconditional = net.nodes[node, CONDITION] == NONE
-        if unconditional or len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
-            forget_found(net, x, z)
+        unconditional = net.nodes[node].condition == NONE
+        if unconditional or len(net.questions) - net.at.asked < ROOM_TO_ASK:
+            free_found_rows(net, x, z)
             return TRUE if unconditional else PENDING
-        found = max(found, verdict_of(net, node, z))
-        z = next_found(net, x, z)
+        found = max(found, judge_join(net, node, z))
+        z = find_next_row(net, x, z)
     return found
 
 
 @jit
-def verdict_of(net, node, z):
+def judge_join(net, node, z):
     """Return whether a join satisfies the condition of the optional part: TRUE, FALSE or PENDING."""
-    condition = net.nodes[node, CONDITION]
+    condition = net.nodes[node].condition
     if condition == NONE:
         return TRUE
-    return PENDING if set_marks(net, node, z) == PENDING else judge(net, condition, z)
+    return PENDING if set_marks(net, node, z) == PENDING else judge_filter(net, condition, z)
 
 
 @jit
 def emit_joins(net, node, side, x, goal):
     """Hand on the joins of x from `goal` on, whose verdicts are all known; timeless goals come after the timed ones."""
-    rows, depth, made = net.rows, net.at[DEPTH], 0
-    terms = terms_of(net, node, side, x, key_of(net, node, x))
+    rows, depth, made = net.rows, net.at.depth, 0
+    terms = read_terms(net, node, side, x, hash_join_key(net, node, x))
     timeless = goal != NONE and is_timeless(net, goal)
-    until = net.at[NOW] if is_timeless(net, x) else terms.until  # a join with a timeless x ends where its timed goal does
+    until = net.at.now if is_timeless(net, x) else terms.until  # a join with a timeless x ends where its timed goal does
     while True:
-        while goal != NONE and (timeless or rows[goal, END] >= until):
+        while goal != NONE and (timeless or rows[goal].end >= until):
             left, right = (goal, x) if side == RIGHT else (x, goal)
-            if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
+            if rows[goal].hash == terms.hash_ and is_joinable(net, terms, left, right):
                 if made == CHUNK:
-                    push_below(net, depth, node, GO_ON + side, x, goal)
+                    push_frame_below(net, depth, node, task_to_go_on(side, False), x, goal)
                     return
                 made += 1
-                z = merged(net, left, right)
-                if verdict_of(net, node, z) == TRUE:
-                    hand_on(net, node, z)
+                z = join_rows(net, left, right)
+                if judge_join(net, node, z) == TRUE:
+                    emit_elsewhere(net, node, z)
                 else:
-                    release(net, z)
-            goal = rows[goal, OLDER]
-        if timeless or net.nodes[node, TIMELESS] == 0:
+                    free_row(net, z)
+            goal = rows[goal].older
+        if timeless or net.nodes[node].timeless == 0:
             break
-        timeless, goal = True, opposite(net, node, side, x, True)
-    if has_finds(net, node) and in_span(net, node, x):
-        push_below(net, net.at[DEPTH], node, FIND_ON, x, NONE)  # another step's results
+        timeless, goal = True, find_newest_partner(net, node, side, x, True)
+    if has_finds(net, node) and is_in_span(net, node, x):
+        push_frame_below(net, net.at.depth, node, FIND_ON, x, NONE)  # another step's results
     else:
-        release(net, x)
+        free_row(net, x)
 
 
 @jit
 def emit_looked_up(net, node, x, z):
     """Hand on the joins of x with what the background has for it, from z on. Their verdicts are all known."""
-    depth, made = net.at[DEPTH], 0
-    z = first_found(net, node, x) if z == NONE else z
+    depth, made = net.at.depth, 0
+    z = find_first_row(net, node, x) if z == NONE else z
     while z != NONE:
         if made == CHUNK:
-            push_below(net, depth, node, FIND_ON, x, z)
+            push_frame_below(net, depth, node, FIND_ON, x, z)
             return
         made += 1
-        if verdict_of(net, node, z) == TRUE:
-            hand_on(net, node, copied(net, z))
-        z = next_found(net, x, z)
-    release(net, x)
+        if judge_join(net, node, z) == TRUE:
+            emit_elsewhere(net, node, copy_row(net, z))
+        z = find_next_row(net, x, z)
+    free_row(net, x)
 
 
 @jit
 def decide_minus(net, node, x):
-    verdict = exists(net, node, x, BIG)
+    verdict = judge_exists(net, node, x, BIG)
     if verdict == PENDING:
-        park(net, node, DECIDE, x)
-    elif (verdict == TRUE) != (net.nodes[node, KIND] == EXISTS):
-        release(net, x)
+        park_frame(net, node, DECIDE_LEFT, x)
+    elif (verdict == TRUE) != (net.nodes[node].kind == EXISTS):
+        free_row(net, x)
     else:
-        hand_on(net, node, x)
+        emit_elsewhere(net, node, x)
 
 
 @jit
-def exists(net, node, x, until):
+def judge_exists(net, node, x, until):
     """Return whether a goal of the right side that ends by `until` is compatible with x and, joined with it, satisfies the node's condition.
 
     TRUE, FALSE or PENDING. What an EXISTS in the condition looks at ends by the goal's end, since it is the goal that it decides on. Levels of
     EXISTS in EXISTS are rows of `nests`, because numba cannot be relied on to load a recursive function from its cache.
     """
     nests, level = net.nests, 0
-    enter(net, level, node, x, until)
+    enter_level(net, level, node, x, until)
     while True:
-        verdict = step(net, level)
+        verdict = step_level(net, level)
         if verdict == DESCEND:
             level += 1
-            enter_mark(net, level)
+            enter_marked_level(net, level)
         elif verdict != CARRY_ON:
-            leave(net, level)
+            leave_level(net, level)
             if level == 0:
                 return verdict
             level -= 1
-            other = net.edges[net.nodes[nests[level, N_NODE], MARK_AT] + nests[level, N_MARK], 0]
-            net.rows[nests[level, N_JOINED], net.nodes[other, COLUMN]] = net.at[TRUE_TERM] if verdict == TRUE else net.at[FALSE_TERM]
+            other = net.edges[net.nodes[nests[level].node].mark_at + nests[level].mark].node
+            net.rows[nests[level].joined, net.nodes[other].column] = net.at.true_term if verdict == TRUE else net.at.false_term
             if verdict == PENDING:
-                nests[level, N_UNMARKED] = 1
-            nests[level, N_MARK] += 1
+                nests[level].unmarked = 1
+            nests[level].mark += 1
 
 
 @jit
-def enter(net, level, node, x, until):
+def enter_level(net, level, node, x, until):
     """Begin to look through the goals of a node for those that join x."""
     nests = net.nests
-    hash_ = key_hash(net, store_of(node, RIGHT), x, net.nodes[node, KEY_AT], net.nodes[node, KEY_N])
-    nests[level, N_NODE], nests[level, N_ROW], nests[level, N_UNTIL], nests[level, N_HASH] = node, x, until, hash_
-    nests[level, N_GOAL], nests[level, N_TIMELESS], nests[level, N_MARK], nests[level, N_PENDING] = newest(net, hash_), TIMED, NONE, 0
+    hash_ = hash_stored_key(net, store_of(node, RIGHT), x, net.nodes[node].key_at, net.nodes[node].key_n)
+    nests[level].node, nests[level].row, nests[level].until, nests[level].hash = node, x, until, hash_
+    nests[level].goal, nests[level].timeless, nests[level].mark, nests[level].pending = find_newest(net, hash_), TIMED, NONE, 0
 
 
 @inlined
-def leave(net, level):
+def leave_level(net, level):
     """Free the row that the level stands at, where the row has been looked up."""
-    if net.nests[level, N_TIMELESS] == LOOKED_UP and net.nests[level, N_GOAL] != NONE:
-        forget_found(net, net.nests[level, N_ROW], net.nests[level, N_GOAL])
+    if net.nests[level].timeless == LOOKED_UP and net.nests[level].goal != NONE:
+        free_found_rows(net, net.nests[level].row, net.nests[level].goal)
 
 
 @jit
-def enter_mark(net, level):
+def enter_marked_level(net, level):
     """Begin with the EXISTS that the level above has come to, for the goal that it has joined."""
     nests = net.nests
-    node, goal = nests[level - 1, N_NODE], nests[level - 1, N_GOAL]
-    other = net.edges[net.nodes[node, MARK_AT] + nests[level - 1, N_MARK], 0]
-    latest = net.queries[net.nodes[node, QUERY], Q_T0] if nests[level - 1, N_TIMELESS] != TIMED else net.rows[goal, END]
-    enter(net, level, other, nests[level - 1, N_JOINED], latest)
+    node, goal = nests[level - 1].node, nests[level - 1].goal
+    other = net.edges[net.nodes[node].mark_at + nests[level - 1].mark].node
+    latest = net.queries[net.nodes[node].query].t0 if nests[level - 1].timeless != TIMED else net.rows[goal].end
+    enter_level(net, level, other, nests[level - 1].joined, latest)
 
 
 @jit
-def step(net, level):
+def step_level(net, level):
     """Look at one goal, or at one EXISTS of its condition. Return the level's verdict, CARRY_ON, or DESCEND to the EXISTS whose turn it is."""
     nests, nodes = net.nests, net.nodes
-    node = nests[level, N_NODE]
-    if nests[level, N_MARK] == NONE:
-        goal = next_match(net, level)
+    node = nests[level].node
+    if nests[level].mark == NONE:
+        goal = find_next_match(net, level)
         if goal == NONE:
-            return PENDING if nests[level, N_PENDING] != 0 else FALSE
-        if nodes[node, CONDITION] == NONE:
+            return PENDING if nests[level].pending != 0 else FALSE
+        if nodes[node].condition == NONE:
             return TRUE
-        if len(net.questions) - net.at[ASKED] < ROOM_TO_ASK:
+        if len(net.questions) - net.at.asked < ROOM_TO_ASK:
             return PENDING
-        nests[level, N_JOINED], nests[level, N_MARK], nests[level, N_UNMARKED] = joined_at(net, level), 0, 0
-        net.at[SPENT] += JOIN_COST
-    if nests[level, N_MARK] < nodes[node, MARK_N]:
+        nests[level].joined, nests[level].mark, nests[level].unmarked = join_at_level(net, level), 0, 0
+        net.at.spent += JOIN_COST
+    if nests[level].mark < nodes[node].mark_n:
         return DESCEND
-    verdict = PENDING if nests[level, N_UNMARKED] != 0 else judge(net, nodes[node, CONDITION], nests[level, N_JOINED])
-    release(net, nests[level, N_JOINED])
+    verdict = PENDING if nests[level].unmarked != 0 else judge_filter(net, nodes[node].condition, nests[level].joined)
+    free_row(net, nests[level].joined)
     if verdict == TRUE:
         return TRUE
     if verdict == PENDING:
-        nests[level, N_PENDING] = 1
-    nests[level, N_MARK] = NONE
-    if nests[level, N_TIMELESS] == LOOKED_UP:
-        nests[level, N_GOAL] = next_found(net, nests[level, N_ROW], nests[level, N_GOAL])
+        nests[level].pending = 1
+    nests[level].mark = NONE
+    if nests[level].timeless == LOOKED_UP:
+        nests[level].goal = find_next_row(net, nests[level].row, nests[level].goal)
     else:
-        nests[level, N_GOAL] = net.rows[nests[level, N_GOAL], OLDER]
+        nests[level].goal = net.rows[nests[level].goal].older
     return CARRY_ON
 
 
 @jit
-def joined_at(net, level):
+def join_at_level(net, level):
     """Return the level's row joined with its goal, or with what it has looked up."""
     nests = net.nests
-    if nests[level, N_TIMELESS] == LOOKED_UP:
-        return copied(net, nests[level, N_GOAL])
-    return merged(net, nests[level, N_ROW], nests[level, N_GOAL])
+    if nests[level].timeless == LOOKED_UP:
+        return copy_row(net, nests[level].goal)
+    return join_rows(net, nests[level].row, nests[level].goal)
 
 
 @jit
-def next_match(net, level):
+def find_next_match(net, level):
     """Return the level's goal, or the next one, that joins its row; timeless goals come after the timed ones, and then what is looked up."""
     nests, rows = net.nests, net.rows
-    node, hash_ = nests[level, N_NODE], nests[level, N_HASH]
-    while nests[level, N_TIMELESS] != LOOKED_UP:
-        goal = nests[level, N_GOAL]
+    node, hash_ = nests[level].node, nests[level].hash
+    while nests[level].timeless != LOOKED_UP:
+        goal = nests[level].goal
         while goal != NONE:
-            net.at[SPENT] += rows[goal, HASH] == hash_
-            in_time = nests[level, N_TIMELESS] != TIMED or rows[goal, END] <= nests[level, N_UNTIL]
-            if in_time and rows[goal, HASH] == hash_ and meets(net, node, nests[level, N_ROW], goal):
-                nests[level, N_GOAL] = goal
+            net.at.spent += rows[goal].hash == hash_
+            in_time = nests[level].timeless != TIMED or rows[goal].end <= nests[level].until
+            if in_time and rows[goal].hash == hash_ and is_counted_match(net, node, nests[level].row, goal):
+                nests[level].goal = goal
                 return goal
-            goal = rows[goal, OLDER]
-        if net.nodes[node, TIMELESS] == 0:
+            goal = rows[goal].older
+        if net.nodes[node].timeless == 0:
             return NONE
-        if nests[level, N_TIMELESS] == TIMED:
-            nests[level, N_TIMELESS], nests[level, N_GOAL] = TIMELESS_TOO, newest_timeless(net, hash_)
+        if nests[level].timeless == TIMED:
+            nests[level].timeless, nests[level].goal = TIMELESS_TOO, find_newest_timeless(net, hash_)
         elif not has_finds(net, node):
             return NONE
         else:
-            nests[level, N_TIMELESS], nests[level, N_GOAL] = LOOKED_UP, first_found(net, node, nests[level, N_ROW])
-    return nests[level, N_GOAL]
+            nests[level].timeless, nests[level].goal = LOOKED_UP, find_first_row(net, node, nests[level].row)
+    return nests[level].goal
 
 
 @inlined
-def meets(net, node, x, goal):
+def is_counted_match(net, node, x, goal):
     """Return whether x and a right goal are compatible; for MINUS they must also share a variable."""
     nodes = net.nodes
     return (
-        same_key(net, x, goal, nodes[node, KEY_AT], nodes[node, KEY_N])
-        and compatible(net, x, goal, nodes[node, REST_AT], nodes[node, REST_N])
-        and (nodes[node, KIND] != MINUS or nodes[node, SHARED] != 0 or share_a_variable(net, x, goal, nodes[node, REST_AT], nodes[node, REST_N]))
+        has_same_key(net, x, goal, nodes[node].key_at, nodes[node].key_n)
+        and is_compatible(net, x, goal, nodes[node].rest_at, nodes[node].rest_n)
+        and (nodes[node].kind != MINUS or nodes[node].by_right != 0 or shares_variable(net, x, goal, nodes[node].rest_at, nodes[node].rest_n))
     )
 
 
 @jit
 def set_marks(net, node, row):
     """Write into the row whether each EXISTS that the node's condition asks of has a solution for it. Return TRUE when done, or PENDING."""
-    for k in range(net.nodes[node, MARK_AT], net.nodes[node, MARK_AT] + net.nodes[node, MARK_N]):
-        other = net.edges[k, 0]
-        verdict = exists(net, other, row, BIG)
+    for k in range(net.nodes[node].mark_at, net.nodes[node].mark_at + net.nodes[node].mark_n):
+        other = net.edges[k].node
+        verdict = judge_exists(net, other, row, BIG)
         if verdict == PENDING:
             return PENDING
-        net.rows[row, net.nodes[other, COLUMN]] = net.at[TRUE_TERM] if verdict == TRUE else net.at[FALSE_TERM]
+        net.rows[row, net.nodes[other].column] = net.at.true_term if verdict == TRUE else net.at.false_term
     return TRUE
 
 
 @jit
 def decide_mark(net, node, x):
     if set_marks(net, node, x) == PENDING:
-        park(net, node, DECIDE, x)
+        park_frame(net, node, DECIDE_LEFT, x)
     else:
-        hand_on(net, node, x)
+        emit_elsewhere(net, node, x)
 
 
 @jit
 def decide_without(net, node, side, x):
     """Pair right x with its left goals that have no blocker between, or left x (a copy) with its timeless right goals."""
-    key, goal = key_of(net, node, x), NONE
+    key, goal = hash_join_key(net, node, x), NONE
     if side == RIGHT:
-        goal = newest(net, in_store(store_of(node, LEFT), key))
-    if goal == NONE and net.nodes[node, TIMELESS] != 0:
-        goal = opposite(net, node, side, x, True)
+        goal = find_newest(net, hash_in_store(store_of(node, LEFT), key))
+    if goal == NONE and net.nodes[node].timeless != 0:
+        goal = find_newest_partner(net, node, side, x, True)
     pair_without(net, node, side, x, goal, key)
 
 
 @jit
-def latest_blocker(net, node, y):
+def find_latest_blocker(net, node, y):
     """Return the greatest start of a blocker that ends before y starts. A left goal is free of blockers iff it does not end before that."""
     rows, nodes = net.rows, net.nodes
-    hash_ = key_hash(net, store_of(node, BLOCKER), y, nodes[node, KEY2_AT], nodes[node, KEY2_N])
+    hash_ = hash_stored_key(net, store_of(node, BLOCKER), y, nodes[node].key2_at, nodes[node].key2_n)
     last = -BIG
-    c = newest(net, hash_)
-    while c != NONE and rows[c, END] > last:  # start <= end: nothing older can raise it
+    c = find_newest(net, hash_)
+    while c != NONE and rows[c].end > last:  # start <= end: nothing older can raise it
         if (
-            rows[c, HASH] == hash_
-            and rows[c, END] < rows[y, START]
-            and rows[c, START] > last
-            and same_key(net, c, y, nodes[node, KEY2_AT], nodes[node, KEY2_N])
+            rows[c].hash == hash_
+            and rows[c].end < rows[y].start
+            and rows[c].start > last
+            and has_same_key(net, c, y, nodes[node].key2_at, nodes[node].key2_n)
         ):
-            last = rows[c, START]
-        c = rows[c, OLDER]
+            last = rows[c].start
+        c = rows[c].older
     return last
 
 
 @jit
 def pair_without(net, node, side, x, goal, key):
     """Hand on the pairs of x from `goal` on; timeless goals come after the timed ones."""
-    rows, nodes, depth, made = net.rows, net.nodes, net.at[DEPTH], 0
-    terms, out = terms_of(net, node, side, x, key), plain_out(net, node)
-    by_right, timeless = nodes[node, BY_RIGHT] != 0, goal != NONE and is_timeless(net, goal)
-    until = net.at[NOW] if is_timeless(net, x) else terms.until
+    rows, nodes, depth, made = net.rows, net.nodes, net.at.depth, 0
+    terms, out = read_terms(net, node, side, x, key), find_plain_out(net, node)
+    by_right, timeless = nodes[node].by_right != 0, goal != NONE and is_timeless(net, goal)
+    until = net.at.now if is_timeless(net, x) else terms.until
     if by_right and goal != NONE:
-        until = max(until, latest_blocker(net, node, x))
+        until = max(until, find_latest_blocker(net, node, x))
     while True:
-        while goal != NONE and (timeless or rows[goal, END] >= until):
+        while goal != NONE and (timeless or rows[goal].end >= until):
             left, right = (goal, x) if side == RIGHT else (x, goal)
-            if rows[goal, HASH] == terms.hash_ and fits(net, terms, left, right):
+            if rows[goal].hash == terms.hash_ and is_joinable(net, terms, left, right):
                 if made == CHUNK:
-                    push_below(net, depth, node, GO_ON + side, x, goal)
+                    push_frame_below(net, depth, node, task_to_go_on(side, False), x, goal)
                     count_looks(net, node, made * (LOOKS if by_right and out != NONE else JOIN_COST))
                     return
                 made += 1
                 if not by_right:
                     emit_unblocked(net, node, left, right)
                 elif out != NONE:
-                    write_union(net, out, left, right)
+                    write_joined(net, out, left, right)
                 else:
-                    hand_on(net, node, merged(net, left, right))
-            goal = rows[goal, OLDER]
-        if timeless or nodes[node, TIMELESS] == 0:
+                    emit_elsewhere(net, node, join_rows(net, left, right))
+            goal = rows[goal].older
+        if timeless or nodes[node].timeless == 0:
             break
-        timeless, goal = True, opposite(net, node, side, x, True)
+        timeless, goal = True, find_newest_partner(net, node, side, x, True)
     count_looks(net, node, made * (LOOKS if by_right and out != NONE else JOIN_COST))
     if side == RIGHT and is_timeless(net, x):
-        keep_side(net, node, side, x)
+        store_side(net, node, side, x)
     else:
-        release(net, x)
+        free_row(net, x)
 
 
 @jit
 def emit_unblocked(net, node, x, y):
-    z = merged(net, x, y)
-    if blocked(net, node, z, net.rows[x, END], net.rows[y, START] - 1):
-        release(net, z)
+    z = join_rows(net, x, y)
+    if is_blocked(net, node, z, net.rows[x].end, net.rows[y].start - 1):
+        free_row(net, z)
     else:
-        hand_on(net, node, z)
+        emit_elsewhere(net, node, z)
 
 
 @jit
-def blocked(net, node, z, after, until):
+def is_blocked(net, node, z, after, until):
     """Return whether a compatible blocker starts after `after` and ends at `until` at the latest. A compatible timeless blocker counts too."""
-    hash_ = key_hash(net, store_of(node, BLOCKER), z, net.nodes[node, KEY2_AT], net.nodes[node, KEY2_N])
-    if blocked_by(net, node, z, after, until, newest(net, hash_), hash_):
+    hash_ = hash_stored_key(net, store_of(node, BLOCKER), z, net.nodes[node].key2_at, net.nodes[node].key2_n)
+    if is_blocked_by(net, node, z, after, until, find_newest(net, hash_), hash_):
         return True
-    return net.nodes[node, TIMELESS] != 0 and blocked_by(net, node, z, after, until, newest_timeless(net, hash_), hash_)
+    return net.nodes[node].timeless != 0 and is_blocked_by(net, node, z, after, until, find_newest_timeless(net, hash_), hash_)
 
 
 @jit
-def blocked_by(net, node, z, after, until, c, hash_):
+def is_blocked_by(net, node, z, after, until, c, hash_):
     rows, nodes = net.rows, net.nodes
-    while c != NONE and (rows[c, END] > after or is_timeless(net, c)):  # the chain falls in end, and what ended before began before
-        net.at[SPENT] += rows[c, HASH] == hash_
+    while c != NONE and (rows[c].end > after or is_timeless(net, c)):  # the chain falls in end, and what ended before began before
+        net.at.spent += rows[c].hash == hash_
         if (
-            rows[c, HASH] == hash_
-            and after < rows[c, START]
-            and rows[c, END] <= until
-            and same_key(net, c, z, nodes[node, KEY2_AT], nodes[node, KEY2_N])
-            and compatible(net, c, z, nodes[node, REST2_AT], nodes[node, REST2_N])
+            rows[c].hash == hash_
+            and after < rows[c].start
+            and rows[c].end <= until
+            and has_same_key(net, c, z, nodes[node].key2_at, nodes[node].key2_n)
+            and is_compatible(net, c, z, nodes[node].rest2_at, nodes[node].rest2_n)
         ):
             return True
-        c = rows[c, OLDER]
+        c = rows[c].older
     return False
 
 
@@ -503,8 +521,8 @@ def blocked_by(net, node, z, after, until, c, hash_):
 def decide_timer(net, node, x):
     """Hand on x, if nothing compatible came after it in time, on [its start, its end + duration]."""
     rows = net.rows
-    if blocked(net, node, x, rows[x, END], net.at[NOW]):
-        release(net, x)
+    if is_blocked(net, node, x, rows[x].end, net.at.now):
+        free_row(net, x)
         return
-    rows[x, END] = net.at[NOW]
-    hand_on(net, node, x)
+    rows[x].end = net.at.now
+    emit_elsewhere(net, node, x)

@@ -5,7 +5,7 @@ is one word and counts nothing. The table never changes while the kernel runs, s
 
 The views are arrays of a type of their own (`TableType`), which says three things that numba cannot know of an array: an index is never below
 zero, so nothing is added to it; the width is a constant of most tables; and no two tables share memory, so what was read of one still stands after
-another was written. They are plain arrays where bounds are to be checked.
+another was written. A row of a table is a record (`RecordType`): `net.rows[goal].end` is one load, of the column that has this name.
 """
 
 import operator
@@ -16,12 +16,14 @@ from numba import types
 from numba.core import cgutils
 from numba.core.datamodel.models import ArrayModel
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_builtin, lower_getattr_generic, models, register_model
+from numba.extending import infer_getattr, intrinsic, lower_builtin, lower_getattr_generic, lower_setattr_generic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
 from engine.jit import config
 from engine.kernel.state.arrays import FLAT, FLOATS, VARYING, WORDS, Net, new_net
-from engine.kernel.state.layout import LEAST_WIDTH
+from engine.kernel.state.layout import LEAST_WIDTH, RECORDS
+
+_WORD = ir.IntType(64)
 
 
 class TableType(types.Array):
@@ -35,19 +37,41 @@ class TableType(types.Array):
     def key(self) -> tuple[Any, ...]:
         return (*super().key, self.table)
 
+    def copy(self, dtype: Any = None, ndim: Any = None, layout: Any = None, readonly: Any = None) -> Any:
+        """Return the type of a part of the table, for which numba asks here: a row is a record."""
+        return RecordType(self.table) if ndim == 1 and self.ndim == 2 else super().copy(dtype, ndim, layout, readonly)
+
 
 register_model(TableType)(ArrayModel)
 
 
-def _type_of(name: str, example: Any) -> types.Array:
-    dtype, ndim = types.float64 if name in FLOATS else types.int64, 1 if name in FLAT else 2
-    if config.BOUNDSCHECK:
-        return types.Array(dtype, ndim, "C")
-    return TableType(name, dtype, ndim, example.shape[1] if ndim == 2 and name not in VARYING else None)
+class RecordType(types.Type):
+    """Represents one row of a table, by its address; its attributes are the columns of RECORDS."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(f"{table} record")
 
 
-FIELDS = {name: (k, _type_of(name, example)) for k, (name, example) in enumerate(new_net(LEAST_WIDTH)._asdict().items())}
-assert tuple(FIELDS) == Net._fields
+def _kind_of(table: str) -> types.Type:
+    return types.float64 if table in FLOATS else types.int64
+
+
+@register_model(RecordType)
+class RecordModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, (ir.DoubleType() if fe_type.table in FLOATS else _WORD).as_pointer())
+
+
+def _type_of(name: str, example: Any) -> types.Type:
+    if name in RECORDS and example.ndim == 1:
+        return RecordType(name)
+    ndim = 1 if name in FLAT else 2
+    return TableType(name, _kind_of(name), ndim, example.shape[1] if ndim == 2 and name not in VARYING else None)
+
+
+TABLES = {name: (k, _type_of(name, example)) for k, (name, example) in enumerate(new_net(LEAST_WIDTH)._asdict().items())}
+assert tuple(TABLES) == Net._fields
 
 
 class NetType(types.Type):
@@ -61,7 +85,7 @@ net_type = NetType()
 @register_model(NetType)
 class NetModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, ir.IntType(64).as_pointer())
+        super().__init__(dmm, fe_type, _WORD.as_pointer())
 
 
 @intrinsic
@@ -69,7 +93,7 @@ def as_net(typingctx, address):
     """Return the table at `address`; its owner keeps it alive."""
 
     def build(context, builder, sig, args):
-        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.inttoptr(args[0], _WORD.as_pointer())
 
     return net_type(types.int64), build
 
@@ -79,20 +103,22 @@ class NetAttributes(AttributeTemplate):
     key = NetType
 
     def generic_resolve(self, typ, attr):
-        return FIELDS[attr][1] if attr in FIELDS else None
+        return TABLES[attr][1] if attr in TABLES else None
 
 
 @lower_getattr_generic(NetType)
 def get_field(context, builder, typ, value, attr):
-    k, array_type = FIELDS[attr]
+    k, array_type = TABLES[attr]
 
     def word(i):
-        load = builder.load(builder.gep(value, [ir.Constant(ir.IntType(64), WORDS * k + i)]))
+        load = builder.load(builder.gep(value, [ir.Constant(_WORD, WORDS * k + i)]))
         load.set_metadata("invariant.load", builder.module.add_metadata([]))
         return load
 
+    if isinstance(array_type, RecordType):
+        return builder.inttoptr(word(0), context.get_value_type(array_type))
     array = make_array(array_type)(context, builder)
-    item = ir.Constant(ir.IntType(64), 8)
+    item = ir.Constant(_WORD, 8)
     shape = [word(1)] if array_type.ndim == 1 else [word(1), word(2)]
     strides = [item] if array_type.ndim == 1 else [builder.mul(shape[1], item), item]
     data = builder.inttoptr(word(0), context.get_data_type(array_type.dtype).as_pointer())
@@ -103,42 +129,77 @@ def get_field(context, builder, typ, value, attr):
 
 
 # ---------------------------------------------------------------- cells of tables
-def _cell(context, builder, table_type, table, index_type, index):
-    """Return the address of one cell."""
+def _place(context, builder, table_type, table, index_type, index):
+    """Return the address of one cell, or that of a row of a table with two dimensions."""
     kinds = index_type.types if isinstance(index_type, types.BaseTuple) else (index_type,)
-    assert len(kinds) == table_type.ndim, f"{table_type} has cells only, no rows"
     values = cgutils.unpack_tuple(builder, index, len(kinds)) if isinstance(index_type, types.BaseTuple) else [index]
     places = [context.cast(builder, value, kind, types.int64) for value, kind in zip(values, kinds, strict=True)]
     array = make_array(table_type)(context, builder, table)
+    shape = cgutils.unpack_tuple(builder, array.shape, table_type.ndim)
+    if config.BOUNDSCHECK:
+        for axis, place in enumerate(places):
+            cgutils.do_boundscheck(context, builder, place, shape[axis], axis)
     if table_type.ndim == 2:
-        width = cgutils.unpack_tuple(builder, array.shape, 2)[1] if table_type.width is None else ir.Constant(ir.IntType(64), table_type.width)
-        places = [builder.add(builder.mul(places[0], width, flags=["nsw"]), places[1], flags=["nsw"])]
+        width = shape[1] if table_type.width is None else ir.Constant(_WORD, table_type.width)
+        column = places[1] if len(places) == 2 else ir.Constant(_WORD, 0)
+        places = [builder.add(builder.mul(places[0], width, flags=["nsw"]), column, flags=["nsw"])]
     return builder.gep(array.data, places, inbounds=True)
 
 
-def _of_table(builder, table_type, access):
+def _of_table(builder, table, access):
     """Tell LLVM to which table an access belongs, and that it has nothing to do with the others."""
     module = builder.module
-    domain = module.add_metadata([ir.MetaDataString(module, "epsparql tables")])
-    scopes = {name: module.add_metadata([ir.MetaDataString(module, f"epsparql {name}"), domain]) for name in Net._fields}
-    access.set_metadata("alias.scope", module.add_metadata([scopes.pop(table_type.table)]))
-    access.set_metadata("noalias", module.add_metadata(list(scopes.values())))
+    if not hasattr(module, "epsparql_tables"):
+        domain = module.add_metadata([ir.MetaDataString(module, "epsparql tables")])
+        scopes = {name: module.add_metadata([ir.MetaDataString(module, f"epsparql {name}"), domain]) for name in Net._fields}
+        module.epsparql_tables = {
+            name: (module.add_metadata([scope]), module.add_metadata([scopes[other] for other in Net._fields if other != name]))
+            for name, scope in scopes.items()
+        }
+    scope, others = module.epsparql_tables[table]
+    access.set_metadata("alias.scope", scope)
+    access.set_metadata("noalias", others)
     return access
 
 
 @lower_builtin(operator.getitem, TableType, types.Integer)
 @lower_builtin(operator.getitem, TableType, types.BaseTuple)
 def get_cell(context, builder, sig, args):
-    cell = _cell(context, builder, sig.args[0], args[0], sig.args[1], args[1])
-    return _of_table(builder, sig.args[0], builder.load(cell))
+    """Load a cell, or give the record of a row."""
+    place = _place(context, builder, sig.args[0], args[0], sig.args[1], args[1])
+    return place if isinstance(sig.return_type, RecordType) else _of_table(builder, sig.args[0].table, builder.load(place))
 
 
 @lower_builtin(operator.setitem, TableType, types.Integer, types.Any)
 @lower_builtin(operator.setitem, TableType, types.BaseTuple, types.Any)
 def set_cell(context, builder, sig, args):
-    cell = _cell(context, builder, sig.args[0], args[0], sig.args[1], args[1])
-    _of_table(builder, sig.args[0], builder.store(context.cast(builder, args[2], sig.args[2], sig.args[0].dtype), cell))
+    place = _place(context, builder, sig.args[0], args[0], sig.args[1], args[1])
+    _of_table(builder, sig.args[0].table, builder.store(context.cast(builder, args[2], sig.args[2], sig.args[0].dtype), place))
     return context.get_dummy_value()
+
+
+# ---------------------------------------------------------------- fields of records
+@infer_getattr
+class RecordAttributes(AttributeTemplate):
+    key = RecordType
+
+    def generic_resolve(self, record, field):
+        return _kind_of(record.table) if field in RECORDS[record.table] else None
+
+
+def _column(builder, table, record, field):
+    return builder.gep(record, [ir.Constant(_WORD, RECORDS[table][field])], inbounds=True)
+
+
+@lower_getattr_generic(RecordType)
+def get_column(context, builder, record_type, record, field):
+    return _of_table(builder, record_type.table, builder.load(_column(builder, record_type.table, record, field)))
+
+
+@lower_setattr_generic(RecordType)
+def set_column(context, builder, sig, args, field):
+    table = sig.args[0].table
+    _of_table(builder, table, builder.store(args[1], _column(builder, table, args[0], field)))
 
 
 @intrinsic
@@ -149,7 +210,7 @@ def table_at(typingctx, address, height, width):
     def build(context, builder, sig, args):
         start, rows, columns = args
         array = make_array(kind)(context, builder)
-        item = ir.Constant(ir.IntType(64), 8)
+        item = ir.Constant(_WORD, 8)
         data = builder.inttoptr(start, context.get_data_type(types.int64).as_pointer())
         populate_array(
             array,

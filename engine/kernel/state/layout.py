@@ -1,4 +1,9 @@
-"""Named columns and codes: every index into an int64 table of the kernel is one of these."""
+"""Named columns and codes: every index into an int64 table of the kernel is one of these.
+
+Compiled code reads and writes the columns as fields of a row: Q_MADE_AT of `queries` is `net.queries[query].made_at` (RECORDS, below).
+"""
+
+from keyword import iskeyword
 
 NONE = -1
 UNBOUND = 0  # term id 0
@@ -33,24 +38,28 @@ ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
 TIMED_ONLY, TIMELESS_ONLY = -2, -3  # in FILTER: what it lets pass, whatever is bound
 
-# sides of a node; and ways to take up a row again: GO_ON and GO_ON_STORED + LEFT or RIGHT at a goal, with a row of the frame's own or a stored
-# one, and DECIDE + a side
+# tasks: what a node is to do with a row. First: take it in on a side (edges name these tasks too), emit it, copy it for all readers
 LEFT, RIGHT, BLOCKER, EMIT, FAN = range(5)
-GO_ON, GO_ON_STORED, DECIDE = 5, 7, 9
+SIDES = 3  # stores of a node
+# then: go on at the frame's goal with a row that came from a side, which is the frame's own or a stored one
+GO_ON_LEFT, GO_ON_RIGHT, GO_ON_STORED_LEFT, GO_ON_STORED_RIGHT = range(5, 9)
+# then: decide on a row that has waited for the close of the instant, by the side that it came from; or, of a policy's node, do what its phases are
+# there for, in this order. YOUNGEST is the host's answer to ORDER
+DECIDE_LEFT, DECIDE_RIGHT, DECIDE_BLOCKER, ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, TASKS_OF_CLOSE = range(9, 18)
 LOOK_ON, LOOK_ON_STORED = 32, 33  # at a triple of the background: the frame's goal is its place in the table, or NONE for the first
 FIND_ON = 34  # at triples of the background: the frame's goal is the row joined with them, or NONE for the first
-SIDES = 3  # stores of a node
-# for what else the work of a policy's node waits, after the sides and phase by phase; YOUNGEST is the host's answer to ORDER
-ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, PHASES = range(SIDES, SIDES + 6)
 # links: what a policy needs of a goal besides the row's own: its predecessor in the queue, the oldest goal of the key (of the youngest), an instant
 BEFORE, OLDEST, MARKED, LINK_WIDTH = range(4)
 
-# frames: work on the stack, waiting for the close of the instant, or parked for the host; the goal at which GO_ON goes on
-FRAME_NODE, FRAME_SIDE, FRAME_ROW, FRAME_GOAL, FRAME_WIDTH = range(5)
+# frames: work on the stack, waiting for the close of the instant, or parked for the host; the goal at which a task goes on
+FRAME_NODE, FRAME_TASK, FRAME_ROW, FRAME_GOAL, FRAME_WIDTH = range(5)
+FRAME_SIDE = FRAME_TASK  # the side, where a frame's task is to take in a row on one
 MOST_FEW = 16  # solutions of an instant that are compared one by one
 CHUNK = 128  # results of one step at most; what goes on after it finds its place in a frame
 # deferred: a frame with its instant and entry
 D_NOW, D_ENTRY, DEFERRED_WIDTH = range(FRAME_GOAL, FRAME_GOAL + 3)
+# edges: the node that reads another one's output, and its task
+READER_NODE, READER_TASK, READER_WIDTH = range(3)
 # reports: what deferred nodes give
 G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 
@@ -92,6 +101,7 @@ F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
 # of the node's other columns
 L_HEADS, L_BUCKETS, L_CELLS, L_ROOM, L_N, L_WIDTH, LOOKUP_WIDTH = range(7)
 L_OLDER, L_KEY = range(2)
+L_NEWEST = 0  # the one column of the heads
 # timers: nodes that act at instants of their own; when each is due, the last solution of one that is deferred, its place in the heap; and the heap
 T_NODE, T_DUE, T_LATEST, T_PLACE, T_HEAP, TIMER_WIDTH = range(6)
 AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left
@@ -145,9 +155,60 @@ FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
     STOP, NOT, PUSH_VAR, PUSH_CONST, PUSH_DURATION, PUSH_TERM, PUSH_KNOWN, BOUND_VAR, ASK_HOST,
     LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, AND, OR, SAME, ELSE, OPERATIONS,
 ) = range(23)  # fmt: skip
+CODE_OP, CODE_ARGUMENT, CODE_WIDTH = range(3)
+# numbers that filters compute with: a value and its error bound
+NUMBER_VALUE, NUMBER_SLACK, NUMBER_WIDTH = range(3)
 WITH_VAR, WITH_CONST = OPERATIONS, 2 * OPERATIONS  # added to what compares or calculates: its right operand is the number of a variable or constant
 # what the host keeps of a term beside its text: of the columns only the length, in bytes, is the kernel's concern
 TERM_LENGTH, TERM_WIDTH = 1, 4
 LONG = 1 << 10  # bytes of a derived triple that count as another
 # kinds of terms; a STRING is a literal without language and of no other datatype
 IRI_KIND, BLANK_KIND, LITERAL_KIND, STRING_KIND = 1, 2, 3, 4
+
+
+def _columns(first: str, after: str, prefix: str = "") -> dict[str, int]:
+    """Return the columns from `first` up to `after`, as they stand above, by the names of fields: without the prefix, in small letters."""
+    names = list(globals())
+    columns = {name.removeprefix(prefix).lower(): globals()[name] for name in names[names.index(first) : names.index(after)]}
+    return {f"{field}_" if iskeyword(field) else field: column for field, column in columns.items()}
+
+
+_FRAME = _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_")
+_NUMBER = _columns("NUMBER_VALUE", "NUMBER_WIDTH", "NUMBER_")
+RECORDS = {
+    "rows": _columns("START", "VAR"),
+    "stores": _columns("HEAD", "STORE_WIDTH"),
+    "nodes": _columns("KIND", "NODE_WIDTH") | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART},
+    "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
+    "links": _columns("BEFORE", "LINK_WIDTH"),
+    "stack": _FRAME,
+    "waiting": _FRAME,
+    "parked": _FRAME,
+    "gathered": _FRAME,
+    "deferred": _columns("FRAME_NODE", "FRAME_GOAL", "FRAME_") | _columns("D_NOW", "DEFERRED_WIDTH", "D_"),
+    "reports": _columns("G_NODE", "G_VAR", "G_"),
+    "alpha": _columns("A_STREAM", "ALPHA_WIDTH", "A_") | {"plain": A_PLAIN},
+    "wants": _columns("WANT_FIRST", "WANT_WIDTH", "WANT_"),
+    "lists": _columns("LIST_FIRST", "LIST_WIDTH", "LIST_"),
+    "postings": _columns("P_WANT", "POSTING_WIDTH", "P_"),
+    "moves": _columns("M_SOURCE", "MOVE_WIDTH", "M_"),
+    "templates": _columns("T_S", "TEMPLATE_WIDTH", "T_"),
+    "queries": _columns("Q_OPEN", "QUERY_WIDTH", "Q_"),
+    "reads": _columns("R_QUERY", "READ_WIDTH", "R_"),
+    "streams": _columns("S_PENDING", "STREAM_WIDTH", "S_"),
+    "facts": _columns("F_NODE", "F_VAR", "F_"),
+    "lookups": _columns("L_HEADS", "LOOKUP_WIDTH", "L_"),
+    "timers": _columns("T_NODE", "TIMER_WIDTH", "T_"),
+    "out": _columns("OUT_START", "OUT_VAR", "OUT_"),
+    "seen": _columns("SEEN_NEXT", "SEEN_VAR", "SEEN_"),
+    "questions": _columns("ASK_NEXT", "ASK_ARG", "ASK_"),
+    "asks": _columns("ASK_SLOT", "ASK_WIDTH", "ASK_"),
+    "nests": _columns("N_NODE", "NEST_WIDTH", "N_"),
+    "terms": {"length": TERM_LENGTH},
+    "code": _columns("CODE_OP", "CODE_WIDTH", "CODE_"),
+    "consts": _NUMBER,
+    "numbers": _NUMBER,
+    "scratch": _NUMBER,
+    "at": _columns("NOW", "AT_WIDTH"),
+}
+"""The fields of a row of each table that has named columns, with the column of each; `at` is one row."""

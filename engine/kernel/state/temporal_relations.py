@@ -1,11 +1,11 @@
 """Temporal relations and compatibility; x is left, y is right."""
 
 from engine.kernel import inlined, jit
-from engine.kernel.state.layout import *
+from engine.kernel.state.layout import ANY, DURING, EQUALS, FINISHES, LEAST_WIDTH, MEETS, OVERLAPS, SEQ, STARTS, UNBOUND, VAR
 
 
 @inlined
-def holds(relation, x_start, x_end, y_start, y_end):
+def holds_relation(relation, x_start, x_end, y_start, y_end):
     """Return whether x and y stand in a relation (semantics.md, section 3); a timeless operand satisfies every relation."""
     if relation == SEQ:  # strict; [BIG, -BIG] satisfies it by its numbers
         return x_end < y_start
@@ -27,7 +27,7 @@ def holds(relation, x_start, x_end, y_start, y_end):
 
 
 @inlined
-def same_key(net, x, y, key_at, key_n):
+def has_same_key(net, x, y, key_at, key_n):
     for k in range(key_at, key_at + key_n):
         if net.rows[x, net.slots[k]] != net.rows[y, net.slots[k]]:
             return False
@@ -35,7 +35,7 @@ def same_key(net, x, y, key_at, key_n):
 
 
 @inlined
-def compatible(net, x, y, at, n):
+def is_compatible(net, x, y, at, n):
     """Return whether x and y are compatible in the residual variables, which may be unbound on a side."""
     for k in range(at, at + n):
         a, b = net.rows[x, net.slots[k]], net.rows[y, net.slots[k]]
@@ -45,7 +45,7 @@ def compatible(net, x, y, at, n):
 
 
 @jit
-def share_a_variable(net, x, y, at, n):
+def shares_variable(net, x, y, at, n):
     for k in range(at, at + n):
         if net.rows[x, net.slots[k]] != UNBOUND and net.rows[y, net.slots[k]] != UNBOUND:
             return True
@@ -53,16 +53,16 @@ def share_a_variable(net, x, y, at, n):
 
 
 @inlined
-def merge_into(net, z, x, y):
+def merge_rows(net, z, x, y):
     """Make z the union of the bindings (equal or UNBOUND = 0, so OR) and the hull of the intervals."""
     rows = net.rows
-    rows[z, START] = min(rows[x, START], rows[y, START])
-    rows[z, END] = max(rows[x, END], rows[y, END])
-    unite(rows, z, VAR, rows, x, y)
+    rows[z].start = min(rows[x].start, rows[y].start)
+    rows[z].end = max(rows[x].end, rows[y].end)
+    merge_bindings(rows, z, VAR, rows, x, y)
 
 
 @inlined
-def unite(table, z, first, rows, x, y):
+def merge_bindings(table, z, first, rows, x, y):
     """Write the bindings of both to row z of a table, from column `first` on.
 
     The columns that each row has stand apart, because loops of unknown length cost more than what they do.

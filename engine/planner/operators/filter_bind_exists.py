@@ -1,6 +1,6 @@
 """This module plans FILTER and BIND, and EXISTS wherever an expression has it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from engine.physical_plan import filter_compiler
 from engine.physical_plan.plan import Inquiry
 from engine.planner.operators import background_probe, joins
 from engine.rewrite.rename_hidden import variables_below
-from engine.scope import IDENTIFYING, Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
+from engine.scope import IDENTIFYING, Scope, Variables, asks, conjuncts, in_name_order, looks_at_time, parts, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -299,7 +299,3 @@ def inquiry(planner: "Planner", expression: a.Expression, below: a.Pattern) -> I
     solution = in_name_order(planner.scope(below).possible)
     site = f"expression {len(planner.fragment.inquiries)}"
     return Inquiry(in_name_order({*variables, *solution}), True, expression=expression, site=site, solution=solution)
-
-
-def in_name_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
-    return tuple(sorted(variables, key=lambda v: v.name))

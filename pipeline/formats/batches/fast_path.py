@@ -45,7 +45,7 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBat
         if found is None:
             return None
         text, places = _appended(body, found)
-        if not nquads.renamed(text, _SEED, odd, places, table, spans, count, cells, rows):
+        if not nquads.renamed(text, _SEED, (odd, places), table, spans, count, cells[:rows]):
             return None
     columns, start, end, kept, untimed = nquads.timed(text, spans, count, cells, rows, default.start, default.end)
     if kept == nquads.OTHERWISE:
@@ -61,8 +61,8 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
     text = np.frombuffer(body, np.uint8)
     most = _most(text, 8)
     columns, (spans, flags) = np.empty((4, most), np.int32), _terms_for(4 * most)
-    start, end, name = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(2, np.int64)
-    rows, count = ndjson.events_of(text, _SEED, frame, default.start, default.end, columns, start, end, spans, flags, name)
+    start, end = np.empty(most, np.int64), np.empty(most, np.int64)
+    rows, count, first, after = ndjson.events_of(text, _SEED, frame, (default.start, default.end), columns, (start, end), (spans, flags))
     if rows == nquads.OTHERWISE:
         return None
     odd = np.flatnonzero(flags[:count])
@@ -73,7 +73,7 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
         text, places = _appended(body, found)
         spans[odd, interning.START], spans[odd, interning.SIZE] = places[:, 0], places[:, 1]
     batch = _batch(text, spans[:count], columns, start[:rows], end[:rows])
-    return batch, body[name[0] : name[1]].decode() if name[0] >= 0 else None
+    return batch, body[first:after].decode() if first >= 0 else None
 
 
 def _most(text: Bytes, shortest: int) -> int:

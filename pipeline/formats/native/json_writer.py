@@ -1,5 +1,7 @@
 """This module writes solutions as JSON text. N-Triples terms become JSON terms nearly by copying, since most escapes of the two are the same."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pipeline.formats.native.swar import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
@@ -213,18 +215,27 @@ def _room(values, row, fragments, query, forms):
 
 
 # ---------------------------------------------------------------- whole pages
+class Page(NamedTuple):
+    """Holds what is written."""
+
+    values: Any  # the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text
+    text: Any
+    ids: Any  # start, end and ordinal of each solution
+    query: Any
+    fragments: Any  # texts and their offsets
+    forms: Any  # a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last
+
+
 @native.entry_point
-def put_solutions(kind, out, at, row, ends_at, values, text, ids, query, fragments, forms):
+def put_solutions(kind, out, at, row, ends_at, page):
     """Write solutions from `row` on, as `kind` says, from `at` on while there is room.
 
     `ends_at` gets the place after each. Return the row after the last one written, and the place after its text.
-
-    `values`: the lists' offsets, the texts' offsets into `text`, validity bits (none: all valid), and the bit of the first text.
-    `fragments`: texts and their offsets; `forms`, a row a query: its form, its first fragment (what a line begins with, up to the id) and the one after its last.
     """
-    out, text, query, forms, ends_at = borrowed(out), borrowed(text), borrowed(query), borrowed(forms), borrowed(ends_at)
-    values = borrowed(values[0]), borrowed(values[1]), borrowed(values[2]), values[3]
-    ids, fragments = (borrowed(ids[0]), borrowed(ids[1]), borrowed(ids[2])), (borrowed(fragments[0]), borrowed(fragments[1]))
+    out, text, query, forms, ends_at = borrowed(out), borrowed(page.text), borrowed(page.query), borrowed(page.forms), borrowed(ends_at)
+    values = borrowed(page.values[0]), borrowed(page.values[1]), borrowed(page.values[2]), page.values[3]
+    ids = borrowed(page.ids[0]), borrowed(page.ids[1]), borrowed(page.ids[2])
+    fragments = borrowed(page.fragments[0]), borrowed(page.fragments[1])
     while row < len(query):
         if at + _room(values, row, fragments, query[row], forms) > len(out):
             break

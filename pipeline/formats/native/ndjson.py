@@ -3,6 +3,8 @@
 Terms are kept as they stand in JSON, between its quotes.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pipeline.formats.native.interning import CLOSE, MAX_TERM, ODD, PLAIN, grown, new_table, number_at, put, slot_of
@@ -29,6 +31,17 @@ _NULL = np.frombuffer(b"null", np.uint8)
 S, P, O, G, AT_TIME, FROM, TO, ID = range(8)  # noqa: E741 - the members' names
 _MEMBERS = (np.uint8(ord("s")), np.uint8(ord("p")), np.uint8(ord("o")), np.uint8(ord("g")))
 _AT, _START, _END, _ID = (np.frombuffer(name, np.uint8) for name in (b'at"', b'start"', b'end"', b'id"'))
+
+
+class _Body(NamedTuple):
+    """Holds a body's text, the seed of its terms' hashes, and what is filled while it is read."""
+
+    text: Any
+    seed: Any
+    columns: Any  # of term numbers, a row a place
+    spans: Any
+    flags: Any
+    values: Any  # where the strings of the line's members stand, a row a member
 
 
 @native.inlined
@@ -68,11 +81,12 @@ def _flag(text, spans, number, i, end):
 
 
 @native.jit
-def _term(text, i, end, key, place, table, spans, flags, count):
+def _term(body, i, end, key, place, table, count):
     """Return the number of the term at text[i:end], or `count` if the term is new.
 
     NONE stands for a term of no kind that may stand there without being looked at.
     """
+    text, spans = body.text, body.spans
     iri = i < end and text[i] == LESS
     literal = place == O and i + 1 < end and text[i] == BACKSLASH and text[i + 1] == QUOTE
     if not (iri or literal) or end - i > MAX_TERM:
@@ -84,7 +98,7 @@ def _term(text, i, end, key, place, table, spans, flags, count):
     if number == NONE:
         number = count
         put(table, slot, spans, number, key, i, end - i)
-        flags[number] = _flag(text, spans, number, i, end)
+        body.flags[number] = _flag(text, spans, number, i, end)
     return number
 
 
@@ -107,36 +121,37 @@ def _interval(text, found, values, default_start, default_end):
 
 
 @native.inlined
-def _text_value(text, i, seed, member, columns, row, values, table, spans, flags, count):
+def _text_value(body, i, member, row, table, count):
     """Read a member's string, whose quote stands at `i`.
 
     Return the place after it (NONE where it is for the exact path), the table, and the number of terms.
     """
-    begin = i + 1
-    i, key, escapes = string_end(text, begin, seed)
+    text, begin = body.text, i + 1
+    i, key, escapes = string_end(text, begin, body.seed)
     if i == NONE:
         return NONE, table, count
-    values[member, 0], values[member, 1] = begin, i - 1
+    body.values[member, 0], body.values[member, 1] = begin, i - 1
     if member > G:
         return NONE if escapes or not plain_text(text, begin, i - 1) else i, table, count
-    number = _term(text, begin, i - 1, key, member, table, spans, flags, count)
+    number = _term(body, begin, i - 1, key, member, table, count)
     if number == NONE:
         return NONE, table, count
     if number == count:
         count += 1
         if 2 * count > len(table):
-            table = grown(table, spans, count)
-    columns[member, row] = number
+            table = grown(table, body.spans, count)
+    body.columns[member, row] = number
     return i, table, count
 
 
 @native.jit
-def _object(text, i, seed, columns, row, values, table, spans, flags, count):
+def _object(body, i, row, table, count):
     """Read the object whose brace is before `i`.
 
     Return the place after it (NONE where it is for the exact path), its members as bits, the table, and the number of terms.
     """
-    found, columns[G, row] = 0, NONE
+    text, found = body.text, 0
+    body.columns[G, row] = NONE
     while True:
         i = after_blanks(text, i)
         if i == len(text) or text[i] != QUOTE:
@@ -150,7 +165,7 @@ def _object(text, i, seed, columns, row, values, table, spans, flags, count):
         if member == G and starts(text, i, _NULL):
             i += len(_NULL)
         elif i < len(text) and text[i] == QUOTE:
-            i, table, count = _text_value(text, i, seed, member, columns, row, values, table, spans, flags, count)
+            i, table, count = _text_value(body, i, member, row, table, count)
             if i == NONE:
                 return NONE, found, table, count
         else:
@@ -175,15 +190,16 @@ def _after_line(text, i):
 
 
 @native.entry_point
-def events_of(text, seed, frame, default_start, default_end, columns, starts_, ends, spans, flags, name):
-    """Read events, a line each, as columns of term numbers (a row a place) and times. All arrays are filled; `frame` says that lines may have an id.
+def events_of(text, seed, frame, default, columns, times, terms):
+    """Read events, a line each. `frame` says that lines may have an id; an event without time has the `default` (start, end).
 
-    Return the number of events, or OTHERWISE, and the number of terms. The first line's id stands at text[name[0]:name[1]], both NONE if there is none.
+    Fill `columns` with term numbers (a row a place), `times` (starts, ends) and `terms` (spans, flags). Return the number of events, or OTHERWISE,
+    and the number of terms, and where in the text the first line's id begins and ends, both NONE if there is none.
     """
-    text, columns, spans, flags = borrowed(text), borrowed(columns), borrowed(spans), borrowed(flags)
-    table, count, row, line, i = new_table(), 0, 0, 0, 0
     values = np.empty((8, 2), np.int64)
-    name[0] = name[1] = NONE
+    body = _Body(borrowed(text), seed, borrowed(columns), borrowed(terms[0]), borrowed(terms[1]), values)
+    text, starts_, ends = body.text, times[0], times[1]
+    table, count, row, line, i, first, after = new_table(), 0, 0, 0, 0, NONE, NONE
     while i < len(text):
         i = after_blanks(text, i)
         if i == len(text):
@@ -192,19 +208,19 @@ def events_of(text, seed, frame, default_start, default_end, columns, starts_, e
             i += 1
             continue
         if text[i] != _OPEN:
-            return OTHERWISE, count
-        i, found, table, count = _object(text, i + 1, seed, columns, row, values, table, spans, flags, count)
+            return OTHERWISE, count, first, after
+        i, found, table, count = _object(body, i + 1, row, table, count)
         if i != NONE:
             i = _after_line(text, i)
         if i == NONE or (found & (1 << ID) and not frame):
-            return OTHERWISE, count
+            return OTHERWISE, count, first, after
         if found & (1 << ID) and line == 0:
-            name[0], name[1] = values[ID, 0], values[ID, 1]
+            first, after = values[ID, 0], values[ID, 1]
         line += 1
         if found == 1 << ID:
             continue
-        starts_[row], ends[row] = _interval(text, found, values, default_start, default_end)
+        starts_[row], ends[row] = _interval(text, found, values, default[0], default[1])
         if found & 7 != 7 or starts_[row] == NO_TIME:
-            return OTHERWISE, count
+            return OTHERWISE, count, first, after
         row += 1
-    return row, count
+    return row, count, first, after

@@ -110,8 +110,12 @@ def cells_of(text, places, seed, cells, spans, flags):
 
 
 @native.entry_point
-def renamed(text, seed, numbers, places, table, spans, count, cells, rows):
-    """Make the terms `numbers` what stands at `places` (start, size) of the text; two that become one get one number. Return False if that fails."""
+def renamed(text, seed, terms, table, spans, count, cells):
+    """Make terms (`terms`: their numbers and places) what stands at their places (start, size) of the text. Return False if that fails.
+
+    Two that become one get one number.
+    """
+    numbers, places = terms
     text, table, spans, cells = borrowed(text), borrowed(table), borrowed(spans), borrowed(cells)
     other = np.arange(count).astype(np.int32)
     for k in range(len(numbers)):
@@ -125,7 +129,7 @@ def renamed(text, seed, numbers, places, table, spans, count, cells, rows):
             number = numbers[k]
             put(table, slot, spans, number, key, start, size)
         other[numbers[k]] = number
-    for row in range(rows):
+    for row in range(len(cells)):
         for place in range(4):
             if cells[row, place] != NONE:
                 cells[row, place] = other[cells[row, place]]

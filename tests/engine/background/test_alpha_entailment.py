@@ -18,6 +18,7 @@ from engine.network.network import Network
 from engine.rewrite import rewritten
 from engine.triples.quads import Quad
 from epsparql.terms import RDF, Iri
+from tests.soak import examples
 from tests.support.feeds import EXAMPLE
 
 PROLOGUE = f"PREFIX : <{EXAMPLE}> "
@@ -116,7 +117,7 @@ STEPS = st.lists(st.one_of(FACTS, BODIES, st.integers(0, 5)), min_size=1, max_si
 """Another background, one more query, or one of those that there are goes."""
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(STEPS)
 def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]) -> None:
     network, stated, bodies = Network(TermTable()), frozenset[Quad](), dict[int, str]()

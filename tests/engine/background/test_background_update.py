@@ -16,19 +16,17 @@ from engine.replay import LOST
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
-from tests.engine.semantics.test_equivalence import SCALE
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.background_changes import Version
 from tests.reference.reasoning.rdfs import RDFS
+from tests.soak import examples
 from tests.support import strategies
 from tests.support.feeds import EXAMPLE, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
 
-RANDOM = settings(
-    max_examples=60 * SCALE, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-)
+RANDOM = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 
 
 @dataclass(frozen=True, slots=True)

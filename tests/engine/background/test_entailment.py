@@ -9,6 +9,7 @@ from engine.messages import ADD, DROP, Entry, Events, Facts, Register
 from epsparql.terms import RDF, XSD, Iri, Literal, Term
 from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.reasoning.rdfs import SUBCLASS
+from tests.soak import examples
 from tests.support.background_timelines import CHANGES, NAMES, SCHEMAS, TYPE, Step, iri, text_of, told
 from tests.support.feeds import EXAMPLE, SECOND
 from tests.support.run_both import blocks, results, run, run_engine, run_oracle
@@ -32,7 +33,7 @@ BODIES = st.sampled_from((
 ))  # fmt: skip
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(schema=SCHEMAS, feed=FEEDS, body=BODIES)
 def test_a_stream_entails_what_the_schema_says(schema: list[Fact], feed: list[Occurrence], body: str) -> None:
     queries = {"q": f"{PROLOGUE}SELECT * {{ {body} }}"}
@@ -52,7 +53,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
     schema=SCHEMAS, steps=STEPS, bodies=st.lists(st.sampled_from(IN_GRAPH), min_size=1, max_size=2, unique=True), delay=st.integers(0, 2),
     seq=st.booleans(), cuts=st.sets(st.integers(0, 12), max_size=3), restored=st.sets(st.integers(1, 4), max_size=2),

@@ -19,6 +19,7 @@ from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, Variable
 from tests.engine.background.test_rdfs_closure import QUADS, RULES, quads, term
 from tests.reference.model import match_triple
+from tests.soak import examples
 
 PLAIN = st.sampled_from([term(text) for text in ("C", "D", "E", "p", "q", "r", "_:b")])
 PREDICATES = st.sampled_from([term(text) for text in ("p", "q", "r", "type", "domain", "range", "class<", "prop<")])
@@ -32,7 +33,7 @@ def test_rules(known: str) -> None:
     agrees(FactIndex.from_quads(quads(known), TermTable()), quads(known))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.one_of(st.lists(QUADS, max_size=7), st.lists(FACTS, max_size=8)))
 def test_what_follows(known: list[Quad]) -> None:
     agrees(FactIndex.from_quads(known, TermTable()), known)
@@ -48,7 +49,7 @@ def agrees(found: FactIndex, known: list[Quad]) -> None:
 STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), GRAPHS, st.lists(FACTS, max_size=4)), max_size=5)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(STEPS, st.sampled_from((0, rows_module.LEAST_ROOM)))
 def test_a_version_after_the_other_is_as_the_last_alone(steps: list[tuple[str, Iri | BlankNode | None, list[Quad]]], room: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -78,7 +79,7 @@ VERBS = st.sampled_from([Variable("x"), Variable("z"), *(term(text) for text in 
 PLACES = st.builds(a.Place, st.sampled_from([None, Variable("g")]), st.sampled_from([None, None, ("g",), ("", "h")]))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(FACTS, max_size=8), PARTS, VERBS, PARTS, PLACES)
 def test_patterns(known: list[Quad], s: Variable, p: Variable, o: Variable, place: a.Place) -> None:
     """Under GRAPH a triple counts once for each graph that it lies in, elsewhere once."""

@@ -16,6 +16,7 @@ from engine.triples.quads import Triple
 from epsparql.terms import Term
 from tests.engine.background.test_owl import ntriples
 from tests.reference.reasoning import owl_closure
+from tests.soak import examples
 
 
 def triple(text: str) -> Triple:
@@ -102,13 +103,13 @@ def follows(steps: list[tuple[str, str, list[Triple]]]) -> None:
         assert {quad[:3] for quad in found.quads} == known
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_after_changes_it_is_as_from_scratch(steps: list[tuple[str, str, list[Triple]]]) -> None:
     follows(steps)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS, chosen(*ODD))
 def test_statements_about_the_words_of_rdfs(steps: list[tuple[str, str, list[Triple]]], odd: list[Triple]) -> None:
     follows([*steps[:2], (ADD, "", odd), *steps[2:3]])

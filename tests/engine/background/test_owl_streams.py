@@ -12,6 +12,7 @@ from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.model import Triple
 from tests.reference.reasoning import owl_streams as owl
 from tests.reference.reasoning.rdfs import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY
+from tests.soak import examples
 from tests.support.background_timelines import GRAPH, TYPE, iri, text_of
 from tests.support.feeds import SECOND
 from tests.support.run_both import blocks, results, run, run_oracle
@@ -72,7 +73,7 @@ def agree(bodies: Iterable[str], schemas: Sequence[Sequence[Fact]], triples: Seq
     assert results(queries, ran.emitted) == run_oracle(queries, {"default": entailed})
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
     bodies=st.lists(BODIES, min_size=1, max_size=3, unique=True), schemas=st.lists(SCHEMAS, min_size=1, max_size=2),
     triples=st.lists(STATEMENTS, min_size=1, max_size=3, unique=True), restored=st.sets(st.integers(1, 9), max_size=2),

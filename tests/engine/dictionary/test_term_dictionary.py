@@ -19,6 +19,7 @@ from engine.messages import OCCURRENCES, Block, Events, Register
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD
 from tests.reference.evaluator import Fact, Occurrence
+from tests.soak import examples
 from tests.support import strategies
 from tests.support.run_both import block, blocks, entries, run
 
@@ -126,7 +127,7 @@ def expected(texts: Sequence[str]) -> list[tuple[str, str]]:
     return [(repr(float(value)), repr(float(slack))) for value, slack in map(approximation, texts)]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(st.tuples(st.one_of(numerals(), doubles(), st.text("+-.0e5IN", max_size=6)), st.sampled_from(
     [DOUBLE, DECIMAL, INTEGER, XSD + "byte", XSD + "float", XSD + "string", XSD + "doubles", "http://x/double"]
 )), min_size=1, max_size=20), st.booleans())  # fmt: skip
@@ -281,7 +282,7 @@ def test_ever_new_terms_under_a_window_leave_the_table_as_it_is(where: str) -> N
     assert max(sizes[20:]) <= max(sizes[:20])
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 @given(
     st.one_of(strategies.selects(), strategies.groupings(), strategies.orderings(), strategies.window_queries()),
     strategies.feeds(12),

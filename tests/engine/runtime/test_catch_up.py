@@ -311,5 +311,5 @@ def test_what_is_behind_reads_all_events_so_there_is_one_bucket() -> None:
     log = CatchUpLog()
     log.feed(Random(13), 10, 20)
     log.add(Register(0, "q", SEQ, reads_from=0))
-    with pytest.raises(OneBucketOnly, match="--buckets 1"):
+    with pytest.raises(OneBucketOnly, match="--partitions 1"):
         Engine(PartitionShare(0, 2)).feed(block(log.parts))

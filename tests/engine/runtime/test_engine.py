@@ -270,6 +270,42 @@ def test_a_query_new_to_a_network_finds_the_time_that_it_would_find_alone(log: L
     assert log.failed["asks"] == "ASK is answered"
 
 
+def test_a_rule_that_lets_time_pass_does_so_at_its_registration(log: Log) -> None:
+    """No solution waits for the entry that comes next."""
+    log.register("q", "SELECT * FROM STREAM <default> FROM STREAM <derived> WHERE { ?s :A ?a }")
+    assert log.send("B@4", "other") == log.send("A@2") == [], "nobody has written the other stream yet"
+    rule = Register(0, "rule", PREFIXES + "CONSTRUCT { ?s :D ?x } INTO STREAM <derived> FROM STREAM <other> WHERE { ?s :B ?x }")
+    assert log.put(rule) == [("q", 3, 2, 2)]
+    assert log.send("B@5", "other") == [("rule", 4, 5, 5)]
+    assert log.send("A@5") == [("q", 5, 5, 5)]
+
+
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_queries_part_when_the_rule_goes_that_had_them_wait_for_the_same_streams(known: bool, restored: bool) -> None:
+    others = ("SELECT * FROM STREAM <b> WHERE { ?s :B ?x }", "SELECT * FROM STREAM <b> WHERE { {?s :B ?x} MINUS {?s :C ?x} }")
+    found = []
+    for texts in (others, ("SELECT * FROM STREAM <c> WHERE { ?s :B ?x }",) * len(others)):
+        log = Log(Engine())
+        log.register("there", "CONSTRUCT { ?s :B ?x } INTO STREAM <b> FROM STREAM <a> WHERE { ?s :A ?x }")
+        back = log.register("back", "CONSTRUCT { ?s :A ?x } INTO STREAM <a> FROM STREAM <b> WHERE { ?s :B ?x }")
+        log.register("q", "SELECT * FROM STREAM <a> WHERE { {?s :A ?x} SEQ {?s :A ?y} }")
+        for k, text in enumerate(texts):
+            log.register(f"other{k}", text)
+        rows = [*log.send("A(1)@1", "a"), *log.send("B(1)@1", "b")]
+        if known:
+            log.put(Facts(0, "", "<http://example.org/s> <http://example.org/A> <http://example.org/o> .\n"))
+        rows += log.put(Drop(0, back, "back"))
+        if restored:
+            log.engine = Engine.restore(log.engine.snapshot())
+        for feed, stream in (("A(3)@5", "a"), ("B(1)@5", "b"), ("A(4)@8", "a"), ("B(2)@9", "b")):
+            rows += log.send(feed, stream)
+        found.append([*rows, *log.finish("a"), *log.finish("b")])
+    with_others, alone = ([row for row in rows if row[0] in {"there", "q"}] for rows in found)
+    assert with_others == alone
+    assert [end for name, _, _, end in found[0] if name == "other0"] == [end for name, _, _, end in found[0] if name == "other1"]
+
+
 def test_a_background_graph_that_comes_while_graph_patterns_run(log: Log) -> None:
     log.register("graphs", "SELECT * WHERE { GRAPH ?g { ?s :A ?a } }")
     assert log.send("h/A(1)@1") == [("graphs", 1, 1, 1)]

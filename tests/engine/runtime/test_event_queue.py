@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bench.workloads import BEGIN, EVERY, WORKLOADS, Drawn, blocks, drawn, engine_with
+from bench.workloads import BEGIN, EVERY, WORKLOADS, Drawn, blocks, drawn, engine_with, moved
 from engine.kernel.state import layout as c
 from engine.messages import Block, Events
 from engine.runtime.event_queue import Waiting
@@ -77,10 +77,10 @@ def least_ns(delay: int) -> int:
     (first,) = blocks(Drawn(events.types[:delay], events.ids[:delay], events.values[:delay]), batch=delay)
     engine.feed(Block((Events(1, "default", delay, BEGIN),), first.rows))
     took = []
-    for k, block in enumerate(list(blocks(events, batch=1))[delay:]):
-        entry = Events(2 + k, "default", 1, BEGIN + k * EVERY)
+    for k, block in enumerate(blocks(Drawn(events.types[delay:], events.ids[delay:], events.values[delay:]), batch=1)):
+        entry, rows = Events(2 + k, "default", 1, BEGIN + k * EVERY), moved(block, 2 + k, delay + k).rows
         began = time.process_time_ns()
-        engine.feed(Block((entry,), block.rows))
+        engine.feed(Block((entry,), rows))
         took.append(time.process_time_ns() - began)
     assert len(engine.members[0].pending) > delay // 2
     return min(took)

@@ -15,8 +15,9 @@ from engine.partitioning import Moved, NoKey, PartitionShare, bucket_of, keys_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger
-from tests.engine.semantics.test_equivalence import RANDOM, SCALE, accepted
+from tests.engine.semantics.test_equivalence import RANDOM, accepted
 from tests.reference.evaluator import Fact, Occurrence
+from tests.soak import examples
 from tests.support import strategies
 from tests.support.feeds import parse_facts, parse_feed
 from tests.support.run_both import Emitted, _emitted, _facts, blocks, entries, in_order
@@ -100,7 +101,7 @@ def same(queries: Mapping[str, str], log: Log, cuts: frozenset[int], restores: f
     return moves
 
 
-FEW = settings(RANDOM, max_examples=60 * SCALE)
+FEW = settings(RANDOM, max_examples=examples(60))
 
 
 @FEW

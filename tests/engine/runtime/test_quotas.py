@@ -102,7 +102,7 @@ def test_collectors_show_their_size(log: Log) -> None:
 
 # ---------------------------------------------------------------- bounded
 QUOTAS = [
-    pytest.param(Register(0, "small", PAIRS, max_goals=3), 4, "keeps 4 goals (partial solutions), more than the limit of 3 (max_goals)", id="goals"),
+    pytest.param(Register(0, "small", PAIRS, max_goals=3), 4, "stores 4 partial matches, more than the limit of 3 (max_partial_matches)", id="goals"),
     pytest.param(Register(0, "small", PAIRS, max_state_bytes=3 * goal_bytes(3)), 4, "more than the limit of 264 (max_state_bytes)", id="bytes"),
 ]
 

@@ -62,7 +62,7 @@ def held(network: Network) -> dict[str, int]:
     return tables | {"in use": len(net.rows) - int(net.at[c.FREE]), "inquiries": len(network._inquiries), "collecting": len(network.collecting)}
 
 
-@pytest.mark.parametrize("cycles", [3, pytest.param(1_250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cycles", [3, pytest.param(1_250, marks=pytest.mark.soak)])
 def test_tables_stay_as_large_as_they_were(cycles: int) -> None:
     log = RegistrationLog()
     log.register("stays", 'SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} FILTER(getDURATION() < "PT3S"^^xsd:duration) }')

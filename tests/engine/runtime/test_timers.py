@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel import entry_point
-from engine.kernel.operators.timers import call_timer, next_due, set_due, wind
+from engine.kernel.operators.timers import call_timer, enter_timers, find_next_due, set_due
 from engine.kernel.state import layout as c
 from engine.kernel.state.handle import as_net
 from engine.network.network import Network
@@ -25,22 +25,22 @@ handle: Any = as_net  # compiled code makes a handle of an address
 
 @entry_point
 def winds(address: int) -> None:
-    wind(handle(address))
+    enter_timers(handle(address))
 
 
 @entry_point
 def sets(address: int, timer: int, due: int) -> int:
     net = handle(address)
     set_due(net, timer, due)
-    return int(next_due(net))
+    return int(find_next_due(net))
 
 
 @entry_point
 def calls(address: int) -> tuple[int, int]:
     net = handle(address)
-    due = next_due(net)
+    due = find_next_due(net)
     call_timer(net)
-    return due, net.waiting[net.at[c.WAITING] - 1, c.FRAME_NODE]
+    return due, net.waiting[net.at.waiting - 1].node
 
 
 def network(dues: list[int]) -> Network:

@@ -1,6 +1,5 @@
 """The engine against the reference evaluator, on random queries, rules, streams, facts and arrivals."""
 
-import os
 from collections.abc import Mapping
 
 import pytest
@@ -12,14 +11,13 @@ from engine.validation.validate import check
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Fact, Occurrence, Settings
+from tests.soak import examples
 from tests.support import strategies
 from tests.support.feeds import parse_facts, parse_feed, show
 from tests.support.run_both import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
 USUAL = Settings()
-SCALE = int(os.environ.get("EQUIVALENCE_SCALE", "1"))
-"""How many times the usual number of examples: 20 for a night's run."""
-RANDOM = settings(max_examples=100 * SCALE, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
+RANDOM = settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 Streams = dict[str, list[Occurrence]]
 
 
@@ -79,7 +77,7 @@ def in_emission_order(query: str, found: list[Emitted]) -> bool:
 
 
 @pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
-@settings(RANDOM, max_examples=20 * SCALE)
+@settings(RANDOM, max_examples=examples(20))
 @given(fed=strategies.feeds(12), background=strategies.facts(), data=st.data())
 def test_shapes(shape: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     """Each operator on groups that often match, shuffled within the delay, cut and restored."""

@@ -1,6 +1,5 @@
 """The consumption policies (semantics.md section 9): answers derived by hand, and the engine against the reference evaluator."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from engine.messages import POLICIES, Drop, Register
 from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Fact, Occurrence, Settings
+from tests.soak import examples
 from tests.support import strategies
 from tests.support.feeds import PREFIXES, Body, parse_facts, parse_feed, show, shown
 from tests.support.run_both import Runner, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
@@ -166,7 +166,6 @@ def test_a_crowd_of_one_instant_is_in_order(run_: Runner, chosen: Settings) -> N
 
 
 # ---------------------------------------------------------------- by chance
-SCALE = int(os.environ.get("EQUIVALENCE_SCALE", "1"))
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 RELATIONS = ("SEQ", "SEQ", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR")
 SHAPES = (
@@ -201,7 +200,7 @@ def accepted(query: str, chosen: Settings) -> bool:
     return True
 
 
-@settings(max_examples=100 * SCALE, suppress_health_check=SLOW)
+@settings(max_examples=examples(100), suppress_health_check=SLOW)
 @given(query=queries(), chosen=policies(), fed=strategies.feeds(14), background=strategies.facts(), data=st.data())
 def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     """The engine gives what the reference evaluator gives, for any order within the delay, cut and restored anywhere."""
@@ -215,7 +214,7 @@ def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], backgroun
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
 
 
-@settings(max_examples=30 * SCALE, suppress_health_check=SLOW)
+@settings(max_examples=examples(30), suppress_health_check=SLOW)
 @given(
     rule=strategies.rules(),
     query=queries(),
@@ -231,7 +230,7 @@ def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str
     assert ran == run_oracle(without(texts, texts.keys() - ran.keys()), fed, (), chosen)
 
 
-@settings(max_examples=30 * SCALE, suppress_health_check=SLOW)
+@settings(max_examples=examples(30), suppress_health_check=SLOW)
 @given(first=queries(), second=queries(), chosen=st.tuples(policies(), policies()), fed=strategies.feeds(14), data=st.data())
 def test_two_queries(first: str, second: str, chosen: tuple[Settings, Settings], fed: list[Occurrence], data: st.DataObject) -> None:
     """Rows that the host orders for one query are ordered for the other at the same instant. One query is dropped without a trace in the other."""

@@ -15,6 +15,7 @@ from epsparql.lint.type_inference import Kinds
 from epsparql.parser import ast as s
 from epsparql.parser.grammar import parse_document
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
+from tests.soak import examples
 
 _LITERALS = [
     *(Literal(lexical, XSD + datatype) for lexical, datatype in (
@@ -73,7 +74,7 @@ def written(expression: a.Expression) -> s.Expression:
     return element.condition
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 @given(expressions, st.lists(bindings, min_size=1, max_size=4), times)
 def test_no_verdict_is_wrong(expression: a.Expression, rows: list[dict[Variable, Term | None]], interval: tuple[int | None, int | None]) -> None:
     condition = written(expression)

@@ -18,6 +18,7 @@ from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.ntriples import MAX_TERM
 from pipeline.formats.body_parser import N_QUADS, N_TRIPLES, NDJSON, parse_body, parse_frame, read_statements
 from pipeline.formats.ndjson import read_lines
+from tests.soak import examples
 
 DEFAULT = Interval(5, 7)
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -109,7 +110,7 @@ def listed(batch: pa.RecordBatch) -> list[dict[str, object]]:
 rdf_bodies = mutated(st.lists(quads | quads | quads | timings | timings | extra, max_size=8).map("".join))
 
 
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
 @given(rdf_bodies, st.booleans())
 def test_statements_are_what_the_exact_path_finds(body: bytes, graphs: bool) -> None:
     media, fmt = (N_QUADS, ox.RdfFormat.N_QUADS) if graphs else (N_TRIPLES, ox.RdfFormat.N_TRIPLES)
@@ -139,7 +140,7 @@ def json_lines(draw: st.DrawFn) -> str:
 events = mutated(st.lists(json_lines(), max_size=5).map("".join))
 
 
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
 @given(events)
 def test_events_are_what_the_exact_path_finds(body: bytes) -> None:
     assert outcome(lambda: parse_body(body, NDJSON, default=DEFAULT, arrived=0)) == outcome(lambda: read_lines(body, DEFAULT)[0])

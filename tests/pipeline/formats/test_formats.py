@@ -28,6 +28,7 @@ from pipeline.formats.body_parser import (
     parse_body,
     parse_frame,
 )
+from tests.soak import examples
 
 T1, T2 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 AT1, AT2 = instant(T1), instant(T2)
@@ -358,7 +359,7 @@ EVENTS = st.lists(st.tuples(NODES, NODES, NODES | LITERALS, st.none() | NODES, s
 Event = tuple[ox.NamedNode, ox.NamedNode, ox.NamedNode | ox.Literal, ox.NamedNode | None, list[int]]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(EVENTS, st.booleans())
 def test_ndjson_gives_back_what_was_written(events: list[Event], ascii_only: bool) -> None:
     fields = [

@@ -11,6 +11,7 @@ from pipeline.errors import Overloaded
 from pipeline.log import LogWriter, idempotency_keys
 from pipeline.log.idempotency_keys import HOUR, KEYS_FOLDER, REMEMBERED, Ack, Keys
 from pipeline.log.segments import unseal
+from tests.soak import examples
 from tests.support.logs import Clock, occurrences
 
 DAY = 24 * HOUR
@@ -117,7 +118,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_a_key_is_known_for_a_day_and_no_longer(steps: list[tuple[object, ...]], tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("keys") / KEYS_FOLDER

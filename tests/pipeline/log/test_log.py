@@ -27,6 +27,7 @@ from pipeline.log.catalog import Catalogue
 from pipeline.log.codec import NO_ROWS, decode
 from pipeline.log.segments import HEADER, FrameReader, segment_path, segments
 from pipeline.log.writer_state import load
+from tests.soak import examples
 from tests.support.logs import Clock, occurrences
 
 CONTROLS: list[Callable[[int], Entry]] = [
@@ -401,7 +402,7 @@ def test_many_threads_share_frames_and_each_gets_its_own_ack(tmp_path: Path) -> 
         assert {block.after: block.rows.column("s")[0].as_py() for block in blocks} == {ack.offset: f"<http://e/{n}>" for n, ack in enumerate(acks)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(data=st.data(), sizes=st.lists(st.integers(0, 6), min_size=1, max_size=30), seed=st.integers(0, 1000))
 def test_blocks_are_the_log_however_they_are_cut(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, sizes: list[int], seed: int) -> None:
     directory, pick = tmp_path_factory.mktemp("log"), random.Random(seed)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import Corrupt, Locked, OutOfOrder
 from pipeline.log.segments import HEADER, FrameReader, FrameWriter, segment_path, segments
+from tests.soak import examples
 from tests.support.logs import until
 
 PAYLOADS = [b"", b"a", b"eight by", b"\xffEPF" * 20, bytes(range(256)) * 40]
@@ -40,7 +41,7 @@ def read(directory: Path, position: int = 0) -> list[bytes]:
         reader.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     parts=st.lists(st.lists(st.tuples(st.binary(max_size=300), st.integers(1, 5)), max_size=6), min_size=1, max_size=4),
     segment_bytes=st.integers(1, 1500),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipeline.log import LogWriter
 from pipeline.log.segments import oldest
 from tests.fault_tolerance.two_writers import Server, Turn, copied, entries, opened, small, snapshots, solved, stream
+from tests.soak import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # who is killed ends so
 SERVERS, HOOKS = 3, 2
@@ -144,7 +145,7 @@ class Play:
             server.clear()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(STEPS, min_size=5, max_size=80))
 def test_what_was_acknowledged_is_there_once(steps: list[tuple[int, str, int, Turn]]) -> None:
     with tempfile.TemporaryDirectory() as root:

@@ -3,9 +3,6 @@
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import zlib
 from collections import Counter
 from contextlib import closing
@@ -20,7 +17,7 @@ import pytest
 from engine.engine import Engine
 from engine.messages import Register, StateChange
 from pipeline.errors import Locked, LogFailed, NotOfOneLog, OutOfOrder, StoreFailed
-from pipeline.log import LogReader, LogWriter
+from pipeline.log import LogWriter
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import FrameReader, FrameWriter, unseal
 from pipeline.runners import log_follower
@@ -417,28 +414,3 @@ def test_a_log_that_is_not_the_one_of_the_solutions_is_a_failure(tmp_path: Path,
     assert "not the log they came from" in runner.state
     runner.stop()
     assert "OutOfOrder" in caplog.text
-
-
-RUNNER = """
-import sys, time
-from pipeline.runners.in_process import InProcessRunner
-runner = InProcessRunner(sys.argv[1], max_rows=3, snapshot_weight=1000)
-runner.start()
-while True:
-    time.sleep(1)
-"""
-
-
-def test_kills_of_the_runner_change_nothing(tmp_path: Path, undisturbed: list[Solution]) -> None:
-    with LogWriter(tmp_path, Clock()) as log:
-        register(log)
-        reader = SolutionReader(tmp_path)
-        for n, begin in enumerate(range(0, 200, 40)):
-            with subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path)]) as process:
-                before = reader.position
-                feed(log, range(begin, begin + 40))
-                until(lambda before=before, n=n: reader.position > before + 5 * n, "solutions")  # type: ignore[misc]
-                process.send_signal(signal.SIGKILL)
-        run_to_head(tmp_path, log)
-        assert answered(tmp_path) == undisturbed
-        assert LogReader(tmp_path).head() == 201

@@ -9,6 +9,7 @@ from epsparql.terms import XSD, BlankNode, Iri, Literal
 from pipeline.solutions import formats, json_encoder
 from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import Solution, solution_id
+from tests.soak import examples
 from tests.support import plain_json
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.text('a"\\\n\r\t\b\f\x00\x1f\x7f\x80é\u2028\ufffe\uffff😀', max_size=20)
@@ -51,14 +52,14 @@ def _values(form: Form) -> st.SearchStrategy[tuple[str | None, ...]]:
             return st.sampled_from([(TRUE,), (str(Literal("false", XSD + "boolean")),)])
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(pages())
 def test_lines_are_what_plain_code_writes(page: tuple[list[Solution], dict[str, Form]]) -> None:
     solutions, forms = page
     assert formats.ndjson(plain_json.stored(solutions), forms).each() == [plain_json.json_line(s, forms[s.query]) for s in solutions]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(micros, st.none() | terms, st.none() | terms), max_size=6))
 def test_results_are_what_plain_code_writes(rows: list[tuple[int, str | None, str | None]]) -> None:
     solutions = [Solution(solution_id(at, 1), "q", 0, 0, at, at, (v, w)) for at, v, w in rows]

@@ -18,6 +18,7 @@ from pipeline.errors import Locked, OutOfOrder
 from pipeline.log.segments import segment_path, segments
 from pipeline.solutions.solution_ids import assign, key_of
 from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, Tally, _chosen, listed, solution_id
+from tests.soak import examples
 from tests.support.logs import solutions, until
 
 
@@ -92,7 +93,7 @@ def test_state_changes_are_kept(tmp_path: Path) -> None:
 STREAMS = st.lists(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), max_size=8), min_size=1, max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(ranges=STREAMS, segment_bytes=st.sampled_from([1, 4000, 1 << 20]), restart=st.sets(st.integers(0, 11)), limit=st.integers(1, 9))
 def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_resumes(
     tmp_path_factory: pytest.TempPathFactory, ranges: list[list[tuple[int, int]]], segment_bytes: int, restart: set[int], limit: int

@@ -3,7 +3,7 @@
 All cases in one session, each a log of its own. In-process, tests/engine/semantics/test_equivalence.py and tests/engine/background/test_entailment_queries.py draw the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -18,18 +18,18 @@ from engine.messages import Entry, Events, SetStream
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogWriter
 from pipeline.spark.job import run_to_end
-from pipeline.spark.spark_session import session
 from tests.engine.background.test_entailment_queries import GROUPS, POLICIES, STEPS
 from tests.engine.semantics.test_equivalence import accepted
 from tests.reference.evaluator import Occurrence, Rows, Settings
+from tests.soak import is_full
 from tests.support import strategies
 from tests.support.background_timelines import SCHEMAS, told
 from tests.support.feeds import SECOND, show
 from tests.support.run_both import entries, results, run_oracle
-from tests.support.spark_cases import compile_kernel, found_in, frozen_clock
+from tests.support.spark_cases import found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
-CASES, AT_ONCE = 20, 20
+CASES, AT_ONCE = 20 if is_full() else 8, 4
 """Cases of each kind, and streaming queries that run beside one another."""
 Drawn = TypeVar("Drawn")
 Log = list[tuple[Entry, tuple[Occurrence, ...]]]
@@ -46,13 +46,6 @@ class SparkCase:
 
     def __str__(self) -> str:
         return "\n".join(f"{entry} {show(occurrences)}" for entry, occurrences in self.log)
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
-        yield started
 
 
 @st.composite

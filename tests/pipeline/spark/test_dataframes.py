@@ -20,7 +20,6 @@ from pipeline.dataframes.spark_keys import key_of
 from pipeline.dataframes.streaming import _PARCEL_COLUMNS
 from pipeline.errors import SolveFailed
 from pipeline.log import LogWriter
-from pipeline.spark.spark_session import session
 from tests.docs.test_docs import fenced
 from tests.support import spark_cases as cases
 
@@ -34,13 +33,16 @@ ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvide
 Found = Counter[tuple[object, ...]]
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    cases.compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
-        started.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKS)
-        started.conf.set("spark.sql.shuffle.partitions", "2")
-        yield started
+@pytest.fixture(scope="module", autouse=True)
+def _with_states(spark: SparkSession) -> Iterator[None]:
+    """Set in the shared session what streaming frames with states need, as long as this module's tests run."""
+    chosen = {"spark.sql.streaming.stateStore.providerClass": ROCKS, "spark.sql.shuffle.partitions": "2"}
+    before = {name: str(spark.conf.get(name)) for name in chosen}
+    for name, value in chosen.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +110,14 @@ def test_a_streaming_frame_goes_on_where_it_was_whatever_dies(
     inbox.mkdir()
     for number in range(FILES):
         (inbox / f"{number}.parquet").symlink_to(events / f"{number}.parquet")
-        frame = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), queries, buckets=2)
+        frame = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), queries, partitions=2)
         assert frame.isStreaming
         run(frame, tmp_path / "checkpoint", batches)
         if number == 1:
             kill_workers()
     assert found_in(pa.concat_tables(batches)) == in_process(queries, "", tmp_path, finished=False)
     (inbox / "again.parquet").symlink_to(events / "0.parquet")
-    other = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2)
+    other = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, partitions=2)
     with pytest.raises(Exception, match="checkpoint was begun with other queries"):
         run(other, tmp_path / "checkpoint", batches)
 
@@ -139,11 +141,11 @@ def test_a_checkpoint_of_other_keys_is_refused(spark: SparkSession, events: Path
         return made.withColumn("engine", f.col("engine").cast("int")) if schema == _PARCEL_COLUMNS else made
 
     monkeypatch.setattr(kind, "mapInArrow", with_ints)
-    run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=1), tmp_path / "checkpoint", [])
+    run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, partitions=1), tmp_path / "checkpoint", [])
     monkeypatch.undo()
     (inbox / "1.parquet").symlink_to(events / "1.parquet")
     with pytest.raises(Exception, match="STATE_STORE"):
-        run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=1), tmp_path / "checkpoint", [])
+        run(solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, partitions=1), tmp_path / "checkpoint", [])
 
 
 def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSession, events: Path, tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSessio
     for number in (1, 0, 2, 3):
         (inbox / f"{number}.parquet").symlink_to(events / f"{number}.parquet")
         for delay, batches in found.items():
-            frame = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, buckets=2, max_delay=timedelta(seconds=delay))
+            frame = solve(spark.readStream.schema(COLUMNS).parquet(str(inbox)), cases.HIGH, partitions=2, max_delay=timedelta(seconds=delay))
             run(frame, tmp_path / f"checkpoint-{delay}", batches)
     ends = pa.concat_tables(found[0]).column("end").cast(pa.int64()).to_pylist()
     assert min(ends) >= cases.START + MESSAGES // FILES * cases.SECOND  # the first file came second: all of it was late
@@ -166,7 +168,7 @@ def test_the_page_s_sink_has_each_solution_once_whatever_dies(spark: SparkSessio
     (code,) = (block for block in fenced("spark.md", "python") if "def keep" in block and "foreachBatch" in block)
     found: dict[str, Callable[[DataFrame, int], None]] = {}
     exec(code[code.index("def keep") : code.index("solve(")].replace("outbox", f"{tmp_path}/outbox"), found)  # the page is ours
-    frame = solve(spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(events)), cases.HIGH, buckets=2)
+    frame = solve(spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(events)), cases.HIGH, partitions=2)
     died = set[int]()
 
     def dying(batch: DataFrame, number: int) -> None:
@@ -181,7 +183,7 @@ def test_the_page_s_sink_has_each_solution_once_whatever_dies(spark: SparkSessio
             stream.start().awaitTermination()
     stream.start().awaitTermination()
     outbox = list((tmp_path / "outbox").glob("batch=*/*.parquet"))
-    expected = solve(spark.read.parquet(str(events)), cases.HIGH, buckets=1).toArrow()
+    expected = solve(spark.read.parquet(str(events)), cases.HIGH, partitions=1).toArrow()
     assert sorted(row for path in outbox for row in shown(pq.read_table(path))) == sorted(shown(expected))
 
 
@@ -227,8 +229,8 @@ WISHES = [
     pytest.param({"queries": {}}, "there is no query", id="none"),
     pytest.param({"queries": cases.RISES}, "no query reads the stream 'default'", id="unfed"),
     pytest.param({"queries": cases.HIGH, "background": "nonsense"}, "the background is no Turtle", id="background"),
-    pytest.param({"queries": cases.HIGH, "buckets": 0}, "buckets is 0; expected 1 to 64", id="buckets"),
-    pytest.param({"queries": cases.HIGH, "policies": "newest"}, "the policy 'newest' of 'q' cannot be had", id="policy"),
+    pytest.param({"queries": cases.HIGH, "partitions": 0}, "partitions is 0; expected 1 to 64", id="partitions"),
+    pytest.param({"queries": cases.HIGH, "policies": "newest"}, "the policy 'newest' of 'q' is not possible", id="policy"),
     pytest.param({"queries": cases.HIGH, "default_graph": "some"}, "expected 'all' or 'unnamed'", id="default graph"),
 ]
 
@@ -237,6 +239,11 @@ WISHES = [
 def test_what_cannot_be_asked_is_said(spark: SparkSession, events: Path, wish: dict[str, object], said: str) -> None:
     with pytest.raises(SolveFailed, match=said):
         solve(spark.read.parquet(str(events)), **wish)  # type: ignore[arg-type]  # that is what is tested
+
+
+def test_the_former_name_of_partitions_is_taken_with_a_warning(spark: SparkSession, events: Path) -> None:
+    with pytest.warns(DeprecationWarning, match="use partitions="), pytest.raises(SolveFailed, match="partitions is 0"):
+        solve(spark.read.parquet(str(events)), cases.HIGH, buckets=0)
 
 
 def test_a_row_that_is_no_occurrence_ends_the_job_and_is_named(spark: SparkSession, events: Path) -> None:

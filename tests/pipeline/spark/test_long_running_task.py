@@ -1,7 +1,6 @@
 """The low-latency mode of the Spark runner, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
 
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -15,23 +14,13 @@ from pipeline.log import LogWriter
 from pipeline.log.lock import patiently
 from pipeline.runners.log_follower import Following
 from pipeline.solutions.solution_log import SolutionWriter
-from pipeline.spark.batch_stats import read_batch
 from pipeline.spark.driver import working
 from pipeline.spark.long_running_task import ResidentJob
-from pipeline.spark.spark_session import session
-from pipeline.spark.supervisor import SparkRunner
 from pipeline.spark.task_lease import Claim
 from tests.pipeline.runners.test_partitions import long_stream
 from tests.support import spark_cases as cases
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    cases.compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
-        yield started
 
 
 def solve(spark: SparkSession, data: Path, scratch: Path, buckets: int) -> cases.Found:
@@ -54,10 +43,9 @@ def test_the_answers_are_those_of_the_in_process_runner(case: str, spark: SparkS
 def test_a_long_stream_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
     long_stream(tmp_path / "log of")
     expected = cases.undisturbed(tmp_path / "log of", tmp_path / "elsewhere", within=300)
-    for buckets in (1, 2):
-        data = tmp_path / str(buckets)
-        shutil.copytree(tmp_path / "log of" / "log", data / "log")
-        assert solve(spark, data, tmp_path / f"scratch {buckets}", buckets) == expected
+    data = tmp_path / "data"
+    shutil.copytree(tmp_path / "log of" / "log", data / "log")
+    assert solve(spark, data, tmp_path / "scratch", 2) == expected
 
 
 def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -79,7 +67,7 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
             thread.start()
             cases.readings(log, range(150, 200), Random(9))
             cases.reached(data, cases.finish(log) + 1, 60, lambda: str(failure()))
-            cases.eventually(lambda: failure() is not None, 60, lambda: "the job goes on")
+            cases.eventually(lambda: failure() is not None, 180, lambda: "the job goes on")
             over.set()
             thread.join()
     assert "Superseded" in str(failure())
@@ -99,31 +87,5 @@ def test_a_task_that_gets_nowhere_ends_the_job_with_its_reason(spark: SparkSessi
     shutil.rmtree(data / "log")
     scratch.mkdir()
     with working(ResidentJob(data), spark, scratch) as failure:
-        cases.eventually(lambda: failure() is not None, 60, lambda: "it goes on")
+        cases.eventually(lambda: failure() is not None, 180, lambda: "it goes on")
     assert "not the log they came from" in str(failure())
-
-
-def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path) -> None:
-    commits: list[int] = []
-    with LogWriter(tmp_path, cases.frozen_clock) as log:
-        runner = SparkRunner(tmp_path, "local[1,4]", heartbeat=log.heartbeat, low_latency=True)
-        runner.on_commit(commits.append)
-        runner.start()
-        try:
-            cases.eventually(lambda: runner.ready, 90, lambda: runner.state)
-            assert runner.state == "running"
-            assert runner.pid is not None
-            family = cases.below(runner.pid)
-            cases.sequences(log)
-            cases.reached(tmp_path, cases.finish(log) + 1, 60, lambda: runner.state)
-            cases.eventually(lambda: runner.position == log.head(), 10, lambda: str(runner.position))
-            cases.eventually(lambda: (told := read_batch(tmp_path)) is not None and told.lag == 0, 10, lambda: str(read_batch(tmp_path)))
-            family |= cases.below(runner.pid)
-        finally:
-            runner.stop()
-    assert runner.state == "stopped"
-    assert commits == sorted(set(commits))
-    assert not (tmp_path / "spark").exists()
-    assert list((tmp_path / "snapshots").glob(f"*{log.head()}.snapshot"))
-    cases.gone(family)
-    assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")

@@ -14,6 +14,7 @@ from pipeline.dataframes.engine_task import solved as rows_of
 from pipeline.dataframes.query_partitions import Share, shares
 from pipeline.errors import SolveFailed
 from tests.reference.evaluator import Occurrence
+from tests.soak import examples
 from tests.support import strategies
 from tests.support.feeds import by_end
 
@@ -56,7 +57,7 @@ def dealt(queries: Mapping[str, str], events: pa.Table, buckets: int) -> "Counte
 
 
 @given(strategies.queries(), strategies.queries(), strategies.feeds())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_buckets_find_what_one_engine_finds(one: str, other: str, feed: list[Occurrence]) -> None:
     queries, events = {"one": one, "other": other}, table(feed)
     try:
@@ -106,7 +107,7 @@ def test_what_is_compared_stays_together(text: str, column: str | None) -> None:
 
 
 @given(strategies.rules(), strategies.feeds())
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 def test_a_rule_s_buckets_find_what_one_engine_finds(rule: str, feed: list[Occurrence]) -> None:
     test_buckets_find_what_one_engine_finds.hypothesis.inner_test(rule, "SELECT * WHERE { ?s ?p ?o }", feed)  # type: ignore[attr-defined]
 

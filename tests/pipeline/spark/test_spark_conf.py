@@ -1,6 +1,8 @@
 """Spark's settings, as the operator chooses them."""
 
 import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -45,11 +47,18 @@ def test_a_session_has_what_was_chosen_and_what_the_environment_s_file_says(tmp_
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.test.file file\nspark.test.both file\nspark.sql.session.timeZone CET\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found, option, shown = pool.submit(told_by_a_session, tmp_path / "log").result()
+    assert found == ["file", "chosen", "hidden", "UTC"]
+    assert option == "1"
+    assert any("test.option" in args for args in shown)
+    assert not any("hidden" in args for args in shown), "a command line is seen by all users"
+
+
+def told_by_a_session(log: Path) -> tuple[list[str | None], str, list[str]]:
+    """Return settings and a property of a session, and the command lines of its processes."""
     chosen = {"spark.test.both": "chosen", "spark.test.secret": "hidden", "spark.driver.extraJavaOptions": "-Dtest.option=1"}
-    with session("local[1]", log=tmp_path / "log", chosen=chosen) as spark:
+    with session("local[1]", log=log, chosen=chosen) as spark:
         names = ("spark.test.file", "spark.test.both", "spark.test.secret", "spark.sql.session.timeZone")
-        assert [spark.conf.get(name) for name in names] == ["file", "chosen", "hidden", "UTC"]
-        assert spark._jvm.System.getProperty("test.option") == "1"  # type: ignore[union-attr]
-        shown = [args for _, args in cases.below(os.getpid(), cases.processes()).items()]
-        assert any("test.option" in args for args in shown)
-        assert not any("hidden" in args for args in shown), "a command line is seen by all users"
+        option = str(spark._jvm.System.getProperty("test.option"))  # type: ignore[union-attr]
+        return [spark.conf.get(name) for name in names], option, list(cases.below(os.getpid()).values())

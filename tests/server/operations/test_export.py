@@ -16,9 +16,11 @@ from pipeline.log.segments import oldest
 from server.child_server import Child
 from tests.pipeline.log.test_retention import fill
 from tests.pipeline.solutions.exports import Target, feed, logged, values
+from tests.soak import is_full
 from tests.support import spark_cases as cases
 from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Line, S3Bucket, served
 
+pytestmark = pytest.mark.slow
 USER = f"{ACCESS}:{quote(SECRET, safe='')}@"
 
 
@@ -31,9 +33,9 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
         yield store.bucket()
 
 
-@pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.soak)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path: Path) -> None:
-    """The fault is told as other faults of settings are, and without the credentials."""
+    """The fault is told as other faults of settings are, and without the credentials. `answer` takes its 30 s: test_store.py has it, too."""
     with Line(s3) as line:
         if missing == "store":
             line.cut()
@@ -43,7 +45,7 @@ def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path:
         run = serve(tmp_path, "--port", "0", "--export", uri)
     assert run.returncode == 2, run.stderr
     assert ("it does not answer within 30 s" in run.stderr) == (missing == "answer")
-    assert re.search(r"--export s3://\*\*\*@(bucket-\d+|no-bucket)/p\?.* cannot be used: .*; see to it that the store can be reached", run.stderr)
+    assert re.search(r"--export s3://\*\*\*@(bucket-\d+|no-bucket)/p\?.* cannot be used: .*; check that the store can be reached", run.stderr)
     assert "Traceback" not in run.stderr
     assert SECRET not in run.stderr
     assert quote(SECRET, safe="") not in run.stderr
@@ -71,7 +73,6 @@ def serve(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=Path(__file__).parents[3])
 
 
-@pytest.mark.slow
 def test_each_solution_is_there_once_whatever_happens(s3: S3Bucket, tmp_path: Path) -> None:
     """The server is killed with -9 at a request of its export, again and again; the store is cut off for a while; at the stop it does not answer."""
     data, told, begins = tmp_path / "data", tmp_path / "log", count(step=30)
@@ -82,11 +83,11 @@ def test_each_solution_is_there_once_whatever_happens(s3: S3Bucket, tmp_path: Pa
 
     with Line(s3) as line:
         options = ["--export", s3.uri("p", port=line.port, user=USER), "--export-every-s", "0.05"]
-        for number in range(8):
+        for number in range(8) if is_full() else (0, 2, 5):
             with Child(data, "inprocess", told, extra=options) as child:
                 client = Client(child.url, patience_s=60)
                 client.wait_ready(240)
-                if not number:
+                if number == 0:
                     client.register("high", cases.HIGH)
                     client.register("pairs", cases.PAIRS)
                 line.hold(after=2 * number)

@@ -28,12 +28,11 @@ async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
     service = app.state.service = Service(settings, clock, gate, log)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         answers = [await client.get("/readyz")]
-        service.preparing = False
+        service.lifecycle.preparing = False
         answers.append(await client.get("/readyz"))
-        service.failure = "no Java"
+        service.lifecycle.failure = "no Java"
         answers.append(await client.get("/readyz"))
-    service.solutions.close()
-    service.late_reader.close()
+    service.close()
     return answers
 
 

@@ -19,11 +19,14 @@ import httpx
 import pytest
 
 from epsparql.client import ApiError, Client
+from pipeline.formats.body_parser import parse_frame
 from pipeline.log import LogWriter
 from server.app import create_app, document
 from server.cli.openapi_doc import _never
 from server.cli.serve import clock
 from server.http.auth import Gate
+from server.http.problem_details import Fault
+from server.routes import websockets
 from server.service import Service, running
 from server.settings import Settings
 from tests.server.conftest import DEADLINE_S, event, serving, until, values
@@ -248,8 +251,7 @@ async def _fed_without_a_runner(data: Path, log: LogWriter, **limits: Any) -> li
     headers = {"Content-Type": "application/x-ndjson"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         answers = [await client.post("/streams/a/events", content=f"{event(number)}\n{event(number)}", headers=headers) for number in range(5)]
-    service.solutions.close()
-    service.late_reader.close()
+    service.close()
     return answers
 
 
@@ -271,12 +273,16 @@ def _unfinished(url: str, size: int) -> socket.socket:
     return connection
 
 
+def _post_spaces(url: str, size: int) -> httpx.Response:
+    return httpx.post(f"{url}/streams/a/events", headers={"Content-Type": "application/x-ndjson"}, timeout=DEADLINE_S, content=b" " * size)
+
+
 def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
     def refused(**sent: Any) -> httpx.Response:
         return httpx.post(f"{url}/streams/a/events", headers={"Content-Type": "application/x-ndjson"}, timeout=DEADLINE_S, **sent)
 
     with ExitStack() as stack:
-        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_ontology=500_000))
+        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_background=500_000))
         client = Client(url)
         client.create_stream("a")
         held = [stack.enter_context(_unfinished(url, 300_000)) for _ in range(3)]
@@ -294,6 +300,59 @@ def test_unfinished_bodies_share_one_bound(tmp_path: Path) -> None:
         until(lambda: refused(content=b" " * 400_000).status_code == 202, "all of it is free again")
         for _ in range(4):  # what was answered holds nothing
             assert refused(content=b" " * 400_000).status_code == 202
+
+
+def test_frames_share_the_bound_of_bodies(tmp_path: Path) -> None:
+    """A frame waits for room, and nothing more is read from its connection meanwhile."""
+    with ExitStack() as stack:
+        url = stack.enter_context(serving(tmp_path, max_bodies=1_000_000, max_body=400_000, max_background=400_000, max_frame=400_000))
+        Client(url).create_stream("a")
+        held = [stack.enter_context(_unfinished(url, 300_000)) for _ in range(3)]
+        until(lambda: _post_spaces(url, 350_000).status_code == 429, "three bodies are held")
+        connection = stack.enter_context(dial(url, "/streams/a/feed"))
+        connection.send(event(1))  # for which there is room
+        assert json.loads(connection.recv(DEADLINE_S))["accepted"] == 1
+        connection.send(" " * 350_000)
+        with pytest.raises(TimeoutError):
+            connection.recv(0.5)
+        held.pop().close()
+        assert json.loads(connection.recv(DEADLINE_S))["accepted"] == 0
+        for other in held:
+            other.close()
+        for _ in range(4):  # what was answered holds nothing
+            connection.send(" " * 400_000)
+            assert json.loads(connection.recv(DEADLINE_S))["accepted"] == 0
+        until(lambda: _post_spaces(url, 400_000).status_code == 202, "all of it is free again")
+
+
+async def _refused_beside_a_frame(data: Path, log: LogWriter) -> tuple[int, int]:
+    """Return the status of a body beside a frame that is not answered yet, and once that connection has gone."""
+    settings, gate = (
+        Settings(data=data, runner="inprocess", max_lag=1, max_bodies=1000, max_body=1000, max_background=1000, max_frame=1000),
+        Gate(None),
+    )
+    service = Service(settings, clock, gate, log)
+    await asyncio.wrap_future(log.submit("a", parse_frame(event(1).encode(), arrived=clock())[0], None, arrived=clock()))
+    await asyncio.wrap_future(log.submit("a", parse_frame(event(2).encode(), arrived=clock())[0], None, arrived=clock()))
+    assert service.admission.backlog
+    found = []
+    frame = asyncio.create_task(websockets.accept_frame(service, "a", b" " * 700, binary=False))
+    await asyncio.sleep(0)  # the frame waits for the runner, which there is none of
+    for _ in range(2):
+        try:
+            service.admission.bodies.check_room(600)
+            found.append(202)
+        except Fault as fault:
+            found.append(int(fault.problem.status))
+        frame.cancel()
+        await asyncio.wait([frame])
+    service.close()
+    return found[0], found[1]
+
+
+def test_a_frame_that_waits_takes_room_from_bodies(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, clock) as log:
+        assert asyncio.run(_refused_beside_a_frame(tmp_path, log)) == (429, 202)
 
 
 def test_a_small_body_that_expands_is_too_large(url: str, stream: str) -> None:

@@ -77,6 +77,15 @@ def test_metrics(operated: str, root: Client, name: str, stream: str) -> None:
     assert ("epsparql_process_resident_memory_bytes", frozenset()) in found
 
 
+def test_partial_matches_are_counted_under_both_names(operated: str, root: Client, name: str, stream: str) -> None:
+    root.register(name, f"PREFIX : <http://example.org/> SELECT ?v ?w FROM STREAM <{stream}> WHERE {{ {{ ?s :value ?v }} SEQ {{ ?s :other ?w }} }}")
+    root.send(stream, event(3) + "\n" + event(4))
+    of_query = frozenset({("query", name)})
+    until(lambda: figures(operated).get(("epsparql_query_partial_matches", of_query)) == 2, "the runner has reported the query's state")
+    found = figures(operated)
+    assert found["epsparql_query_goals", of_query] == found["epsparql_query_partial_matches", of_query]
+
+
 def test_what_clients_make_up_makes_no_series(operated: str) -> None:
     for number in range(5):
         httpx.request(f"MADE{number}", f"{operated}/made/up/{number}")
@@ -127,7 +136,7 @@ def test_only_a_proxy_that_is_named_tells_who_asks(proxies: tuple[str, ...], tol
 def test_the_audit_is_bounded(tmp_path: Path) -> None:
     audit = Audit(tmp_path, 1_000)
     for number in range(100):
-        audit.tell(number, {"path": f"/{number}"})
+        audit.record_change(number, {"path": f"/{number}"})
     kept = [json.loads(line)["path"] for name in ("audit.1.ndjson", "audit.ndjson") for line in (tmp_path / name).read_text().splitlines()]
     assert kept[-1] == "/99"
     assert kept == [f"/{number}" for number in range(100 - len(kept), 100)]
@@ -135,10 +144,11 @@ def test_the_audit_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_takes_no_audit_does_not_undo_the_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    Audit(tmp_path / "missing", Settings().audit_bytes).tell(0, {"path": "/x"})
+    Audit(tmp_path / "missing", Settings().audit_bytes).record_change(0, {"path": "/x"})
     assert '"/x"' in caplog.text
 
 
+@pytest.mark.slow
 def test_a_stop_under_load_loses_nothing(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are sent over both ways while the server is told to stop and started again; each is there once, and each solution was seen once."""
     monkeypatch.setenv("EPSPARQL_LOG_FORMAT", "json")
@@ -196,6 +206,7 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path, port: int, monkeypatch:
     assert all(line["request_id"] and line["seconds"] >= 0 for line in requests)
 
 
+@pytest.mark.slow
 def test_a_text_that_is_no_utf_8_closes_its_socket_and_is_one_line_of_the_log(tmp_path: Path) -> None:
     log = tmp_path / "stderr"
     with Child(tmp_path / "data", "inprocess", log) as child:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pipeline.errors import LogFailed, Overloaded
-from server.http.problem_details import LastResort, of_exception, unknown
+from server.http.problem_details import ErrorMiddleware, describe_exception, unknown_fault
 from tests.server.routes.test_streams import assert_problem
 
 Sent = list[dict[str, Any]]
@@ -30,7 +30,7 @@ async def _call(scope: dict[str, Any]) -> Sent:
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    await LastResort(_broken)(scope, receive, send)
+    await ErrorMiddleware(_broken)(scope, receive, send)
     return sent
 
 
@@ -57,14 +57,14 @@ def test_the_nearest_of_very_many_names() -> None:
     """Comparing each in full would hold up everyone else for a second."""
     known = {f"http://example.org/streams/sensor-{number:05d}/temperature": None for number in range(20_000)}
     began = time.thread_time()
-    near = unknown("stream", "http://example.org/streams/sensor-12345/temprature", known).problem.expected
+    near = unknown_fault("stream", "http://example.org/streams/sensor-12345/temprature", known).problem.expected
     assert near == "http://example.org/streams/sensor-12345/temperature"
-    unknown("stream", "".join(map(chr, range(0x4E00, 0x4E00 + 200))) * 100, known)
+    unknown_fault("stream", "".join(map(chr, range(0x4E00, 0x4E00 + 200))) * 100, known)
     assert time.thread_time() - began < 0.5
 
 
 def test_faults_of_the_log() -> None:
-    assert of_exception(Overloaded("full")).document()["status"] == 429
-    failed = of_exception(LogFailed("disk"))
+    assert describe_exception(Overloaded("full")).document()["status"] == 429
+    failed = describe_exception(LogFailed("disk"))
     assert failed.document()["status"] == 503
     assert failed.headers["Retry-After"] == "1"

@@ -18,6 +18,8 @@ from server.cli.serve import clock
 from server.input_files import NamedFile, QueryFile
 from tests.server.conftest import COMPILING_S, event, moment, until, values
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def port() -> int:
@@ -112,8 +114,10 @@ def told(seen: Sequence[Solution]) -> list[str]:
 @pytest.mark.parametrize(
     ("runner", "deaths", "days"),
     [
-        pytest.param("inprocess", 3, (slice(600, 1100), slice(4400, 4700)), id="in-process"),
-        pytest.param("spark", 2, (slice(600, 1100), slice(4400, 4700)), id="spark", marks=pytest.mark.slow),
+        pytest.param("inprocess", 1, (slice(600, 1000), slice(4400, 4500)), id="in-process"),
+        pytest.param("inprocess", 3, (slice(600, 1100), slice(4400, 4700)), id="in-process, longer", marks=pytest.mark.soak),
+        pytest.param("spark", 1, (slice(600, 1000), slice(4400, 4500)), id="spark"),
+        pytest.param("spark", 2, (slice(600, 1100), slice(4400, 4700)), id="spark, longer", marks=pytest.mark.soak),
     ],
 )
 def test_killed_while_streaming(tmp_path: Path, port: int, runner: str, deaths: int, days: Sequence[slice]) -> None:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -24,13 +25,31 @@ def coded(token: str) -> str:
     return TOKEN_PROTOCOL + base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
 
 
-@pytest.fixture
-def tokens(tmp_path: Path) -> Path:
-    path = tmp_path / "tokens"
+def granted(directory: Path) -> Path:
+    """Write a token file and return its path."""
+    path = directory / "tokens"
     path.write_text(
-        f"# who may do what\n{digest('root')} admin\n{digest('sensor')} ingest:a\n\n{digest('screen')} read:q read:r # two\n{digest('all')} ingest:* read:*\n"
+        f"# who may do what\n{digest('root')} admin\n{digest('sensor')} ingest:a\n\n{digest('screen')} read:q read:r # two\n"
+        f"{digest('all')} ingest:* read:*\n{digest('screen ü')} read:q\n"
     )
     return path
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    return granted(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with tokens, for tests that change nothing: there are the queries q and rr, and q has a solution."""
+    directory = tmp_path_factory.mktemp("guarded")
+    with serving(directory / "data", token_file=granted(directory)) as url:
+        root = Client(url, "root")
+        for name in ("q", "rr"):
+            root.register(name, values("a"))
+        root.send("a", event(1))
+        yield url
 
 
 def test_scopes(tmp_path: Path, tokens: Path) -> None:
@@ -87,15 +106,13 @@ def test_lists_show_what_the_token_may(tmp_path: Path, tokens: Path) -> None:
 
 
 @pytest.mark.parametrize(("token", "told"), [("screen", False), ("all", True), ("root", True)])
-def test_other_names_are_told_to_those_who_may_know_them(tmp_path: Path, tokens: Path, token: str, told: bool) -> None:
-    with serving(tmp_path / "data", token_file=tokens) as url:
-        Client(url, "root").register("rr", values("a"))
-        problem = assert_problem(httpx.get(f"{url}/queries/r", headers={"Authorization": f"Bearer {token}"}), 404, "unknown-query")
-        assert problem.get("expected") == ("rr" if told else None)
-        assert ("'rr'" in str(problem["detail"])) is told
-        with dial(url, "/queries/r/feed", coded(token)) as connection:
-            code, reason = closing(connection)
-        assert (code, "'rr'" in reason) == (4004, told)
+def test_other_names_are_told_to_those_who_may_know_them(guarded: str, token: str, told: bool) -> None:
+    problem = assert_problem(httpx.get(f"{guarded}/queries/r", headers={"Authorization": f"Bearer {token}"}), 404, "unknown-query")
+    assert problem.get("expected") == ("rr" if told else None)
+    assert ("'rr'" in str(problem["detail"])) is told
+    with dial(guarded, "/queries/r/feed", coded(token)) as connection:
+        code, reason = closing(connection)
+    assert (code, "'rr'" in reason) == (4004, told)
 
 
 @pytest.mark.parametrize(
@@ -109,18 +126,13 @@ def test_other_names_are_told_to_those_who_may_know_them(tmp_path: Path, tokens:
         pytest.param([coded("sensor")], 4003, id="without the scope"),
     ],
 )
-def test_a_websocket_may_bring_its_token_as_a_subprotocol(tmp_path: Path, protocols: list[str], code: int | None) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"{digest('root')} admin\n{digest('screen ü')} read:q\n{digest('sensor')} ingest:a\n")
-    with serving(tmp_path / "data", token_file=tokens) as url:
-        Client(url, "root").register("q", values("a"))
-        Client(url, "root").send("a", event(1))
-        with dial(url, "/queries/q/feed", *protocols) as connection:
-            assert connection.subprotocol == SUBPROTOCOL
-            if code is None:
-                assert "solution" in json.loads(connection.recv(DEADLINE_S))
-            else:
-                assert closing(connection)[0] == code
+def test_a_websocket_may_bring_its_token_as_a_subprotocol(guarded: str, protocols: list[str], code: int | None) -> None:
+    with dial(guarded, "/queries/q/feed", *protocols) as connection:
+        assert connection.subprotocol == SUBPROTOCOL
+        if code is None:
+            assert "solution" in json.loads(connection.recv(DEADLINE_S))
+        else:
+            assert closing(connection)[0] == code
 
 
 def feed_one(client: Client) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.commands import parser
+from server.cli.commands import main, parser
 from server.cli.settings_doc import table
-from server.settings import Settings, SettingsError, settings_from
+from server.settings import RENAMED, Settings, SettingsError, flag_of, settings_from, variable_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
 
@@ -58,7 +58,7 @@ def test_files_that_cannot_be(tmp_path: Path, text: str, reason: str) -> None:
         pytest.param(["--retain-age", "3weeks"], "--retain-age='3weeks': '3weeks' is no time such as 90s", id="no time"),
         pytest.param(["--runner", "sparc"], "--runner='sparc': must be one of spark, inprocess", id="no runner"),
         pytest.param(["--body-s", "soon"], "--body-s='soon': must be a number of seconds", id="no seconds"),
-        pytest.param(["--buckets", "two"], "--buckets='two': must be a whole number", id="no buckets"),
+        pytest.param(["--partitions", "two"], "--partitions='two': must be a whole number", id="no partitions"),
     ],
 )
 def test_faults_of_flags_are_told_as_those_of_variables_are(flags: list[str], told: str) -> None:
@@ -104,3 +104,40 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_uri_with_credentials_is_not_shown() -> None:
     assert "secret" not in repr(settings_from({"export": "s3://key:secret@bucket"}, {}))
+
+
+@pytest.mark.parametrize(("name", "former"), RENAMED.items())
+def test_former_names_are_taken_with_a_warning(name: str, former: str, tmp_path: Path) -> None:
+    file = tmp_path / "epsparql.toml"
+    file.write_text(f"{former} = 7\n")
+    places = [
+        (vars(parser().parse_args(["serve", flag_of(former), "7"])), {}, flag_of(former), flag_of(name)),
+        ({}, {variable_of(former): "7"}, variable_of(former), variable_of(name)),
+        ({"config": file}, {}, f"{file}: {former}", f"{file}: {name}"),
+    ]
+    for flags, environment, old, new in places:
+        told: list[str] = []
+        assert getattr(settings_from(flags, environment, told.append), name) == 7
+        assert told == [f"{old} is deprecated and goes with the next release; use {new}"]
+
+
+@pytest.mark.parametrize(("name", "former"), RENAMED.items())
+def test_present_names_go_before_former_ones(name: str, former: str) -> None:
+    told: list[str] = []
+    found = settings_from(vars(parser().parse_args(["serve", flag_of(name), "8", flag_of(former), "7"])), {variable_of(former): "6"}, told.append)
+    assert getattr(found, name) == 8
+    assert told == []
+
+
+def test_a_former_flag_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["serve", "--help"])
+    flags = capsys.readouterr().out.split()
+    assert not {flag_of(former) for former in RENAMED.values()} & {*flags}
+    assert {flag_of(name) for name in RENAMED} <= {*flags}
+
+
+def test_a_former_flag_warns_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["serve", "--buckets", "1", "--data", str(tmp_path / "file"), "--port", "0", "--runner", "inprocess"]) == 2
+    assert "epsparql: --buckets is deprecated and goes with the next release; use --partitions\n" in capsys.readouterr().err

@@ -36,10 +36,12 @@ def kind_of(frame: str) -> str:
 def test_frames_of_a_feed(url: str, stream: str) -> None:
     frames = []
     with dial(url, f"/streams/{segment(stream)}/feed") as connection:
-        for sent in (event(5), event(1), "{", "x" * 50_001, b"x", ""):
+        untimed = json.dumps({"s": "<x:a>", "p": "<x:/time>", "o": '"1"'})
+        for sent in (event(5), event(1), "{", "x" * 50_001, b"x", "", untimed):
             connection.send(sent)
             frames.append(str(connection.recv(DEADLINE_S)))
-    assert [kind_of(frame) for frame in frames] == ["ack", "ack", "error", "error", "error", "ack"]
+    assert [kind_of(frame) for frame in frames] == ["ack", "ack", "error", "error", "error", "ack", "ack"]
+    assert "warning" in json.loads(frames[-1])
 
 
 def test_frames_of_a_subscription(url: str, client: Client, name: str, stream: str) -> None:

@@ -161,7 +161,7 @@ class TestRefusals:
         assert http.get(graph).status_code == 404
 
     def test_a_body_beyond_the_limit(self, tmp_path: Path) -> None:
-        with serving(tmp_path, max_ontology=100) as url:
+        with serving(tmp_path, max_background=100) as url:
             for content in (line("s") * 10, iter([b"x"] * 200)):
                 problem = httpx.put(f"{url}/ontologies/default", content=content, headers={"Content-Type": NT})
                 assert (problem.status_code, problem.json()["code"]) == (413, "too-large")

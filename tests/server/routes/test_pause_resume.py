@@ -54,6 +54,14 @@ def test_a_query_from_the_beginning_has_what_one_that_was_always_there_has(clien
     assert len(ids) == 39
 
 
+def test_a_registration_from_an_offset_is_not_one_from_the_beginning(client: Client, stream: str, name: str) -> None:
+    offset = client.send(stream, event(1)).offset
+    registered = client.register(name, values(stream), start=offset - 1)["registered"]
+    assert client.register(name, values(stream), start=offset - 1)["registered"] == registered
+    assert refused(lambda: client.register(name, values(stream), start="beginning")) == (409, "query-exists")
+    assert refused(lambda: client.register(name, values(stream), start=0)) == (409, "query-exists")
+
+
 def test_a_query_from_an_offset_reads_what_came_from_there_on(client: Client, stream: str, name: str) -> None:
     send(client, stream, range(1, 5))
     offset = client.send(stream, event(5)).offset
@@ -179,7 +187,7 @@ def test_a_pause_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_with_several_buckets_it_is_refused_and_said_how_it_is_not(tmp_path: Path) -> None:
-    with serving(tmp_path, buckets=2) as url:
+    with serving(tmp_path, partitions=2) as url:
         client = Client(url)
         client.register("q", values("default"))
         send(client, "default", range(1, 3))

@@ -1,7 +1,6 @@
 """Why a solution is one, against a running server: what each rests on was worked out by hand."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +11,7 @@ from engine.messages import Facts
 from epsparql.client import Client, segment
 from pipeline.log import LogWriter
 from server.cli.serve import clock
-from tests.server.conftest import EX, moment, serving, until
+from tests.server.conftest import EX, empty, moment, serving, until
 
 PREFIX = f"PREFIX : <{EX}> PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>\n"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -59,12 +58,22 @@ class Asked:
         return found
 
 
-@pytest.fixture
-def asked(tmp_path: Path) -> Iterator[Asked]:
-    with LogWriter(tmp_path, clock) as log:
+@pytest.fixture(scope="module")
+def told_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    data = tmp_path_factory.mktemp("told")
+    with LogWriter(data, clock) as log:
         log.append(lambda offset: Facts(offset, "", FACTS))
-    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as http:
-        yield Asked(url, http)
+    with serving(data) as url:
+        yield url
+
+
+@pytest.fixture
+def asked(told_url: str) -> Iterator[Asked]:
+    """The server has the facts alone: queries and streams go after each test."""
+    with httpx.Client(base_url=told_url, timeout=60) as http:
+        asked = Asked(told_url, http)
+        yield asked
+    empty(asked.client)
 
 
 def told(steps: list[dict[str, Any]]) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ import pytest
 from epsparql.client import Client, segment
 from pipeline.log.catalog import Registration
 from server.routes.explain import PlanDocument
-from server.routes.queries import lag
+from server.routes.queries import compute_lag
 from tests.server.conftest import EX, event, moment, serving, until, values
 from tests.server.routes.test_streams import assert_problem
 
@@ -228,7 +228,7 @@ def test_a_query_tells_for_which_streams_it_waits(http: httpx.Client, client: Cl
 )
 def test_a_query_has_all_only_when_its_last_entry_is_applied(registration: dict[str, int], head: int, position: int, behind: int) -> None:
     found = Registration(**{"registered": 0, "name": "q", "text": values("s")} | registration)  # type: ignore[arg-type]
-    assert lag(found, head, position) == behind
+    assert compute_lag(found, head, position) == behind
 
 
 def test_a_query_that_has_ended_waits_for_no_stream(http: httpx.Client, client: Client, name: str, stream: str) -> None:
@@ -308,13 +308,13 @@ def test_goals_are_told(http: httpx.Client, client: Client, name: str, stream: s
 
 
 def test_a_query_beyond_its_quota_fails_with_a_remedy(tmp_path: Path, name: str, stream: str) -> None:
-    with serving(tmp_path, max_goals=2) as url, httpx.Client(base_url=url) as http:
+    with serving(tmp_path, max_partial_matches=2) as url, httpx.Client(base_url=url) as http:
         put(http, name, pairs(stream))
         put(http, "other", values(stream))
         Client(url).send(stream, "\n".join(event(k) for k in range(1, 4)))
         until(lambda: http.get(f"/queries/{segment(name)}").json()["state"] == "failed", "the failure")
         failed = http.get(f"/queries/{segment(name)}").json()
-        assert "keeps 3 goals (partial solutions), more than the limit of 2 (max_goals)" in failed["reason"]
+        assert "stores 3 partial matches, more than the limit of 2 (max_partial_matches)" in failed["reason"]
         assert failed["memory"] is None
         assert http.get(f"/queries/{segment(name)}/goals").json()["operators"] == []
         until(lambda: http.get("/queries/other").json()["solutions"] == 3, "the other's solutions")

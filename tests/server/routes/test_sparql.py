@@ -29,7 +29,7 @@ def put(base: str, graph: str, turtle: str) -> None:
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A server of its own: what is in the background is known to the last triple, and its bounds are narrow."""
-    with serving(tmp_path_factory.mktemp("data"), asking_s=2.0, max_answer=20_000, max_asking=256 << 20, max_query=2000) as url:
+    with serving(tmp_path_factory.mktemp("data"), sparql_timeout_s=2.0, max_sparql_answer=20_000, max_sparql_memory=256 << 20, max_query=2000) as url:
         put(url, f"{EX}classes", ":Dog rdfs:subClassOf :Animal .")
         put(url, f"{EX}pets", ":rex a :Dog ; :near :mia . :mia :name 'Mia'@de .")
         put(url, "default", ":tom :name 'Tom' .")

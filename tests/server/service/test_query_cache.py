@@ -3,7 +3,7 @@
 import pytest
 
 import epsparql
-from server.registrations.query_cache import check, forget, shape
+from server.registrations.query_cache import check_registration, drop_shape, get_shape
 
 RULE = "CONSTRUCT { ?s <x:p> 2 } INTO STREAM <x:b> FROM STREAM <x:a> WHERE { { ?s <x:q> 1 } OPTIONAL { ?s <x:p> ?v } }"
 BACK = "CONSTRUCT { ?s <x:p> ?v } INTO STREAM <x:a> FROM STREAM <x:b> WHERE { ?s <x:p> ?v }"
@@ -14,16 +14,16 @@ def select(number: int) -> str:
 
 
 def test_shapes_of_thousands_of_queries_are_kept_until_they_are_forgotten() -> None:
-    first = [shape(select(number)) for number in range(1500)]
-    assert all(shape(select(number)) is found for number, found in enumerate(first))
-    forget(select(0))
-    assert shape(select(0)) is not first[0]
+    first = [get_shape(select(number)) for number in range(1500)]
+    assert all(get_shape(select(number)) is found for number, found in enumerate(first))
+    drop_shape(select(0))
+    assert get_shape(select(0)) is not first[0]
 
 
 def test_a_rule_is_checked_beside_rules_alone_and_a_select_beside_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [select(number) for number in range(10)]
     for text in (*others, BACK):
-        shape(text)
+        get_shape(text)
     parsed: list[str] = []
     parse = epsparql.parse
 
@@ -33,8 +33,8 @@ def test_a_rule_is_checked_beside_rules_alone_and_a_select_beside_nothing(monkey
 
     monkeypatch.setattr(epsparql, "parse", noted)
     beside = {f"query{k}": text for k, text in enumerate((*others, BACK))}
-    check(select(11), beside)
+    check_registration(select(11), beside)
     assert parsed == [select(11)]
     with pytest.raises(epsparql.QueryError, match="feed itself"):
-        check(RULE, beside)
+        check_registration(RULE, beside)
     assert parsed == [select(11), RULE, BACK]

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from server.registrations.query_cache import check
+from server.registrations.query_cache import check_registration
 
 PAGE = (Path(__file__).parents[3] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,4 +37,4 @@ def test_every_command_prints_what_the_page_says(url: str, tmp_path: Path) -> No
 def test_the_file_holds_the_query_that_was_written_in_the_browser() -> None:
     (query,) = (text for language, text in BLOCK.findall(PAGE) if language == "sparql")
     assert any(f"<<'END'\n{query}END\n" in command for command, _ in steps())
-    assert check(query) == ()
+    assert check_registration(query) == ()

@@ -9,7 +9,7 @@ import pytest
 from epsparql.async_client import AsyncClient
 from epsparql.client import ApiError, Client, Closed, Solution
 from server.child_server import Child
-from tests.server.conftest import COMPILING_S, event, values
+from tests.server.conftest import COMPILING_S, DEADLINE_S, event, values
 from tests.server.operations.test_restart import port
 
 __all__ = ["port"]
@@ -47,6 +47,29 @@ def test_all_that_a_client_does(url: str, name: str, stream: str) -> None:
     assert len(asyncio.run(use())) == 29
 
 
+def test_answers_are_read_as_they_come(url: str, stream: str) -> None:
+    """A refusal, and what is acknowledged, are known long before `window` frames are unanswered."""
+
+    async def use() -> int:
+        async with AsyncClient(url).feed(stream, window=10_000) as feed, asyncio.timeout(DEADLINE_S):
+            await feed.send(event(1))
+            while not feed.acked:
+                await asyncio.sleep(0.01)
+                await feed.send("")
+            await feed.send("{")
+            refusals: list[int] = []
+            while not refusals:
+                await asyncio.sleep(0.01)
+                try:
+                    await feed.send("")
+                except ApiError as error:
+                    refusals.append(error.status)
+            await feed.flush()
+            return refusals[0]
+
+    assert asyncio.run(use()) == 400
+
+
 def test_what_the_other_client_can_this_one_can() -> None:
     """The methods have the same names and parameters; how each client asks is its own."""
     inner = {"request", "retry", "socket", "socket_url", "socket_options"}
@@ -68,6 +91,7 @@ def test_a_query_is_held(url: str, name: str, stream: str) -> None:
     assert asyncio.run(use()) == 1
 
 
+@pytest.mark.slow
 def test_a_restart_in_between(tmp_path: Path, port: int) -> None:
     async def use() -> list[str]:
         client = AsyncClient(f"http://127.0.0.1:{port}", patience_s=COMPILING_S)

@@ -12,8 +12,9 @@ from websockets.sync.client import ClientConnection
 
 from epsparql.client import Client, segment
 from server.cli.serve import listen
-from server.push.websocket_protocol import text_frame
+from server.push.websocket_protocol import encode_text_frame
 from server.settings import Settings
+from server.subscriptions import broadcast
 from tests.server.conftest import DEADLINE_S, event, serving, until, values
 from tests.server.subscriptions.test_websockets import dial, drain, narrow
 
@@ -21,7 +22,7 @@ from tests.server.subscriptions.test_websockets import dial, drain, narrow
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536])
 def test_frames_are_as_the_protocol_has_them(size: int) -> None:
     text = "é" * (size // 2) + "x" * (size % 2)
-    assert text_frame(text) == Frame(Opcode.TEXT, text.encode()).serialize(mask=False, extensions=[])
+    assert encode_text_frame(text) == Frame(Opcode.TEXT, text.encode()).serialize(mask=False, extensions=[])
 
 
 def test_what_is_written_is_sent_at_once(tmp_path: Path) -> None:
@@ -42,7 +43,11 @@ def ids(connection: ClientConnection, count: int) -> list[str]:
     return found
 
 
-def test_those_who_come_at_any_time_are_told_everything_once(client: Client, url: str, name: str, stream: str) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_those_who_come_at_any_time_are_told_everything_once(
+    client: Client, url: str, name: str, stream: str, monkeypatch: pytest.MonkeyPatch, *, shared: bool
+) -> None:
+    monkeypatch.setattr(broadcast, "ENABLED", shared)
     client.register(name, values(stream))
     path = f"/queries/{segment(name)}/feed"
     with ExitStack() as stack:
@@ -77,7 +82,7 @@ def test_what_subscribers_say_is_passed_over(client: Client, url: str, name: str
 
 
 def test_one_that_falls_behind_is_told_everything_once_it_reads(tmp_path: Path) -> None:
-    """It leaves the crowd within one page, while the next ones are at hand."""
+    """It leaves the broadcast within one page, while the next ones are at hand."""
     with ExitStack() as stack:
         url = stack.enter_context(serving(tmp_path, max_body=10_000_000))
         client = Client(url)

@@ -6,7 +6,7 @@ import pytest
 
 from engine.messages import Micros
 from pipeline.log.catalog import Catalogue, Registration, Stream
-from server.push.watermark_progress import Progress, Timeline
+from server.push.watermark_progress import Progress, WatermarkHistory
 
 
 def select(*streams: str) -> str:
@@ -33,7 +33,7 @@ def rule(into: str, *streams: str) -> str:
 def test_progress(reads: list[str], rules: list[str], fed: Mapping[str, Micros], watermark: Micros | None) -> None:
     queries = [Registration(number, f"q{number}", text) for number, text in enumerate([select(*reads), *rules])]
     streams = {name: Stream(name, 0, latest=at, watermark=at, accepted=1) for name, at in fed.items()}
-    catalogue, timeline = Catalogue(position=9, streams=streams), Timeline()
-    timeline.sample(catalogue, 0.0)
-    timeline.sample(catalogue, 1.0)
-    assert timeline.progress(9, queries[0], queries) == (None if watermark is None else Progress(watermark, finished=False))
+    catalogue, watermarks = Catalogue(position=9, streams=streams), WatermarkHistory()
+    watermarks.take_sample(catalogue, 0.0)
+    watermarks.take_sample(catalogue, 1.0)
+    assert watermarks.compute_progress(9, queries[0], queries) == (None if watermark is None else Progress(watermark, finished=False))

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from epsparql.client import ApiError, Client, segment
-from server.webhook_delivery.signing import signature
-from server.webhook_delivery.target_policy import Refused, Targets, not_public, target_of
+from server.webhook_delivery.signing import sign_delivery
+from server.webhook_delivery.target_policy import TargetPolicy, TargetRefused, explain_non_public, parse_target
 from tests.server.conftest import event, serving, until, values
 from tests.server.routes.test_streams import assert_problem
 from tests.support.webhook_receiver import OK, Answer, Delivery, receiving
@@ -28,7 +28,7 @@ FAST = {"allow_hosts": ("127.0.0.1",), "webhook_first_s": 0.01, "webhook_longest
 
 @pytest.fixture(scope="module")
 def hooked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("hooked"), webhook_attempts=3, max_observers=3, **FAST) as found:
+    with serving(tmp_path_factory.mktemp("hooked"), webhook_attempts=3, max_webhooks=3, **FAST) as found:
         yield found
 
 
@@ -69,7 +69,7 @@ def test_a_position_that_cannot_be_saved_ends_no_deliveries(tmp_path: Path, capl
         in_the_way = file.with_suffix(".tmp")
         in_the_way.mkdir()
         send(api, "s", 0, 2)
-        until(lambda: "goes on in" in caplog.text, "the fault is told of")
+        until(lambda: "continues in" in caplog.text, "the fault is told of")
         in_the_way.rmdir()
         until(lambda: bool(get(api, "q", "1")["delivered"] == 2), "both deliveries")
     assert numbers(receiver.taken) == [0, 1]
@@ -100,7 +100,7 @@ def test_deliveries_are_signed_in_order_and_those_to_come(api: Client, name: str
 
 def test_a_known_signature() -> None:
     """The example of the specification's reference libraries."""
-    found = signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    found = sign_delivery("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -178,7 +178,7 @@ def test_an_observer_goes_with_its_query_and_stays_with_a_replacement(api: Clien
         until(lambda: len(receiver.taken) == 2, "the new one's solutions")
         api.drop(name)
         api.register(name, values(stream))
-        with pytest.raises(ApiError, match="no observer 'o'"):
+        with pytest.raises(ApiError, match="no webhook 'o'"):
             get(api, name, "o")
         assert json.loads(api.request("GET", f"/queries/{segment(name)}/observers")[2]) == {"observers": []}
 
@@ -253,12 +253,12 @@ def test_targets_that_are_not_public(hooked: str, api: Client, host: str) -> Non
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "192.31.196.1", "2606:4700:4700::1111", "2a00:1450:4001:80b::200e", "::ffff:93.184.215.14"])
 def test_public_addresses_are_not_refused(address: str) -> None:
-    assert not not_public(ip_address(address))
+    assert not explain_non_public(ip_address(address))
 
 
 def test_names_of_this_machine() -> None:
-    with pytest.raises(Refused, match="this machine"):
-        asyncio.run(Targets().addresses(target_of("http://localhost/")))
+    with pytest.raises(TargetRefused, match="this machine"):
+        asyncio.run(TargetPolicy().resolve_target(parse_target("http://localhost/")))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from epsparql.client import ApiError, Client, Closed, Progress, Solution, segment
-from tests.server.conftest import DEADLINE_S, event, moment, serving, until, values
+from tests.server.conftest import DEADLINE_S, EX, event, moment, serving, until, values
 from tests.server.routes.test_streams import assert_problem
 from tests.support.logs import stream_of
 
@@ -92,6 +92,18 @@ class TestFeed:
             first, again = (json.loads(connection.recv(DEADLINE_S)) for _ in range(2))
         assert first == again
         assert client.stream(stream)["accepted"] == 1
+
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_times_that_are_not_read_are_warned_of(self, url: str, stream: str, *, binary: bool) -> None:
+        """The frame gives no `at`, but something that looks like one; a body over HTTP is warned of likewise."""
+        row = {"s": "<x:a>", "p": f"<{EX}timestamp>", "o": f'"{moment(5)}"'}
+        with dial(url, f"/streams/{segment(stream)}/feed") as connection:
+            for sent in (row, row | {"p": "<x:home>"}, row | {"at": moment(5)}):
+                connection.send(stream_of({name: [value] for name, value in sent.items()}) if binary and "at" not in sent else json.dumps(sent))
+            answers = [json.loads(connection.recv(DEADLINE_S)) for _ in range(3)]
+        assert "timestamp" in answers[0]["warning"]
+        assert "time of arrival" in answers[0]["warning"]
+        assert [answer.keys() - {"late"} for answer in answers[1:]] == [{"ack", "accepted"}] * 2
 
     def test_a_finished_stream_takes_no_more(self, url: str, stream: str, client: Client) -> None:
         with client.feed(stream) as feed:

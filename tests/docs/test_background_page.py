@@ -1,4 +1,4 @@
-"""docs/knowledge.md: the papers' examples over ontologies/, through `epsparql replay`, with the solutions that stand on the page."""
+"""docs/background.md: the papers' examples over ontologies/, through `epsparql replay`, with the solutions that stand on the page."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import pytest
 from server.cli.commands import main
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "knowledge.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "background.md").read_text(encoding="utf-8")
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 

@@ -1,0 +1,84 @@
+"""These operators take a row by itself: MOVE and FIRST project it, EXTEND binds a variable, COLLECT leaves it to the host."""
+
+from engine.kernel import inlined, jit
+from engine.kernel.operators.emission import emit_elsewhere
+from engine.kernel.operators.filter import find_question
+from engine.kernel.state.goal_store import find_newest_timeless, hash_stored_key, keep_timeless_once, store_goal, store_of
+from engine.kernel.state.layout import ANSWER_COST, BIG, FOREVER, LEFT, NONE, OPEN_QUESTION, UNBOUND
+from engine.kernel.state.rows import copy_row, free_row, is_timeless, make_row
+from engine.kernel.state.seen_solutions import meet_first
+from engine.kernel.state.tasks import task_to_decide
+from engine.kernel.state.temporal_relations import has_same_key
+from engine.kernel.state.work_queues import count_looks, park_frame, wait_for_close
+
+
+@jit
+def project_row(net, node, x):
+    """Hand on x with its columns moved, if they are what they must be.
+
+    Of equal rows of this instant only the first goes on where the node says so.
+    """
+    here, fits = net.nodes[node], True
+    z = copy_row(net, x) if here.keep != 0 else make_row(net, net.rows[x].start, net.rows[x].end)
+    for m in range(here.move_at, here.move_at + here.move_n):
+        source, target = net.moves[m].source, net.moves[m].target
+        term = net.rows[x, source] if source >= 0 else -source
+        if term == UNBOUND:
+            continue
+        if target < 0:
+            fits = fits and term == -target
+        elif net.rows[z, target] == UNBOUND:
+            net.rows[z, target] = term
+        else:
+            fits = fits and net.rows[z, target] == term
+    free_row(net, x)
+    if fits and (here.once_only == 0 or is_first_at_node(net, node, z)):
+        emit_elsewhere(net, node, z)
+    else:
+        free_row(net, z)
+
+
+@inlined
+def is_first_at_node(net, node, x):
+    """Return whether a node meets x for the first time: at this instant, or ever if x is timeless.
+
+    A timeless x exists from the instant that brought it.
+    """
+    return not keep_timeless_once(net, node, x) if is_timeless(net, x) else meet_first(net, node, x)
+
+
+@jit
+def emit_first_of_key(net, node, x):
+    """Hand on x, as a timeless row, if none with its key came before, at whatever instant."""
+    key_at, key_n = net.nodes[node].key_at, net.nodes[node].key_n
+    hash_ = hash_stored_key(net, store_of(node, LEFT), x, key_at, key_n)
+    goal = find_newest_timeless(net, hash_)
+    while goal != NONE:
+        if net.rows[goal].hash == hash_ and has_same_key(net, goal, x, key_at, key_n):
+            free_row(net, x)
+            return
+        goal = net.rows[goal].older
+    net.rows[x].start, net.rows[x].end = BIG, -BIG
+    store_goal(net, store_of(node, LEFT), hash_, copy_row(net, x), FOREVER)
+    emit_elsewhere(net, node, x)
+
+
+@jit
+def bind_answer(net, node, x):
+    """Write the host's answer to a BIND, UNBOUND for an error, to the node's column."""
+    answer = net.questions[find_question(net, net.nodes[node].ask, x)].answer
+    if answer == OPEN_QUESTION:
+        park_frame(net, node, LEFT, x)
+        return
+    count_looks(net, node, ANSWER_COST)
+    net.rows[x, net.nodes[node].column] = answer
+    emit_elsewhere(net, node, x)
+
+
+@jit
+def arrive_collect(net, node, side, x):
+    """Let a solution, once for an instant, or a wake of a collector wait for the close of the instant."""
+    if side == LEFT and not is_first_at_node(net, node, x):
+        free_row(net, x)
+    else:
+        wait_for_close(net, node, task_to_decide(side), x)

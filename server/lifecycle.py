@@ -1,0 +1,166 @@
+"""Starts and stops what runs beside the routes: the runner, the scrubber and the housekeeping."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from engine.messages import Micros
+from engine.warmup import warm
+from pipeline.errors import PipelineError
+from pipeline.log import LogWriter
+from pipeline.parquet_export import Exporter
+from pipeline.replication.replicator import Keeper
+from pipeline.retention import Limits, Retention, secured
+from pipeline.runners.catch_up import Catching
+from pipeline.runners.engine_report import DeadlineReader
+from pipeline.runners.in_process import InProcessRunner
+from pipeline.scrub import Scrubber
+from pipeline.solutions.solution_log import SolutionReader
+from pipeline.warmup import warm as warm_formats
+from server.push.notifier import Notifier
+from server.settings import Settings
+
+_HOUSEKEEPING_S = 0.5
+_log = logging.getLogger("epsparql.server")
+
+
+class Runner(Protocol):
+    """Evaluates the log, in this process or on Spark."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    def on_commit(self, callback: Callable[[int], None]) -> None: ...
+
+
+class Lifecycle:
+    """Holds what has a life of its own. `stopping` is set when the server stops."""
+
+    def __init__(self, settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Keeper | None) -> None:
+        self.export, self.keeper = export, keeper
+        self.runner = _runner_of(settings, log)
+        self.retention = _retention_of(settings, log, solutions, export, keeper)
+        self.scrubber = Scrubber(settings.data, log.tell_damage)
+        self.stopping = asyncio.Event()
+        self.preparing = True  # the compiled code is being loaded, or compiled
+        self.failure = ""  # why the runner did not start
+        self._compiles = settings.runner == "inprocess"
+
+    @property
+    def taken_over(self) -> bool:
+        """Return whether another server has taken over this server's store."""
+        return self.keeper is not None and self.keeper.taken
+
+    def describe_state(self) -> str:
+        if self.stopping.is_set():
+            return "stopping with the server"
+        if self.failure:
+            return f"failed: {self.failure}"
+        if self.preparing:
+            return "not started yet: its code is being compiled, which takes some minutes once per machine"
+        return self.runner.state
+
+    def start(self, begun: Callable[[], None]) -> None:
+        """Start the runner, and call `begun`.
+
+        Compiling comes first, once per machine; meanwhile the server answers, and is not ready.
+        """
+        try:
+            warm_formats()
+            if self._compiles:
+                warm()
+            self.preparing = False
+            self.runner.start()
+            self.scrubber.start()
+            begun()
+        except (OSError, PipelineError) as error:
+            _log.error("the runner did not start: %s", error)
+            self.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - told by /readyz
+            _log.exception("the runner did not start")
+            self.failure = str(error)
+
+    def stop(self) -> None:
+        self.runner.stop()
+        self.scrubber.stop()
+
+
+class Housekeeping:
+    """Lets time pass on silent streams, holds the logs to their limits, and lets queries catch up. All of it runs until cancelled."""
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], Micros], log: LogWriter, solutions: SolutionReader, notifier: Notifier, retention: Retention
+    ) -> None:
+        self._clock, self._log, self._solutions, self._notifier, self._retention = clock, log, solutions, notifier, retention
+        self._sweep_every_s = settings.retain_every_s
+        self._deadlines = DeadlineReader(settings.data)
+        self._catching = Catching(settings.data, log)
+
+    async def keep_time_and_limits(self) -> None:
+        """Let time pass on silent streams that queries wait for, and hold the logs to their limits."""
+        loop = asyncio.get_running_loop()
+        swept_s = loop.time()
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_S)
+            try:
+                await asyncio.to_thread(self._pass_time)
+                if loop.time() - swept_s >= self._sweep_every_s:
+                    swept_s = loop.time()
+                    await asyncio.to_thread(self._retention.sweep, self._clock())
+            except (OSError, PipelineError) as fault:
+                _log.warning("housekeeping waits: %s", fault)
+            except Exception:  # noqa: BLE001 - a failed round must not end housekeeping
+                _log.exception("housekeeping failed")
+
+    def _pass_time(self) -> None:
+        """Write time into the log, but only where queries wait for it: a server on which nothing waits writes nothing."""
+        self._log.pass_time(self._deadlines.read())
+
+    async def catch_up_queries(self) -> None:
+        """Let queries that are behind read on."""
+        while True:
+            seen = self._notifier.generation
+            if self._log.catalogue.leads:
+                try:
+                    await asyncio.to_thread(self._catching.step, self._solutions.position)
+                except (OSError, PipelineError) as fault:
+                    _log.warning("queries that have not caught up must wait: %s", fault)
+                except Exception:  # noqa: BLE001 - it is tried again
+                    _log.exception("queries that have not caught up cannot read on")
+            await self._notifier.wait_for_news(seen, _HOUSEKEEPING_S)
+
+
+def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Keeper | None) -> Retention:
+    age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
+    needed = keeper.secured if keeper is not None else partial(secured, settings.data)
+    retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved, needed)
+    retention.log_holds.append(lambda: log.catalogue.needed_from(needed()))
+    if export is not None:
+        retention.solution_holds.append(lambda: export.position)
+        retention.log_holds.append(lambda: export.marked)
+    if keeper is not None:
+        retention.solution_holds.append(lambda: keeper.kept)
+    return retention
+
+
+def _runner_of(settings: Settings, log: LogWriter) -> Runner:
+    if settings.runner == "inprocess":
+        return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions)
+    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
+
+    return SparkRunner(
+        settings.data,
+        settings.master,
+        log.heartbeat,
+        settings.partitions,
+        low_latency=settings.low_latency,
+        store=settings.store if settings.away else None,
+        conf=settings.spark_conf,
+    )

@@ -1,0 +1,61 @@
+"""Reads what all followers of a query share: pages of its solutions, and its progress."""
+
+import pyarrow as pa
+
+from pipeline.log.catalog import Registration
+from pipeline.solutions.formats import Form, ndjson
+from pipeline.solutions.solution_log import SolutionReader, solution_id
+from server.push.notifier import Notifier
+from server.push.page_cache import Line, Page, PageCache
+from server.push.watermark_progress import Progress
+from server.push.websocket_protocol import encode_text_frame
+from server.registrations.catalog_view import CatalogView
+from server.registrations.query_cache import drop_shape, get_shape
+
+
+class QueryOutput:
+    """Caches pages and progress by registration, so that each is computed once for all followers."""
+
+    def __init__(self, catalog: CatalogView, notifier: Notifier, solutions: SolutionReader) -> None:
+        self._catalog, self._notifier, self._solutions = catalog, notifier, solutions
+        self._pages: dict[int, PageCache] = {}
+        self._progress: dict[int, Progress | None] = {}
+        self._generation = 0
+        """The generation of the notifier in which `_progress` was computed."""
+
+    def get_pages(self, registration: Registration) -> PageCache:
+        """Return the cache of the query's pages."""
+        number = registration.registered
+        if number not in self._pages:
+            form, read, read_at_hand = get_shape(registration.text).form, self._solutions.read, self._solutions.read_at_hand
+
+            def read_page(after: str | None, limit: int) -> Page:
+                return _encode_page(registration, form, read(number, after, limit))
+
+            def read_page_at_hand(after: str, limit: int) -> Page | None:
+                found = read_at_hand(number, after, limit)
+                return None if found is None else _encode_page(registration, form, found)
+
+            self._pages[number] = PageCache(read_page, read_page_at_hand)
+        return self._pages[number]
+
+    def get_progress(self, registration: Registration) -> Progress | None:
+        """Return the query's progress."""
+        if self._generation != self._notifier.generation:
+            self._generation, self._progress = self._notifier.generation, {}
+        known, number = self._progress, registration.registered
+        if number not in known:
+            now = self._catalog.refresh(registration) or registration
+            known[number] = self._notifier.watermarks.compute_progress(self._solutions.position, now, self._catalog.list_queries())
+        return known[number]
+
+    def drop_query(self, registration: Registration) -> None:
+        """Drop what is cached of a query that was dropped."""
+        drop_shape(registration.text)
+        self._pages.pop(registration.registered, None)
+
+
+def _encode_page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page:
+    ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
+    texts = ndjson(found, {registration.name: form}).each()
+    return tuple(Line(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))

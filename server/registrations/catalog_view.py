@@ -1,0 +1,84 @@
+"""Shows routes the log's streams and queries, with the states that the runner reported."""
+
+import asyncio
+from dataclasses import replace
+
+from pipeline.log import LateRow, LogReader, LogWriter
+from pipeline.log.catalog import Registration, Stream
+from pipeline.solutions.solution_log import SolutionReader
+from server.http.problem_details import unknown_fault
+from server.registrations.query_cache import get_shape
+
+
+class LateFeed:
+    """Reads what came late. Requests take turns, because a LogReader serves one thread at a time."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader, self._turn = reader, asyncio.Lock()
+
+    async def read_rows(self, stream: str, after: int, limit: int) -> list[LateRow]:
+        """Return the late rows of a stream, as `LogReader.late`. Raises: Gone."""
+        async with self._turn:
+            return await asyncio.to_thread(self._reader.late, stream, after, limit)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class CatalogView:
+    """Shows the catalog of a log. Hold `changing` between a check of the catalog and the control entry that rests on it."""
+
+    def __init__(self, log: LogWriter, solutions: SolutionReader) -> None:
+        self.log, self._solutions = log, solutions
+        self.late_feed = LateFeed(log.reader())
+        self.changing = asyncio.Lock()
+
+    # ------------------------------------------------------------ streams
+    def get_stream(self, name: str) -> Stream:
+        """Return the stream of this name. Raises: Fault 404."""
+        known = self.log.catalogue.streams.get(name)
+        if known is not None:
+            return known
+        streams = self.list_streams()
+        if name not in streams:
+            raise unknown_fault("stream", name, streams)
+        return streams[name]
+
+    def list_streams(self) -> dict[str, Stream]:
+        """Return the streams that were fed or set up, then those that queries read or write, as their first event would create them."""
+        found = dict(self.log.catalogue.streams)
+        for query in self.list_queries():
+            if query.state in ("running", "paused"):
+                for name in get_shape(query.text).touched:
+                    found.setdefault(name, Stream(name, query.registered))
+        return found
+
+    # ------------------------------------------------------------ queries
+    def get_query(self, name: str) -> Registration:
+        """Return the query of this name, with the state that the runner reported. Raises: Fault 404."""
+        queries = self.log.catalogue.queries
+        if name not in queries:
+            raise unknown_fault("query", name, dict(queries))
+        return self.with_state(queries[name])
+
+    def list_queries(self) -> list[Registration]:
+        return list(self.log.catalogue.with_changes(self._solutions.changes).values())
+
+    def list_rules(self) -> list[Registration]:
+        """Return the CONSTRUCT queries that have not failed."""
+        return [query for query in self.list_queries() if query.stands and get_shape(query.text).into is not None]
+
+    def with_state(self, registration: Registration) -> Registration:
+        for change in self._solutions.changes:
+            if change.registered == registration.registered:
+                return replace(registration, state=change.state, reason=change.reason)
+        return registration
+
+    def is_current(self, registration: Registration) -> bool:
+        """Return whether the registration has not been dropped or replaced since."""
+        return self.refresh(registration) is not None
+
+    def refresh(self, registration: Registration) -> Registration | None:
+        """Return the registration as the log has it now: it may have fallen behind, or caught up. None if it was dropped or replaced."""
+        now = self.log.catalogue.queries.get(registration.name)
+        return now if now is not None and now.registered == registration.registered else None

@@ -1,0 +1,126 @@
+"""Decides which queries may read the past or pause, and which queries wait for them. All of it is decided where the log is written."""
+
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Literal
+
+from engine.messages import Pause, Register, Resume
+from pipeline.log.catalog import Registration
+from pipeline.partition_count import recorded
+from server.http.problem_details import Fault, Problem, bad_request
+from server.registrations.catalog_view import CatalogView
+from server.registrations.query_cache import Shape, get_shape
+from server.registrations.stream_dependencies import Written, find_sources, find_written
+
+
+def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
+    """Return the entry that pauses a query or lets it read on; runs in the log's committer. Raises: Fault 409."""
+    known = catalog.log.catalogue.queries[name]
+    if state == "running":
+        return Resume(offset, known.registered, name)
+    _check_one_partition(data, name)
+    if known.lead is None:
+        return Pause(offset, known.registered, name, _find_held(catalog, known, "paused"))
+    if known.lead != known.registered:
+        raise conflict_fault(
+            "query-waits", f"the query {name!r} already waits for {_name_query(catalog, known.lead)}; resume or drop that query first", name
+        )
+    return Pause(offset, known.registered, name)
+
+
+def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register, start: str | int) -> Register:
+    """Return the entry that registers a query which reads from `start`, in place of one of its name.
+
+    Runs in the log's committer. Raises: Fault 400, 409.
+    """
+    reads_from, own = _find_start(catalog, offset, wish.name, start), get_shape(wish.text)
+    standing = [query for query in _list_standing(catalog) if query.name != wish.name]
+    if reads_from is not None:
+        _check_one_partition(data, wish.name)
+    feeding = find_sources(own.streams, _find_written_streams(standing))
+    ahead = [query for query in standing if query.lead is not None and get_shape(query.text).into in feeding]
+    leads = {query.lead for query in ahead if query.lead is not None}
+    if not leads:
+        held = () if reads_from is None else _check_held(catalog, own, standing, wish.name, "read from the past")
+        return _complete_entry(wish, offset, reads_from, held, None)
+    waited = ", ".join(sorted(_name_query(catalog, lead) for lead in leads))
+    if own.into is not None or reads_from is not None or len(leads) > 1:
+        detail = f"it depends on {waited}, which has not caught up; resume that query, wait until it has caught up, and register this one then"
+        raise conflict_fault("query-waits", detail, wish.name)
+    return _complete_entry(wish, offset, None, (), leads.pop())
+
+
+def _complete_entry(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
+    bounds = wish.max_derivations, wish.max_goals, wish.max_state_bytes
+    return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
+
+
+def _check_one_partition(data: Path, name: str) -> None:
+    """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
+    buckets = recorded(data) or 1
+    if buckets > 1:
+        detail = f"queries read the past and pause only with one partition, and this server has {buckets}: start it with --partitions 1"
+        raise conflict_fault("several-buckets", detail, name)
+
+
+def _find_start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
+    oldest = catalog.log.oldest()
+    match start:
+        case "now":
+            return None
+        case _ if oldest > 0:
+            detail = f"the log now begins at offset {oldest}, and the past needs the background and the watermarks before it; read from 'now'"
+            raise conflict_fault("offset-gone", detail, name)
+        case "beginning":
+            return 0 if offset > 0 else None
+        case int() if start > offset:
+            raise bad_request("bad-offset", f"the log ends at {offset}, before the offset {start}", expected="an offset that the log has", query=name)
+        case int() if start < offset:
+            return start
+        case _:
+            return None
+
+
+# ---------------------------------------------------------------- who waits for whom
+def _list_standing(catalog: CatalogView) -> list[Registration]:
+    return [query for query in catalog.list_queries() if query.stands]
+
+
+def _find_written_streams(queries: Iterable[Registration]) -> Written:
+    return find_written(get_shape(query.text) for query in queries)
+
+
+def _find_held(catalog: CatalogView, known: Registration, how: str) -> tuple[int, ...]:
+    standing = [query for query in _list_standing(catalog) if query.registered != known.registered]
+    return _check_held(catalog, get_shape(known.text), standing, known.name, how, circles=True)
+
+
+def _check_held(catalog: CatalogView, own: Shape, standing: Sequence[Registration], name: str, how: str, *, circles: bool = False) -> tuple[int, ...]:
+    """Return the queries that rest on what a rule writes; none if this query is no rule.
+
+    Raises: Fault 409 where one of them is behind itself, or where the rule is among them and `circles` are not allowed.
+    """
+    if own.into is None:
+        return ()
+    written = _find_written_streams(standing)
+    held = [query for query in standing if own.into in find_sources(get_shape(query.text).streams, written)]
+    behind = [query for query in held if query.lead is not None]
+    if behind:
+        detail = f"{name!r} cannot be {how}: {behind[0].name!r} depends on it and has not caught up; resume or drop that query first"
+        raise conflict_fault("query-waits", detail, name)
+    feeding = find_sources(own.streams, written)
+    if not circles and any(get_shape(query.text).into in feeding for query in held):
+        raise conflict_fault(
+            "rules-circle", f"{name!r} cannot {how}: rules that run already feed it with what it derives; register it from 'now'", name
+        )
+    return tuple(query.registered for query in held)
+
+
+def _name_query(catalog: CatalogView, lead: int) -> str:
+    names = [query.name for query in catalog.list_queries() if query.registered == lead]
+    return repr(names[0]) if names else "a query that was dropped"
+
+
+def conflict_fault(code: str, detail: str, name: str) -> Fault:
+    return Fault(Problem(HTTPStatus.CONFLICT, code, detail, query=name))
