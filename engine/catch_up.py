@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from engine.checkpoint.network_state import kept, restore
+from engine.checkpoint.network_state import restore, snapshot_network
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
 from engine.network.network import Network
@@ -206,7 +206,7 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
 
 def copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
     """Return a network with copies of some queries of another one, as they stand."""
-    meta, arrays = kept(member.network, queries)
+    meta, arrays = snapshot_network(member.network, queries)
     network = Network(
         side.terms, known=member.network.planning.known, owns=side.make_owner_test(member.part), without=member.network.planning.without
     )

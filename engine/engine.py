@@ -35,7 +35,7 @@ from engine.messages import (
 )  # fmt: skip
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.partitioning import ONE, Part, Sets, Share
+from engine.partitioning import ONE, Part, PartitionShare, Sets
 from engine.physical_plan.plan import Read
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
@@ -81,7 +81,7 @@ class Engine(Registry):
     It has no clock, no threads and no I/O.
     """
 
-    def __init__(self, share: Share = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
+    def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
         """Begin at the start of the log.
 
         `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave. `past` is where queries that
@@ -230,7 +230,7 @@ class Engine(Registry):
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case Facts():
-                self._learn(self.known.changed(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset, changes)
+                self._learn(self.known.with_change(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset, changes)
             case Entail():
                 self._learn(self.known.under(entry.regime), entry.offset, changes)
             case DropStream():
@@ -440,7 +440,7 @@ class Engine(Registry):
         return pack(meta, arrays, put)
 
     @classmethod
-    def restore(cls, data: bytes, fetch: Fetch | None = None, share: Share = ONE) -> "Engine":
+    def restore(cls, data: bytes, fetch: Fetch | None = None, share: PartitionShare = ONE) -> "Engine":
         """Restore the engine of this share that gave `data`, in this version or another that plans its queries alike.
 
         Raises SnapshotMismatch; the log holds all that is needed to start anew.

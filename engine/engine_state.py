@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind
-from engine.checkpoint.network_state import FEED, kept, pending, pending_again, restore
+from engine.checkpoint.network_state import FEED, pending, pending_again, restore, snapshot_network
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal, SnapshotMismatch
 from engine.messages import ADD, RDFS, Register
@@ -58,7 +58,7 @@ def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | N
     """
     members = []
     for member in engine.members:
-        network, own = kept(member.network)
+        network, own = snapshot_network(member.network)
         own["pending"] = pending(member.pending.table)
         place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
         arrays |= {f"{place}.{name}": array for name, array in own.items()}
@@ -84,7 +84,7 @@ def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | N
         "registered": [asdict(entry) for entry in engine.registered.values()],
         "fallen": [asdict(entry) for entry in engine.fallen.values()],
         "members": members,
-        "sets": engine.sets.kept(),
+        "sets": engine.sets.to_json(),
     }
 
 
@@ -141,7 +141,7 @@ def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], term
         return FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime)
     known = FactIndex(terms, regime)
     for text, graph in meta["facts"]:
-        known = known.changed(graph, numbers_of(text, terms), ADD)
+        known = known.with_change(graph, numbers_of(text, terms), ADD)
     return known
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from epsparql.client import Accepted, ApiError, Client, Closed, Place, Progress, Solution, Unreachable, Word, raise_if_final, segment
+from epsparql.client import Accepted, ApiError, Client, Closed, Progress, Solution, SubscriptionCursor, Unreachable, Word, raise_if_final, segment
 
 
 class AsyncClient:
@@ -101,12 +101,12 @@ class _AsyncSocket:
         await self.close()
 
 
-class AsyncSubscription(_AsyncSocket, Place):
+class AsyncSubscription(_AsyncSocket, SubscriptionCursor):
     """Follows a query like Subscription; iterate with `async for`."""
 
     def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
         _AsyncSocket.__init__(self, client)
-        Place.__init__(self, query, after, policy)
+        SubscriptionCursor.__init__(self, query, after, policy)
 
     async def next(self) -> Word:
         """Return the next message. Raises: Closed when the server ends it; Unreachable."""

@@ -352,7 +352,7 @@ class Feed(_Socket):
 Word = Solution | Progress | Gap
 
 
-class Place:
+class SubscriptionCursor:
     """Remembers how far a subscription is: `last` is the id of the newest solution received, where to resume."""
 
     def __init__(self, query: str, after: str | None, policy: str) -> None:
@@ -378,12 +378,12 @@ class Place:
         return None
 
 
-class Subscription(_Socket, Place):
+class Subscription(_Socket, SubscriptionCursor):
     """Gives solutions in order, each once, across reconnects."""
 
     def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
         _Socket.__init__(self, client)
-        Place.__init__(self, query, after, policy)
+        SubscriptionCursor.__init__(self, query, after, policy)
 
     def next(self, timeout_s: float | None = None) -> Word | None:
         """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""

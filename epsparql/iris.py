@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from epsparql.errors import QueryError, Span, UnknownPrefix
-from epsparql.literals import shown
+from epsparql.literals import show_lexical
 from epsparql.parser import ast, ast_queries
 from epsparql.terms import RDF, XSD
 
@@ -37,7 +37,7 @@ class _Reference:
     fragment: str | None
 
     @classmethod
-    def of(cls, text: str) -> "_Reference":
+    def split_iri(cls, text: str) -> "_Reference":
         found = _REFERENCE.fullmatch(text)
         assert found is not None, "the pattern matches every text"
         return cls(found[1], found[2], found[3], found[4], found[5])
@@ -54,7 +54,7 @@ def resolve(reference: str, base: str | None) -> str:
     """Return `reference` seen from `base` (RFC 3986, 5.2.2); as written where there is no base."""
     if base is None:
         return reference
-    r, b = _Reference.of(reference), _Reference.of(base)
+    r, b = _Reference.split_iri(reference), _Reference.split_iri(base)
     if r.scheme is not None:
         return reference
     if r.authority is not None:
@@ -121,7 +121,7 @@ class Names:
             return self._absolute(name)
         return self._expanded(self._resolved, name)
 
-    def stream(self, name: ast_queries.StreamName) -> str:
+    def resolve_stream(self, name: ast_queries.StreamName) -> str:
         """Return a stream's name as written: prefixes are expanded, nothing is resolved (semantics.md section 1)."""
         match name.iri:
             case None:
@@ -157,12 +157,12 @@ class Names:
         elif near:
             hint = f"{near}:, the nearest prefix declared"
         elif self._resolved:
-            listed = [f"{shown(prefix)}:" for prefix in islice(self._resolved, _LISTED)]
+            listed = [f"{show_lexical(prefix)}:" for prefix in islice(self._resolved, _LISTED)]
             more = len(self._resolved) - len(listed)
             hint = f"a declared prefix ({', '.join(listed)}{f' and {more} more' if more else ''})"
         else:
-            hint = f"a line PREFIX {shown(name.prefix)}: <...> before the query"
-        return UnknownPrefix(f"the prefix {shown(name.prefix)}: is not declared", span, self._text, hint)
+            hint = f"a line PREFIX {show_lexical(name.prefix)}: <...> before the query"
+        return UnknownPrefix(f"the prefix {show_lexical(name.prefix)}: is not declared", span, self._text, hint)
 
     def _nearest(self, prefix: str) -> str | None:
         """Return the most similar prefix, whatever the case; long ones are not compared, which would take long."""

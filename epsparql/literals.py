@@ -66,7 +66,7 @@ def word_beyond(text: str) -> int | None:
 
 
 # ---------------------------------------------------------------- lexical forms
-def shown(lexical: str) -> str:
+def show_lexical(lexical: str) -> str:
     """Return a lexical form as a message shows it."""
     return lexical if len(lexical) <= 60 else f"{lexical[:60]}..."
 
@@ -76,21 +76,21 @@ def literal_fault(literal: Literal) -> Fault | None:
     lexical = literal.lexical.strip(" \t\r\n")  # XSD collapses white space before it looks
     short = literal.datatype.removeprefix(XSD)
     if literal.datatype == XSD + "duration":
-        return None if _DURATION.fullmatch(lexical) else Fault(f'"{shown(lexical)}" is no xsd:duration', likely_duration(lexical), True)
+        return None if _DURATION.fullmatch(lexical) else Fault(f'"{show_lexical(lexical)}" is no xsd:duration', likely_duration(lexical), True)
     if literal.datatype == XSD + "dateTime":
         return _datetime_fault(lexical)
     simple = _SIMPLE.get(literal.datatype)
     if simple is None or simple.fullmatch(lexical):
         return None
-    return Fault(f'"{shown(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False)
+    return Fault(f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False)
 
 
 def _datetime_fault(lexical: str) -> Fault | None:
     found = _DATETIME.fullmatch(lexical)
     if found is None or not _is_instant(found):
-        return Fault(f'"{shown(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
+        return Fault(f'"{show_lexical(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
     if found[7] is not None and len(found[7]) > 6:
-        return Fault(f'"{shown(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
+        return Fault(f'"{show_lexical(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
     return None
 
 
@@ -212,7 +212,7 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
     assert_never(pattern)
 
 
-def nodes(root: object) -> Iterator[object]:
+def walk_nodes(root: object) -> Iterator[object]:
     """Yield the dataclass nodes of a tree, each before what is in it and in the order of its fields, found without recursion."""
     pending = [root]
     while pending:

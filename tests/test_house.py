@@ -13,14 +13,16 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("epsparql", "engine", "pipeline", "server", "bench", "tests")
 MOST_FILES, AT_ALL = 12, 14
 MOST_PARAMETERS = 7
+MOST_FILES_OF_A_NAME = 4
 FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which|For)\b")
 
 LARGE_FOLDERS: dict[str, str] = {}
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
 BASELINE = {
     "docstrings that begin like a fragment": 0,
-    "class names twice in a package": 17,
+    "class names twice in a package": 1,
     "functions of more than 7 parameters": 7,
+    "function names in five or more files": 45,
 }
 
 
@@ -59,10 +61,20 @@ def wide() -> list[str]:
     return found
 
 
+def overused() -> list[str]:
+    """Return the function names that stand in five or more files outside of tests: each says too little."""
+    functions = (
+        (file, node) for file, node in nodes() if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not file.startswith("tests/")
+    )
+    named = Counter(name for name, _ in {(node.name, file) for file, node in functions if not node.name.startswith("__")})
+    return [f"{name}: {files} files" for name, files in named.most_common() if files > MOST_FILES_OF_A_NAME]
+
+
 COUNTED = {
     "docstrings that begin like a fragment": fragments,
     "class names twice in a package": doubles,
     "functions of more than 7 parameters": wide,
+    "function names in five or more files": overused,
 }
 
 

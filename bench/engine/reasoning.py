@@ -118,7 +118,7 @@ def names_of(kinds: Ints, classes: int) -> list[str]:
 def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
     """Return the seconds of the kernel alone, for occurrences in numbers, in an engine of its own."""
     own = Engine()
-    own.known = FactIndex.of(engine.facts, own.terms)
+    own.known = FactIndex.from_quads(engine.facts, own.terms)
     register(own)
     network, n = own.members[0].network, len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)

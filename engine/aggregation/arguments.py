@@ -46,16 +46,16 @@ class Argument:
 
     def _number(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
         if self.alone:
-            return self._value(cells, start, end, now, terms)
+            return self._read_number(cells, start, end, now, terms)
         asked = (*(cells[k] for k in self.looked_at), *((start, end) if self.timed else ()))
         found = self._known.get(asked)
         if found is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            found = self._known[asked] = self._value(cells, start, end, now, terms)
+            found = self._known[asked] = self._read_number(cells, start, end, now, terms)
         return found
 
-    def _value(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
+    def _read_number(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
         def lookup(variable: Variable) -> Term | None:
             column = self.columns.get(variable)
             return None if column is None else terms.term(cells[column])

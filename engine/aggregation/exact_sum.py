@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from engine.aggregation.term_values import Value, Worth
+from engine.aggregation.term_values import TermValues, Value
 from engine.expressions import numeric
 from engine.expressions.evaluator import ExpressionError
 from engine.expressions.values import Kind, Number
@@ -29,13 +29,13 @@ class Sum:
         self.floating = 0  # what finite floats and doubles add up to, in units of 2 ** -SMALLEST
         self._total: Number | None = None  # once asked for, until a value comes or leaves
 
-    def add(self, value: Value, worth: Worth) -> None:
-        self._count(worth.number(value), 1)
+    def add(self, value: Value, worth: TermValues) -> None:
+        self._count_number(worth.read_number(value), 1)
 
-    def drop(self, value: Value, worth: Worth) -> None:
-        self._count(worth.number(value), -1)
+    def drop(self, value: Value, worth: TermValues) -> None:
+        self._count_number(worth.read_number(value), -1)
 
-    def _count(self, number: Number | None, by: int) -> None:
+    def _count_number(self, number: Number | None, by: int) -> None:
         self.n += by
         self._total = None
         if number is None:
@@ -60,7 +60,7 @@ class Sum:
             numerator, denominator = value.as_integer_ratio()
             self.floating += by * (numerator << SMALLEST + 1 - denominator.bit_length())
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         if self.errors:
             return c.UNBOUND
         try:

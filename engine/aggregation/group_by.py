@@ -12,7 +12,7 @@ from engine.aggregation.native import layout as g
 from engine.aggregation.native_group_by import NativeGroups, Taken, fits
 from engine.aggregation.row_batch import Ints, Moments, Reports, Rows, in_order, no_rows, rows_of, together
 from engine.aggregation.set_functions import folding
-from engine.aggregation.term_values import Value, Worth
+from engine.aggregation.term_values import TermValues, Value
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.rewrite.rename_hidden import seen_as
@@ -55,7 +55,7 @@ class GroupCollector:
         self._folding = folding([aggregate for _, aggregate in aggregates])
         self._taken = [_taken(aggregate, reads, self._visible, query, f"aggregate {k}") for k, aggregate in enumerate(self._folding.held)]
         self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self._folding.held)
-        self._worth = Worth()
+        self._worth = TermValues()
         self._native: NativeGroups | None = None  # of a node that is deferred, until something comes that is not native
         self._groups: dict[Key, Ever | Sliding] = {}
         self._queue: deque[tuple[int, Key]] = deque()  # of a RANGE window: the end and group of each solution in it, oldest first
@@ -75,10 +75,10 @@ class GroupCollector:
             if len(rows) and (horizon is None or now <= horizon):
                 self._latest = now
             reports = now % self.step == 0 and self._latest > now - self.window.length
-            return self._report(now, list(self._groups), now - self.window.length) if reports else no_rows(len(self.writes))
+            return self._report_groups(now, list(self._groups), now - self.window.length) if reports else no_rows(len(self.writes))
         if self._implicit and len(wakes):
             gained |= dict.fromkeys(self._keys_of(wakes.cells))
-        return self._report(now, gained)
+        return self._report_groups(now, gained)
 
     # ------------------------------------------------------------ many instants at once
     def defer(self) -> None:
@@ -148,7 +148,7 @@ class GroupCollector:
         placed = rows.placed(now)
         keys = self._keys_of(rows.cells)
         worth, ranged, last = self._worth, isinstance(self.window, RangeWindow), self.window.count if isinstance(self.window, RowsWindow) else None
-        for key, start, end, values in zip(keys, placed.start.tolist(), placed.end.tolist(), self._values(rows, now, terms), strict=True):
+        for key, start, end, values in zip(keys, placed.start.tolist(), placed.end.tolist(), self._read_values(rows, now, terms), strict=True):
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = self._new()
@@ -177,13 +177,13 @@ class GroupCollector:
         columns = [unbound if k is None else cells[:, k].tolist() for k in self._keys]
         return list(zip(*columns, strict=True)) if columns else [()] * len(cells)
 
-    def _values(self, rows: Rows, now: int, terms: TermTable) -> list[tuple[Value, ...]]:
+    def _read_values(self, rows: Rows, now: int, terms: TermTable) -> list[tuple[Value, ...]]:
         """Return, for each solution, the value that each set function takes in."""
         columns = [take(rows, now, terms) for take in self._taken]
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
     # ------------------------------------------------------------ reports
-    def _report(self, now: int, keys: Iterable[Key], start: int | None = None) -> Rows:
+    def _report_groups(self, now: int, keys: Iterable[Key], start: int | None = None) -> Rows:
         """Report one row a group, on [`start` or the least start, now]; a group without solutions stands at [now, now]."""
         starts, cells = [], []
         for key in keys:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.aggregation.set_functions import Folding, accumulator
-from engine.aggregation.term_values import Value, Worth
+from engine.aggregation.term_values import TermValues, Value
 from engine.kernel.state import layout as c
 
 
@@ -17,18 +17,18 @@ class Ever:
         self.accumulators = [accumulator(aggregate, sliding=False) for aggregate in folding.held]
         self.least = c.BIG
 
-    def add(self, start: int, end: int, values: Sequence[Value], worth: Worth) -> None:
+    def add(self, start: int, end: int, values: Sequence[Value], worth: TermValues) -> None:
         self.least = min(self.least, start)
         for held, value in zip(self.accumulators, values, strict=True):
             held.add(value, worth)
 
-    def results(self, worth: Worth) -> list[int]:
+    def results(self, worth: TermValues) -> list[int]:
         return [self.accumulators[k].result(function, (), worth) for k, function in self.folding.shown]
 
     def state(self) -> Any:
         return [self.least, [held.state() for held in self.accumulators]]
 
-    def restore(self, state: Any, worth: Worth) -> None:
+    def restore(self, state: Any, worth: TermValues) -> None:
         self.least, held = state
         for own, state_of_own in zip(self.accumulators, held, strict=True):
             own.restore(state_of_own)
@@ -47,7 +47,7 @@ class Sliding:
     def least(self) -> int:
         return self.starts[0] if self.starts else c.BIG
 
-    def add(self, start: int, end: int, values: Sequence[Value], worth: Worth) -> None:
+    def add(self, start: int, end: int, values: Sequence[Value], worth: TermValues) -> None:
         self.rows.append((start, end, values))
         while self.starts and start < self.starts[-1]:
             self.starts.pop()
@@ -55,7 +55,7 @@ class Sliding:
         for held, value in zip(self.accumulators, values, strict=True):
             held.add(value, worth)
 
-    def drop(self, worth: Worth) -> None:
+    def drop(self, worth: TermValues) -> None:
         """Forget the oldest solution."""
         start, _, values = self.rows.popleft()
         if start == self.starts[0]:
@@ -63,16 +63,16 @@ class Sliding:
         for held, value in zip(self.accumulators, values, strict=True):
             held.drop(value, worth)
 
-    def results(self, worth: Worth) -> list[int]:
-        return [self.accumulators[k].result(function, self._values(k), worth) for k, function in self.folding.shown]
+    def results(self, worth: TermValues) -> list[int]:
+        return [self.accumulators[k].result(function, self._list_values(k), worth) for k, function in self.folding.shown]
 
-    def _values(self, k: int) -> Iterator[Value]:
+    def _list_values(self, k: int) -> Iterator[Value]:
         for _, _, values in self.rows:
             yield values[k]
 
     def state(self) -> Any:
         return list(self.rows)
 
-    def restore(self, state: Any, worth: Worth) -> None:
+    def restore(self, state: Any, worth: TermValues) -> None:
         for start, end, values in state:
             self.add(start, end, [tuple(value) if isinstance(value, list) else value for value in values], worth)

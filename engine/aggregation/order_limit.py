@@ -80,7 +80,7 @@ class ModifiersCollector:
         order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
         # sorting is stable, so the least comparator goes first
         for key, argument in zip(reversed(self.modifiers.order), reversed(self._order), strict=True):
-            keys = [self._keys.of(number, terms) for number in argument.numbers(rows, now, terms)]
+            keys = [self._keys.find_sort_key(number, terms) for number in argument.numbers(rows, now, terms)]
             order.sort(key=keys.__getitem__, reverse=key.descending)
         return np.array(order, np.int64)
 

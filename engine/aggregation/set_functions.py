@@ -10,7 +10,7 @@ from operator import gt, lt
 from typing import Any, Protocol, assert_never
 
 from engine.aggregation.exact_sum import Sum
-from engine.aggregation.term_values import Value, Worth
+from engine.aggregation.term_values import TermValues, Value
 from engine.dictionary.sort_keys import SortKey
 from engine.expressions.values import MAX_TEXT
 from engine.kernel.state import layout as c
@@ -49,13 +49,13 @@ class Accumulator(Protocol):
     Values come in the order of solutions, and leave in it.
     """
 
-    def add(self, value: Value, worth: Worth) -> None: ...
+    def add(self, value: Value, worth: TermValues) -> None: ...
 
-    def drop(self, value: Value, worth: Worth) -> None:
+    def drop(self, value: Value, worth: TermValues) -> None:
         """Forget the oldest value, of a window."""
         ...
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         """Return the number of the result's term, c.UNBOUND for an error; `values` are those in the window, in order."""
         ...
 
@@ -68,11 +68,11 @@ class Accumulator(Protocol):
 
 def accumulator(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
     """Make an aggregate's accumulator; with `sliding`, values also leave."""
-    found = _plain(aggregate, sliding=sliding)
+    found = _make_accumulator(aggregate, sliding=sliding)
     return Distinct(found) if aggregate.distinct and aggregate.function not in _INDIFFERENT else found
 
 
-def _plain(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
+def _make_accumulator(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
     match aggregate.function:
         case AggregateFunction.COUNT:
             return Count()
@@ -98,13 +98,13 @@ class Count:
     def __init__(self) -> None:
         self.n = 0
 
-    def add(self, value: Value, worth: Worth) -> None:
+    def add(self, value: Value, worth: TermValues) -> None:
         self.n += value != c.UNBOUND
 
-    def drop(self, value: Value, worth: Worth) -> None:
+    def drop(self, value: Value, worth: TermValues) -> None:
         self.n -= value != c.UNBOUND
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         return worth.integer(self.n)
 
     def state(self) -> int:
@@ -121,18 +121,18 @@ class Distinct:
         self.inner = inner
         self.times: dict[Value, int] = {}
 
-    def add(self, value: Value, worth: Worth) -> None:
+    def add(self, value: Value, worth: TermValues) -> None:
         times = self.times[value] = self.times.get(value, 0) + 1
         if times == 1:
             self.inner.add(value, worth)
 
-    def drop(self, value: Value, worth: Worth) -> None:
+    def drop(self, value: Value, worth: TermValues) -> None:
         self.times[value] -= 1
         if not self.times[value]:
             del self.times[value]
             self.inner.drop(value, worth)
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         return self.inner.result(function, dict.fromkeys(values), worth)
 
     def state(self) -> Any:
@@ -152,15 +152,15 @@ class Extreme:
         self.beats = beats
         self.best = c.UNBOUND
 
-    def add(self, value: Value, worth: Worth) -> None:
+    def add(self, value: Value, worth: TermValues) -> None:
         assert isinstance(value, int)
-        if value != c.UNBOUND and (self.best == c.UNBOUND or self.beats(worth.key(value), worth.key(self.best))):
+        if value != c.UNBOUND and (self.best == c.UNBOUND or self.beats(worth.read_sort_key(value), worth.read_sort_key(self.best))):
             self.best = value
 
-    def drop(self, value: Value, worth: Worth) -> None:
+    def drop(self, value: Value, worth: TermValues) -> None:
         raise AssertionError("nothing leaves a group without window")
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         return self.best
 
     def state(self) -> int:
@@ -181,21 +181,21 @@ class SlidingExtreme:
         self.chain: deque[tuple[int, SortKey, int]] = deque()
         self.added = self.dropped = 0
 
-    def add(self, value: Value, worth: Worth) -> None:
+    def add(self, value: Value, worth: TermValues) -> None:
         assert isinstance(value, int)
         if value != c.UNBOUND:
-            key = worth.key(value)
+            key = worth.read_sort_key(value)
             while self.chain and self.beats(key, self.chain[-1][1]):
                 self.chain.pop()
             self.chain.append((self.added, key, value))
         self.added += 1
 
-    def drop(self, value: Value, worth: Worth) -> None:
+    def drop(self, value: Value, worth: TermValues) -> None:
         if self.chain and self.chain[0][0] == self.dropped:
             self.chain.popleft()
         self.dropped += 1
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         return self.chain[0][2] if self.chain else c.UNBOUND
 
     def state(self) -> Any:
@@ -214,15 +214,15 @@ class Concatenation:
         self.sliding = sliding
         self.values: list[Value] = []
 
-    def add(self, value: Value, worth: Worth) -> None:
+    def add(self, value: Value, worth: TermValues) -> None:
         if not self.sliding:
             self.values.append(value)
 
-    def drop(self, value: Value, worth: Worth) -> None:
+    def drop(self, value: Value, worth: TermValues) -> None:
         """Do nothing: the window has the values."""
 
-    def result(self, function: AggregateFunction, values: Iterable[Value], worth: Worth) -> int:
-        texts = [worth.text(value) for value in (values if self.sliding else self.values)]
+    def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
+        texts = [worth.read_text(value) for value in (values if self.sliding else self.values)]
         known = [text for text in texts if text is not None]
         if len(known) < len(texts) or sum(map(len, known)) + len(self.separator) * len(known) > MAX_TEXT:
             return c.UNBOUND

@@ -3,7 +3,7 @@
 from engine.dictionary.sort_keys import SortKey, SortKeys
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
-from engine.expressions.evaluator import number
+from engine.expressions.evaluator import parse_number
 from engine.expressions.values import Kind, Number
 from epsparql.terms import BlankNode, Iri, Literal
 
@@ -13,7 +13,7 @@ Value = int | tuple[int, ...]
 _KEPT = 1 << 16
 
 
-class Worth:
+class TermValues:
     """Remembers the values that terms have for set functions, by the terms' numbers."""
 
     def __init__(self) -> None:
@@ -29,21 +29,21 @@ class Worth:
         if self._generation != terms.generation:
             self._numbers, self._integers, self._generation = {0: None}, {}, terms.generation
 
-    def number(self, value: Value) -> Number | None:
+    def read_number(self, value: Value) -> Number | None:
         assert isinstance(value, int)
         if value in self._numbers:
             return self._numbers[value]
         if len(self._numbers) >= _KEPT:
             self._numbers = {0: None}
         term = self.terms.term(value)
-        found = self._numbers[value] = None if term is None else number(term)
+        found = self._numbers[value] = None if term is None else parse_number(term)
         return found
 
-    def key(self, value: Value) -> SortKey:
+    def read_sort_key(self, value: Value) -> SortKey:
         assert isinstance(value, int)
-        return self._keys.of(value, self.terms)
+        return self._keys.find_sort_key(value, self.terms)
 
-    def text(self, value: Value) -> str | None:
+    def read_text(self, value: Value) -> str | None:
         """Return STR of the term, None for an error."""
         assert isinstance(value, int)
         match self.terms.term(value):

@@ -34,7 +34,7 @@ class ReportCollector:
         self.writes = (*shown, number, rank)
         self.done = False
         self._windows, self._kind, self._solve = windows, query.sources.report, solve
-        self._query = _plain(query, shown)
+        self._query = _without_windows(query, shown)
         self._contents: list[list[list[int]]] = [[] for _ in windows]  # by window: [s, p, o, g, end], in order of end
         self._before: Counter[tuple[int, ...]] = Counter()  # the previous report, for ISTREAM and DSTREAM
         self._now = -c.BIG
@@ -50,7 +50,7 @@ class ReportCollector:
         was_empty, self._empty = self._empty, not any(held)
         if was_empty and self._empty:
             return no_rows(len(self.writes))
-        return self._report(now, held, terms)
+        return self._report_solutions(now, held, terms)
 
     def _take(self, rows: Rows) -> None:
         for k, content in enumerate(self._contents):
@@ -65,7 +65,7 @@ class ReportCollector:
         self._contents[k] = [row for row in self._contents[k] if row[-1] > at - window.length]
         return [row for row in self._contents[k] if row[-1] <= at]
 
-    def _report(self, now: int, held: list[list[list[int]]], terms: TermTable) -> Rows:
+    def _report_solutions(self, now: int, held: list[list[list[int]]], terms: TermTable) -> Rows:
         contents = {
             window.name: np.array([row[:4] for row in rows], np.int64).reshape(-1, 4) for window, rows in zip(self._windows, held, strict=True)
         }
@@ -110,7 +110,7 @@ class ReportCollector:
         self._before = Counter({tuple(row): n for row, n in before})
 
 
-def _plain(query: a.Query, shown: tuple[Variable, ...]) -> a.Select:
+def _without_windows(query: a.Query, shown: tuple[Variable, ...]) -> a.Select:
     """Return what is solved at each step: the query over its windows as over streams."""
     streams = tuple(window.name for window in query.sources.windows)
     if isinstance(query, a.Select):

@@ -70,7 +70,7 @@ class Postings:
                 del self._wants[pattern]
                 net = self._list_predicates(net, self._concluding(pattern))
                 net = self._list_pairs(net, self._pairs(pattern))
-                net = self._relist(net, self._class_pairs(pattern), partial(_without, number))
+                net = self._relist(net, self._class_pairs(pattern), partial(_drop_want, number))
         return net
 
     def _pattern(self, want: Want) -> Pattern:
@@ -129,7 +129,7 @@ class Postings:
         if predicate is None:
             return set() if self._as_sent == c.NONE else {_as_it_is(self._as_sent)}
         conclusions = self.entailment.of_predicate.get(predicate, ())
-        return {posting for each in conclusions for posting in self._given(each, numbers)}
+        return {posting for each in conclusions for posting in self._list_postings(each, numbers)}
 
     def _of_pair(self, predicate: Term | None, object_: Term, numbers: "_Numbers") -> set[Posting]:
         """Return the postings that triples of a predicate and object have beside those of their predicate."""
@@ -138,9 +138,9 @@ class Postings:
             return found
         for each in self.entailment.of_predicate.get(predicate, ()):
             if each.triple[2] == OBJECT:
-                found |= {(want, *numbers.of(each)) for want in self._wanting(each.triple[1], (object_,))}
+                found |= {(want, *numbers.number_conclusion(each)) for want in self._wanting(each.triple[1], (object_,))}
         for each in self.entailment.of_pair.get((predicate, object_), ()):
-            found.update(self._given(each, numbers, object_))
+            found.update(self._list_postings(each, numbers, object_))
         if predicate in self.entailment.typing:
             found.update(*(self._by_class(above, numbers) for above in self.entailment.schema.classes.get(object_)))
         return found
@@ -150,16 +150,16 @@ class Postings:
         found = numbers.by_class.get(above)
         if found is None:
             conclusions = self.entailment.of_class_above(above)
-            found = numbers.by_class[above] = {posting for each in conclusions for posting in self._given(each, numbers)}
+            found = numbers.by_class[above] = {posting for each in conclusions for posting in self._list_postings(each, numbers)}
         return found
 
-    def _given(self, conclusion: Conclusion, numbers: "_Numbers", object_: Term | None = None) -> list[Posting]:
+    def _list_postings(self, conclusion: Conclusion, numbers: "_Numbers", object_: Term | None = None) -> list[Posting]:
         """Return the postings of a conclusion for the wants that it may match; `object_` is the triple's object, if that is known."""
         _, p, o = conclusion.triple
         objects: Iterable[Term | None] = {None, object_ if o == OBJECT else o}
         if o == SUBJECT:
             objects = {None, *(object_ for _, object_ in self._wants)}
-        return [(want, *numbers.of(conclusion)) for want in self._wanting(p, objects)]
+        return [(want, *numbers.number_conclusion(conclusion)) for want in self._wanting(p, objects)]
 
     def _wanting(self, predicate: Term, objects: Iterable[Term | None]) -> list[int]:
         """Return the wants for triples with any of these objects, and with this predicate or any."""
@@ -195,7 +195,7 @@ class Postings:
         if not pairs or pattern[1] is None or not self.entailment.only_types(pattern):
             return self._list_pairs(net, pairs)
         numbers = _Numbers(self.terms)
-        more = [(want, *numbers.of(each)) for each in self.entailment.of_class_above(pattern[1]) if is_of(each.triple, pattern)]
+        more = [(want, *numbers.number_conclusion(each)) for each in self.entailment.of_class_above(pattern[1]) if is_of(each.triple, pattern)]
         return self._relist(net, pairs, lambda listed: [*listed, *more])
 
     def _relist(self, net: Net, pairs: Sequence[Pair], change: Callable[[list[Posting]], list[Posting]]) -> Net:
@@ -303,7 +303,7 @@ class _Numbers(dict[Term, int]):
         number = self[term] = self._terms.intern(str(term))
         return number
 
-    def of(self, conclusion: Conclusion) -> Posting:
+    def number_conclusion(self, conclusion: Conclusion) -> Posting:
         """Return a conclusion as a posting has it, without the want."""
         s, p, o = conclusion.triple
         return (
@@ -320,7 +320,7 @@ def _as_it_is(want: int) -> Posting:
     return want, 0, c.NONE, c.NONE, c.NONE, c.NONE
 
 
-def _without(want: int, listed: list[Posting]) -> list[Posting]:
+def _drop_want(want: int, listed: list[Posting]) -> list[Posting]:
     return [posting for posting in listed if posting[c.P_WANT] != want]
 
 

@@ -44,10 +44,10 @@ class Scans:
                 number = self.wants[want] = self._numbers.take(1)
                 self.counts[number] = 0
                 net = with_rows(net, {"wants": self._numbers.end})
-            net = self._add(net, want, own)
+            net = self._add_scans(net, want, own)
         return net, new
 
-    def _add(self, net: Net, want: Want, own: Ints) -> Net:
+    def _add_scans(self, net: Net, want: Want, own: Ints) -> Net:
         number = self.wants[want]
         before, first = self.counts[number], int(net.wants[number, c.WANT_FIRST])
         n = before + len(own)

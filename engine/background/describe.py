@@ -29,7 +29,7 @@ class Descriptions:
             for triple in ((s, p, o) for s in found for p in predicates.get(node, ()) for o in objects.get(node, ())):
                 self._reified[triple].append(node)
 
-    def of(self, terms: Iterable[Term]) -> list[Triple]:
+    def describe_terms(self, terms: Iterable[Term]) -> list[Triple]:
         """Return all statements about the terms, about the blank nodes these lead to, and about the reifications of all of these, sorted by text."""
         pending = list(terms)
         described = set(pending)
@@ -46,4 +46,4 @@ class Descriptions:
 
 def description(terms: Iterable[Term], facts: Iterable[Triple]) -> list[Triple]:
     """Return the concise bounded description of the terms over the facts."""
-    return Descriptions(facts).of(terms)
+    return Descriptions(facts).describe_terms(terms)

@@ -61,14 +61,14 @@ class FactIndex:
         self.terms.holders.add(self)
 
     @classmethod
-    def of(cls, quads: Iterable[Quad], terms: TermTable, regime: str = RDFS) -> "FactIndex":
+    def from_quads(cls, quads: Iterable[Quad], terms: TermTable, regime: str = RDFS) -> "FactIndex":
         found = cls(terms)
         by_graph: dict[str, list[tuple[Term, Term, Term]]] = {}
         for quad in quads:
             by_graph.setdefault(name_of(quad[3]), []).append(quad[:3])
         for graph, triples in by_graph.items():
             numbers = found.terms.intern_all([str(term) for triple in triples for term in triple])
-            found = found.changed(graph, numbers.reshape(-1, 3), ADD)
+            found = found.with_change(graph, numbers.reshape(-1, 3), ADD)
         return found if regime == RDFS else found.under(regime)
 
     @classmethod
@@ -76,8 +76,8 @@ class FactIndex:
         """Make an index of quads in the form of the property `numbers`."""
         found = cls(terms)
         for graph in np.unique(quads[:, GRAPH]).tolist():
-            name = name_of(found._graph(graph))
-            found = found.changed(name, quads[quads[:, GRAPH] == graph][:, [SUBJECT, PREDICATE, OBJECT]], ADD)
+            name = name_of(found._read_graph(graph))
+            found = found.with_change(name, quads[quads[:, GRAPH] == graph][:, [SUBJECT, PREDICATE, OBJECT]], ADD)
         return found if regime == RDFS else found.under(regime)
 
     @property
@@ -93,7 +93,7 @@ class FactIndex:
         """Return how many triples were given."""
         return sum(map(len, self.given.values()))
 
-    def changed(self, graph: str, triples: Ints, change: str) -> "FactIndex":
+    def with_change(self, graph: str, triples: Ints, change: str) -> "FactIndex":
         """Return the version after a change of one graph ("" for none).
 
         Triples (n x 3) are added to the graph's own or take their place, or the graph is dropped.
@@ -163,12 +163,12 @@ class FactIndex:
                 one, other = distinct(before[:, :2]), distinct(now[:, :2])
                 added += self._stated(without(other, one), relation)
                 removed += self._stated(without(one, other), relation)
-        return self.schema.changed(added, removed)
+        return self.schema.with_statements(added, removed)
 
     def _stated(self, rows: Ints, relation: int) -> list[Statement[Term]]:
-        return [(self._term(s), relation, self._term(o)) for s, o in rows.tolist()]
+        return [(self._read_term(s), relation, self._read_term(o)) for s, o in rows.tolist()]
 
-    def _term(self, number: int) -> Term:
+    def _read_term(self, number: int) -> Term:
         found = self.terms.term(number)
         assert found is not None
         return found
@@ -205,7 +205,7 @@ class FactIndex:
         return (self.quad(*row) for row in self.everything().tolist())
 
     def quad(self, s: int, p: int, o: int, g: int) -> Quad:
-        return self._term(s), self._term(p), self._term(o), self.terms.term(g)  # type: ignore[return-value]  # a graph is an IRI or None
+        return self._read_term(s), self._read_term(p), self._read_term(o), self.terms.term(g)  # type: ignore[return-value]  # a graph is an IRI or None
 
     @cached_property
     def descriptions(self) -> Descriptions:
@@ -214,7 +214,7 @@ class FactIndex:
     def everything(self) -> Ints:
         """Return s, p, o, g of all that holds."""
         predicates = self._entailed.predicates()
-        return np.concatenate([np.zeros((0, 4), np.int64), *(_with_predicate(self.rows(predicate), predicate) for predicate in predicates)])
+        return np.concatenate([np.zeros((0, 4), np.int64), *(_with_predicate(self.match_rows(predicate), predicate) for predicate in predicates)])
 
     @property
     def _entailed(self) -> Entailed:
@@ -242,7 +242,7 @@ class FactIndex:
             for p in np.unique(numbers[:, PREDICATE]).tolist()
         }
 
-    def rows(self, predicate: int, object_: int | None = None) -> Ints:
+    def match_rows(self, predicate: int, object_: int | None = None) -> Ints:
         """Return subject, object and graph of all that holds with a predicate.
 
         If an object is given and that is worth while, only rows with this object are returned.
@@ -251,7 +251,9 @@ class FactIndex:
             return self._effective.get(predicate, EMPTY)
         entailed = self._entailed
         key = predicate, object_ if predicate == self.vocabulary[TYPE] else None
-        return self._kept(key, entailed.sources(*key), lambda: entailed.rows(*key), lambda there, before: self._more(key, there, before))
+        return self._reuse_entailed(
+            key, entailed.sources(*key), lambda: entailed.match_rows(*key), lambda there, before: self._more(key, there, before)
+        )
 
     def _more(self, key: tuple[int, int | None], there: Ints, before: tuple[object, ...]) -> Ints | None:
         """Return the rows of a predicate that were made of other sources before, and what follows from what these have more.
@@ -265,10 +267,10 @@ class FactIndex:
         if more is None:
             return None
         given = {p: more[id(rows)] for p, rows in self._effective.items() if id(rows) in more}
-        new = distinct(replace(entailed, given=given).rows(*key))
+        new = distinct(replace(entailed, given=given).match_rows(*key))
         return grown(there, without(new, there))
 
-    def _kept(
+    def _reuse_entailed(
         self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]], Ints | None] | None = None
     ) -> Ints:  # fmt: skip
         """Return what was made of the same sources before, be it for an older version.
@@ -291,7 +293,7 @@ class FactIndex:
         source, table = self._tables.get(key, (lookup.source, None))
         more = addition(source, lookup.source)
         if table is None or more is None:
-            table = Table.of(lookup.rows, lookup.keys)
+            table = Table.from_rows(lookup.rows, lookup.keys)
         elif len(more):
             table = table.with_more(more[:, lookup.parts])
         self._tables[key] = lookup.source, table
@@ -309,11 +311,11 @@ class FactIndex:
         pattern = unnamed(pattern)
         s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
         if p is None:
-            source = self._kept("everything", tuple(self.rows(each) for each in self._entailed.predicates()), self.everything)
+            source = self._reuse_entailed("everything", tuple(self.match_rows(each) for each in self._entailed.predicates()), self.everything)
         else:
-            source = self.rows(p, o)
+            source = self.match_rows(p, o)
         wanted = s, p, o
-        return self._kept(
+        return self._reuse_entailed(
             (pattern, place),
             (source,),
             lambda: with_room(self._chosen(pattern, place, source, wanted)),
@@ -357,14 +359,14 @@ class FactIndex:
 
     def graphs(self, place: a.Place) -> list[int]:
         """Return the graphs of a place that hold a triple, in order of their names."""
-        there = {g for rows in self.base.values() for g in np.unique(rows[:, 2]).tolist() if lies_in(self._graph(g), place)}
+        there = {g for rows in self.base.values() for g in np.unique(rows[:, 2]).tolist() if lies_in(self._read_graph(g), place)}
         return sorted(there, key=self.terms.text)
 
     def any(self, place: a.Place) -> bool:
         """Return whether a place holds a triple."""
         return place.window in (None, BACKGROUND) and bool(self.graphs(place) if place.graph is not None or place.among is not None else self.given)
 
-    def _graph(self, number: int) -> GraphName | None:
+    def _read_graph(self, number: int) -> GraphName | None:
         return self.terms.term(number)  # type: ignore[return-value]  # as in `quad`
 
 

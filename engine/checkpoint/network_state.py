@@ -58,7 +58,7 @@ TIMER = {"due": c.T_DUE, "latest": c.T_LATEST}
 _AT_ONCE = 1 << 16  # rows that are entered at once: room is made in all pools
 
 
-def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the state between feeds of a network, or of some of its queries: a part that is fit for JSON, and arrays by name."""
     net = network.net
     assert not net.at[c.DEPTH]
@@ -66,7 +66,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
     sweep_stores(network.arrays.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
     queries = list(network.planned.values() if chosen is None else chosen)
     shares = network.host.shares.list_shares(queries)
-    places = Places.of(network, [*queries, *(share.stands for share in shares)])
+    places = Places.from_queries(network, [*queries, *(share.stands for share in shares)])
     meta = {
         "row": list(ROW),
         "waits": list(WAITS),
@@ -107,7 +107,7 @@ def kept(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dic
 
 
 def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, Shape | None], None]) -> None:
-    """Take over what `kept` gave into a new network. Raises SnapshotMismatch.
+    """Take over what `snapshot_network` gave into a new network. Raises SnapshotMismatch.
 
     `add` puts a query, by its registration, its rates and the shape of its chain, into the network.
     """
@@ -139,7 +139,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     network.arrays.restore_observed(arrays["observed"])
     network.arrays.began = meta.get("began")
     shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
-    places = Places.of(network, [*queries, *(share.stands for share in shares)])
+    places = Places.from_queries(network, [*queries, *(share.stands for share in shares)])
     network.slots.restore_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
     _enter(network, places, meta, arrays)
     for query, node, completed, timer, state, tables in meta["collectors"]:
@@ -175,7 +175,7 @@ class Places:
     query: Ints  # by node, or c.NONE
 
     @classmethod
-    def of(cls, network: Network, queries: Sequence[Planned]) -> "Places":
+    def from_queries(cls, network: Network, queries: Sequence[Planned]) -> "Places":
         query = np.full(len(network.net.nodes), c.NONE, np.int64)
         for k, planned in enumerate(queries):
             query[planned.at.node : planned.after.node] = k
@@ -210,7 +210,7 @@ class Places:
         of_nodes = self.of_nodes(timed % RIGHT_TAG, timed // RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
         return np.where((tags < 0)[:, None], np.column_stack([np.full_like(tags, c.NONE), -1 - tags, np.zeros_like(tags)]), of_nodes)
 
-    def nodes(self, places: Ints) -> Ints:
+    def find_nodes(self, places: Ints) -> Ints:
         found: Ints = self.first[places[:, 0]] + places[:, 1] if len(self.first) else np.zeros(len(places), np.int64)  # all of no query
         return found
 
@@ -302,23 +302,23 @@ def _collector(network: Network, places: Places, node: int) -> list[object]:
 # ---------------------------------------------------------------- back
 def _facts(places: Places, queries: Sequence[Planned], at: Ints, facts: Ints) -> list[tuple[Planned, Ints]]:
     """Return, for each query, the facts that it is yet to take in, as rows of the network's table of facts."""
-    rows = np.column_stack([places.nodes(at), at[:, 2], facts]) if len(at) else np.zeros((0, c.F_VAR), np.int64)
+    rows = np.column_stack([places.find_nodes(at), at[:, 2], facts]) if len(at) else np.zeros((0, c.F_VAR), np.int64)
     return [(planned, rows[at[:, 0] == k]) for k, planned in enumerate(queries)]
 
 
 def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
     at = arrays["goals.places"]
-    stores = np.repeat(c.SIDES * places.nodes(at) + at[:, 2], at[:, 3])
+    stores = np.repeat(c.SIDES * places.find_nodes(at) + at[:, 2], at[:, 3])
     goals = arrays["goals"]
     order = np.argsort(goals[:, meta["row"].index("end")], kind="stable")  # as they came: chains of several stores fall in end too
     numbers = np.empty(len(goals), np.int64)
-    numbers[order] = entered = _rows(network, meta["row"], goals[order])
+    numbers[order] = entered = _enter_rows(network, meta["row"], goals[order])
     marked = arrays["goals.marked"][order] if len(arrays["goals.marked"]) else np.full(len(goals), -c.BIG)
     enter_goals(network.arrays.address, stores[order], entered, marked)
     met = arrays["met.places"]
-    tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
-    restore_seen(network.arrays.address, tags, _rows(network, ["start"], arrays["met"]))
+    tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.find_nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
+    restore_seen(network.arrays.address, tags, _enter_rows(network, ["start"], arrays["met"]))
     _wait(network, places, meta, arrays, numbers)
 
 
@@ -327,10 +327,10 @@ def _wait(network: Network, places: Places, meta: Mapping[str, Any], arrays: Map
     at, goal = arrays["waiting.places"], arrays["waiting.goals"]
     own = goal == c.NONE
     frames = np.zeros((len(at), c.FRAME_WIDTH), np.int64)
-    frames[:, c.FRAME_NODE] = places.nodes(at)
+    frames[:, c.FRAME_NODE] = places.find_nodes(at)
     frames[:, c.FRAME_SIDE] = np.array([WAITS[name] for name in meta["waits"]], np.int64)[at[:, 2]]
     frames[~own, c.FRAME_ROW] = goals[goal[~own]]
-    frames[own, c.FRAME_ROW] = _rows(network, meta["row"], arrays["waiting"][own])
+    frames[own, c.FRAME_ROW] = _enter_rows(network, meta["row"], arrays["waiting"][own])
     network.arrays.make_room(len(frames))
     network.arrays.spread_heads()
     network.net.waiting[: len(frames)] = frames
@@ -350,7 +350,7 @@ def pending_again(names: Sequence[str], rows: Ints) -> Ints:
     return table
 
 
-def _rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
+def _enter_rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
     """Enter rows with these cells and return their numbers.
 
     A snapshot has the columns named in `row` and then variables; columns that it lacks are zero.

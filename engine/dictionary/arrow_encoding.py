@@ -51,13 +51,13 @@ def plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
 
 def one_after_another(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Join the solutions of several batches, of which some may be packed, into SOLUTIONS or TIED as the first is."""
-    values = joined([part.column(_VALUES) for part in parts])
+    values = concat_lists([part.column(_VALUES) for part in parts])
     rest = [pa.concat_arrays([part.column(k) for part in parts]) for k in range(parts[0].num_columns) if k != _VALUES]
     schema = SOLUTIONS if parts[0].num_columns == len(SOLUTIONS) else TIED
     return pa.RecordBatch.from_arrays([*rest[:_VALUES], values, *rest[_VALUES:]], schema=schema_of(values, schema))
 
 
-def joined(parts: Sequence[pa.ListArray]) -> pa.ListArray:
+def concat_lists(parts: Sequence[pa.ListArray]) -> pa.ListArray:
     """Join lists one after the other; the result is packed if one of them is."""
     if len(parts) == 1:
         return parts[0]

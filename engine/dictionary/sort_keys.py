@@ -46,7 +46,7 @@ class SortKeys:
         self._known: dict[int, SortKey] = {}
         self._generation = 0  # of the terms in `_known`
 
-    def of(self, number: int, terms: TermTable) -> SortKey:
+    def find_sort_key(self, number: int, terms: TermTable) -> SortKey:
         if self._generation != terms.generation:
             self._known, self._generation = {}, terms.generation
         found = self._known.get(number)

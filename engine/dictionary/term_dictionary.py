@@ -55,7 +55,7 @@ class Selects:
     address: int
 
     @classmethod
-    def of(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "Selects":
+    def from_queries(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "Selects":
         arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64)
         table = handle_of(arrays)
         return cls(arrays, table, int(table.ctypes.data))

@@ -1,7 +1,7 @@
 """This package shows a query's plan to people: operators with keys, windows and filters, what is stored and for how long, and what the host is asked."""
 
 from engine.explain.model import Explanation, explain, reads_over
-from engine.explain.render import document, mermaid, text
+from engine.explain.render import mermaid, render_document, render_text
 from engine.planner.builder.join_order import rates_given
 
-__all__ = ["Explanation", "document", "explain", "mermaid", "rates_given", "reads_over", "text"]
+__all__ = ["Explanation", "explain", "mermaid", "rates_given", "reads_over", "render_document", "render_text"]

@@ -30,7 +30,7 @@ class Outliner:
     texts: Expressions
 
     @classmethod
-    def of(cls, query: a.Query, made: Iterable[Variable] = ()) -> "Outliner":
+    def from_query(cls, query: a.Query, made: Iterable[Variable] = ()) -> "Outliner":
         """Build an outliner of a query; `made` are variables that a plan added."""
         nodes = list(nodes_of(query))
         hidden = {node: node.name for node in (*nodes, *made) if isinstance(node, Variable) and node.hidden}
@@ -38,7 +38,7 @@ class Outliner:
         named = {variable: plain.aggregate(one) for node in nodes if isinstance(node, a.Group) for variable, one in node.aggregates}
         return cls(query, Expressions(plain.terms, hidden | named, plain.group))
 
-    def query(self, query: a.Query) -> tuple[Item, ...]:
+    def outline_query(self, query: a.Query) -> tuple[Item, ...]:
         """Outline the query and its patterns, each pattern before those that it is made of. Patterns of EXISTS come last among these."""
         items = [Item(type(query).__name__, self.head(query), (1,))]
         pending: list[tuple[int, a.Pattern]] = [(0, query.pattern)]
@@ -61,7 +61,7 @@ class Outliner:
             case a.Ask(_, _, sources):
                 return from_(sources)
             case a.Describe(targets, _, _, sources):
-                return words(" ".join(shown(target) for target in targets), from_(sources))
+                return words(" ".join(write_term(target) for target in targets), from_(sources))
             case _:
                 assert_never(query)
 
@@ -70,15 +70,15 @@ class Outliner:
             case a.Bgp(patterns):
                 return triples(patterns)
             case a.Path(subject, path, object_):
-                return f"{shown(subject)} {self.texts.path(path)} {shown(object_)}"
+                return f"{write_term(subject)} {self.texts.write_path(path)} {write_term(object_)}"
             case a.Values(names, rows):
                 return f"{variables(names)}: {len(rows)} row{'' if len(rows) == 1 else 's'}"
             case a.Extend(_, variable, expression):
-                return f"{shown(variable)} := {self.texts.text(expression)}"
+                return f"{write_term(variable)} := {self.texts.write_expression(expression)}"
             case a.Filter(condition, _):
-                return self.texts.text(condition)
+                return self.texts.write_expression(condition)
             case a.LeftJoin(_, _, condition) | a.SeqRightJoin(_, _, condition) | a.EqLeftJoin(_, _, condition):
-                return "" if condition is None else self.texts.text(condition)
+                return "" if condition is None else self.texts.write_expression(condition)
             case a.RelationJoin(relation, _, _):
                 return relation.value
             case a.SeqWithout(_, _, _, within):
@@ -86,7 +86,7 @@ class Outliner:
             case a.WithoutFor(_, _, micros) | a.Within(_, micros):
                 return length(micros)
             case a.Graph(name, _):
-                return shown(name)
+                return write_term(name)
             case a.InWindow(name, _):
                 return f"<{name}>"
             case a.Group(_, keys, aggregates, window):
@@ -100,7 +100,10 @@ class Outliner:
                 assert_never(pattern)
 
     def modified(self, modifiers: a.Modifiers) -> str:
-        order = [f"DESC({self.texts.text(key.expression)})" if key.descending else self.texts.text(key.expression) for key in modifiers.order]
+        order = [
+            f"DESC({self.texts.write_expression(key.expression)})" if key.descending else self.texts.write_expression(key.expression)
+            for key in modifiers.order
+        ]
         return words(
             f"ORDER BY {', '.join(order)}" if order else "",
             f"OFFSET {modifiers.offset}" if modifiers.offset else "",
@@ -153,17 +156,17 @@ def words(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def shown(term: TermOrVariable) -> str:
+def write_term(term: TermOrVariable) -> str:
     """Write a term as in a query's text, and a hidden variable by its own name."""
     return term.name if isinstance(term, Variable) and term.hidden else str(term)
 
 
 def variables(names: tuple[Variable, ...]) -> str:
-    return " ".join(map(shown, names))
+    return " ".join(map(write_term, names))
 
 
 def triples(patterns: tuple[a.TriplePattern, ...]) -> str:
-    return " . ".join(f"{shown(t.subject)} {shown(t.predicate)} {shown(t.object)}" for t in patterns)
+    return " . ".join(f"{write_term(t.subject)} {write_term(t.predicate)} {write_term(t.object)}" for t in patterns)
 
 
 def length(micros: int) -> str:

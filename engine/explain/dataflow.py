@@ -19,7 +19,7 @@ class Feeds:
     into: dict[int, list[tuple[int, int]]]
 
     @classmethod
-    def of(cls, fragment: Fragment, rows: Sequence[tuple[int, int]]) -> "Feeds":
+    def from_fragment(cls, fragment: Fragment, rows: Sequence[tuple[int, int]]) -> "Feeds":
         """Build the feeds of a fragment; `rows` are the (node, side) that timeless rows of the query come to."""
         nodes = fragment.nodes
         into: dict[int, list[tuple[int, int]]] = {source: [] for source in range(len(nodes) + len(fragment.scans) + len(rows))}
@@ -33,7 +33,7 @@ class Feeds:
             into[node].append((side, number))
         return cls(nodes, {target: sorted(found) for target, found in into.items()})
 
-    def shown(self) -> dict[int, list[int]]:
+    def without_dead_sources(self) -> dict[int, list[int]]:
         """Return the feeds without dead sources. A source that only hands on is replaced by what feeds it."""
         alive = self._alive()
         return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
-from engine.explain.algebra_outline import Item, Outliner, shown, words
+from engine.explain.algebra_outline import Item, Outliner, words, write_term
 from engine.explain.plan_reader import FOR_EVER, Reader, Step
 from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED
@@ -48,16 +48,16 @@ def explain(
     network = Network(terms, without=frozenset(without))
     taken = rewritten(query, default_graph, policy, without)
     fragment = plan_query(taken, network.planning.make_names(FactIndex(terms), policy=policy, rates=rates))
-    algebra, apart = Outliner.of(query).query(query), partition(query, policy)
+    algebra, apart = Outliner.from_query(query).outline_query(query), partition(query, policy)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
-    outliner = Outliner.of(taken, fragment.columns)
-    steps = Reader(fragment, algebra[0], outliner, Written.of(taken.pattern), streams, terms.text).steps()
+    outliner = Outliner.from_query(taken, fragment.columns)
+    steps = Reader(fragment, algebra[0], outliner, Written.from_pattern(taken.pattern), streams, terms.text).steps()
     unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
     return Explanation(
         render(query),
         algebra,
         steps,
-        None if apart.key is None else shown(apart.key),
+        None if apart.key is None else write_term(apart.key),
         apart.reason,
         tuple(unbounded),
         shape_of(fragment, NO_RATES if "order" in without else rates),
@@ -68,7 +68,7 @@ def explain(
 def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED, regime: str = RDFS) -> tuple[Read, ...]:
     """Return what a query would read of a background. Raises Refusal."""
     terms = TermTable()
-    facts = FactIndex.of(quads, terms, regime)
+    facts = FactIndex.from_quads(quads, terms, regime)
     return list_reads(plan_query(rewritten(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
 from engine.aggregation.operator import Collector
 from engine.aggregation.window_report import ReportCollector
-from engine.explain.algebra_outline import Item, Outliner, from_, length, shown, variables, words
+from engine.explain.algebra_outline import Item, Outliner, from_, length, variables, words, write_term
 from engine.explain.dataflow import Feeds
 from engine.explain.source_attribution import Written
 from engine.kernel.state import layout as c
@@ -84,13 +84,13 @@ class Reader:
     rows: list[tuple[int, int]] = field(init=False)  # (node, side) that timeless rows of the query come to
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", {column: shown(variable) for variable, column in self.fragment.columns.items()})
+        object.__setattr__(self, "names", {column: write_term(variable) for variable, column in self.fragment.columns.items()})
         object.__setattr__(self, "rows", list(dict.fromkeys((fact.node, fact.side) for fact in self.fragment.facts if len(fact.rows))))
 
     # ------------------------------------------------------------ the whole
     def steps(self) -> tuple[Step, ...]:
         """Return all steps that lead to the node OUT, which comes first. Each step comes before what feeds it, except in cycles."""
-        feeds = Feeds.of(self.fragment, self.rows).shown()
+        feeds = Feeds.from_fragment(self.fragment, self.rows).without_dead_sources()
         depths = self._depths(feeds)
         places: dict[int, int] = {}
         pending = [self.fragment.out]
@@ -119,7 +119,7 @@ class Reader:
     def _step(self, source: int, depth: int) -> Step:
         nodes, scans = self.fragment.nodes, self.fragment.scans
         if source < len(nodes):
-            return self._operator(source, nodes[source], depth)
+            return self._read_operator(source, nodes[source], depth)
         if source < len(nodes) + len(scans):
             return Step("scan", self._scanned(scans[source - len(nodes)]))
         place = self.rows[source - len(nodes) - len(scans)]
@@ -127,7 +127,7 @@ class Reader:
         return Step("rows", f"{n}, timeless, of the query itself")
 
     # ------------------------------------------------------------ one of them
-    def _operator(self, node: int, row: Node, depth: int) -> Step:
+    def _read_operator(self, node: int, row: Node, depth: int) -> Step:
         match row.kind:
             case c.OUT:
                 return Step(self.query.node.upper(), self.query.detail)
@@ -174,14 +174,14 @@ class Reader:
         if row.kind == c.EXTEND:
             condition = f"of {self.names[row.column]}{self._bound_to(row.ask)} by the host"
         elif row.condition >= 0:
-            condition = f"if {' && '.join(self.outliner.texts.text(each) for each in self._conditions(row.condition))}"
+            condition = f"if {' && '.join(self.outliner.texts.write_expression(each) for each in self._conditions(row.condition))}"
         policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row.kind, "")
         absent = self._columns(row.key2)
         return words(policy, named, condition, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
 
     def _bound_to(self, ask: int) -> str:
         inquiry = self.fragment.inquiries[ask]
-        return "" if inquiry.expression is None else f" as {self.outliner.texts.text(inquiry.expression)}"
+        return "" if inquiry.expression is None else f" as {self.outliner.texts.write_expression(inquiry.expression)}"
 
     def _collector(self, collector: Collector) -> Step:
         match collector:
@@ -223,7 +223,7 @@ class Reader:
         if at < 0:
             return ()
         texts, places = self.outliner.texts, self.written.conditions
-        return tuple(Check(texts.text(each), self._decider(each), depth > places.get(each, depth)) for each in self._conditions(at))
+        return tuple(Check(texts.write_expression(each), self._decider(each), depth > places.get(each, depth)) for each in self._conditions(at))
 
     def _decider(self, condition: a.Expression) -> str:
         """Return who decides a condition by itself. The host decides what the bytecode cannot say anything of."""

@@ -27,7 +27,7 @@ USES = {
 
 
 # ---------------------------------------------------------------- text
-def text(explanation: Explanation) -> str:
+def render_text(explanation: Explanation) -> str:
     """Return the query as it was understood, its algebra and the tree of its steps, outermost first.
 
     Each part is cut if it is longer than `LONGEST`.
@@ -138,7 +138,7 @@ def _cut(lines: Iterable[str]) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- JSON
-def document(explanation: Explanation) -> dict[str, Any]:
+def render_document(explanation: Explanation) -> dict[str, Any]:
     """Return the document that openapi.yaml describes as PlanDocument.
 
     Trees are lists whose nodes name their inputs: plans are deeper than JSON parsers go.

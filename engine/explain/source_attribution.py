@@ -22,7 +22,7 @@ class Written:
     limits: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pattern: a.Pattern) -> "Written":
+    def from_pattern(cls, pattern: a.Pattern) -> "Written":
         found = cls()
         pending = [(pattern, 0)]
         while pending:

@@ -9,7 +9,7 @@ from typing import assert_never
 from engine.expressions import numeric, temporal
 from engine.expressions.functions import call
 from engine.expressions.functions import supported as in_library
-from engine.expressions.literals import FALSE, TRUE, effective, number, parse_term, term_of, value_of
+from engine.expressions.literals import FALSE, TRUE, effective, parse_number, parse_term, term_of, value_of
 from engine.expressions.nondeterministic import INDIVIDUAL, Identity, individual, now
 from engine.expressions.temporal import duration_micros, format_duration, format_instant, instant_micros
 from engine.expressions.values import Day, Duration, ExpressionError, Instant, Number, Text, Value
@@ -39,7 +39,7 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | Non
         case algebra.Var(variable):
             return _bound(lookup(variable))
         case algebra.If(condition, then, otherwise):
-            chosen, place = (then, 1) if effective(_value(condition, lookup, start, end, _inside(identity, 0))) else (otherwise, 2)
+            chosen, place = (then, 1) if effective(_evaluate_exactly(condition, lookup, start, end, _inside(identity, 0))) else (otherwise, 2)
             return evaluate(chosen, lookup, start, end, _inside(identity, place))
         case algebra.Coalesce(operands):
             return _first(operands, lookup, start, end, identity)
@@ -49,22 +49,22 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | Non
             terms = [evaluate(argument, lookup, start, end, _inside(identity, k)) for k, argument in enumerate(arguments)]
             return individual(function, terms, identity) if function in INDIVIDUAL else call(function, terms)
         case _:
-            return term_of(_value(expression, lookup, start, end, identity))
+            return term_of(_evaluate_exactly(expression, lookup, start, end, identity))
 
 
 def truth(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None = None) -> bool | None:
     """Return the effective boolean value; None for an error."""
     try:
-        return effective(_value(expression, lookup, start, end, identity))
+        return effective(_evaluate_exactly(expression, lookup, start, end, identity))
     except ExpressionError:
         return None
 
 
-def _value(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None) -> Value:
+def _evaluate_exactly(expression: algebra.Expression, lookup: Lookup, start: Micros | None, end: Micros | None, identity: Identity | None) -> Value:
     """Return the value that `evaluate` gives, without the way over lexical forms."""
 
     def value(operand: algebra.Expression, place: int = 0) -> Value:
-        return _value(operand, lookup, start, end, _inside(identity, place))
+        return _evaluate_exactly(operand, lookup, start, end, _inside(identity, place))
 
     def holds(operand: algebra.Expression, place: int) -> bool | None:
         return truth(operand, lookup, start, end, _inside(identity, place))
@@ -256,5 +256,5 @@ def calculate(operator: Operator, left: Value, right: Value) -> Value:
 
 __all__ = [
     "FALSE", "TRUE", "ExpressionError", "Identity", "Lookup", "compare", "duration_micros", "effective", "equal", "evaluate", "format_duration",
-    "format_instant", "instant_micros", "number", "parse_term", "supported", "term_of", "truth", "value_of",
+    "format_instant", "instant_micros", "parse_number", "parse_term", "supported", "term_of", "truth", "value_of",
 ]  # fmt: skip

@@ -43,7 +43,7 @@ class Extension:
 
     def apply(self, *arguments: Term) -> Term:
         try:
-            return _term(self.function(*map(_plain, arguments)))
+            return _to_term(self.function(*map(_to_plain, arguments)))
         except (ValueError, ArithmeticError, TypeError) as fault:
             raise ExpressionError from fault
 
@@ -121,7 +121,7 @@ def _arguments(name: str, iri: str, function: Callable[..., Plain]) -> tuple[int
     return sum(p.default is p.empty for p in taken), most
 
 
-def _plain(term: Term) -> Plain:
+def _to_plain(term: Term) -> Plain:
     match value_of(term):
         case Number(_, value):
             return value
@@ -132,7 +132,7 @@ def _plain(term: Term) -> Plain:
     return term
 
 
-def _term(value: object) -> Term:
+def _to_term(value: object) -> Term:
     match value:
         case bool():
             return term_of(value)

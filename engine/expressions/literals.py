@@ -65,7 +65,7 @@ def term_of(value: Value) -> Term:
     assert_never(value)
 
 
-def number(term: Term) -> Number | None:
+def parse_number(term: Term) -> Number | None:
     """Return the exact numeric value of a term, None if it has none."""
     value = value_of(term)
     return value if isinstance(value, Number) else None

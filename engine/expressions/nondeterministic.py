@@ -54,13 +54,13 @@ def individual(function: str, arguments: Sequence[Term], identity: Identity | No
         case "BNODE" if arguments:
             return BlankNode("l" + _digest(identity.query, *identity.solution, _label(arguments[0])))
         case "BNODE":
-            return BlankNode("n" + _digest(_place(identity)))
+            return BlankNode("n" + _digest(_describe_place(identity)))
         case "RAND":
-            return term_of(Number(Kind.DOUBLE, int(_digest(_place(identity))[:13], 16) / 16**13))
+            return term_of(Number(Kind.DOUBLE, int(_digest(_describe_place(identity))[:13], 16) / 16**13))
         case "UUID":
-            return Iri(f"urn:uuid:{uuid5(NAMESPACE_OID, _place(identity))}")
+            return Iri(f"urn:uuid:{uuid5(NAMESPACE_OID, _describe_place(identity))}")
         case "STRUUID":
-            return Literal(str(uuid5(NAMESPACE_OID, _place(identity))))
+            return Literal(str(uuid5(NAMESPACE_OID, _describe_place(identity))))
     raise ExpressionError
 
 
@@ -83,7 +83,7 @@ def _label(term: Term) -> str:
     raise ExpressionError
 
 
-def _place(identity: Identity) -> str:
+def _describe_place(identity: Identity) -> str:
     return "\x00".join([identity.query, identity.site, ".".join(map(str, identity.path)), *identity.solution])
 
 

@@ -25,7 +25,7 @@ class Part(Enum):
         """Return the name of the part's column in OCCURRENCES."""
         return self.value[0]
 
-    def of(self, quad: Quad) -> str:
+    def read_part(self, quad: Quad) -> str:
         """Return the N-Triples text of a background triple's part; "" for no graph."""
         term = quad[{Part.SUBJECT: 0, Part.OBJECT: 2, Part.GRAPH: 3}[self]]
         return "" if term is None else str(term)
@@ -40,7 +40,7 @@ def bucket_of(text: str, buckets: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PartitionShare:
     """Represents one engine's share of all values: those of `bucket`, of so many `buckets`."""
 
     bucket: int = 0
@@ -53,7 +53,7 @@ class Share:
     def has(self, text: str) -> bool:
         return bucket_of(text, self.buckets) == self.bucket
 
-    def rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
+    def select_rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
         """Return which rows of a column of terms are in the share; null, no graph, is in none."""
         texts = column.dictionary.cast(pa.binary()).to_pylist()
         mixed = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts)) * np.uint64(_MIX) & np.uint64(0xFFFFFFFF)
@@ -63,4 +63,4 @@ class Share:
         return found
 
 
-ONE = Share()
+ONE = PartitionShare()

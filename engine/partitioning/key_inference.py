@@ -65,7 +65,7 @@ def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHI
         for key in _candidates(query):
             try:
                 if key.part not in found:
-                    _Apart(key, policy != UNRESTRICTED, known).query(query)
+                    _Apart(key, policy != UNRESTRICTED, known).check_query(query)
                     found[key.part] = key
             except NoKey as none:
                 why = none if why is None or (none.specific and not why.specific) else why
@@ -113,7 +113,7 @@ class _Apart:
     known: FactIndex
     inside: bool = False  # GRAPH with the key for its name
 
-    def query(self, query: a.Query) -> None:
+    def check_query(self, query: a.Query) -> None:
         """Check a whole query. Raises NoKey."""
         shown: set[TermOrVariable] | None = None
         match query:

@@ -63,7 +63,7 @@ class Together:
     dropped: set[int] = field(default_factory=set)
 
     @property
-    def reads(self) -> set[str]:
+    def streams(self) -> set[str]:
         return {stream for member in self.members.values() for stream in member.query.streams}
 
     @property
@@ -72,7 +72,7 @@ class Together:
 
     def allowed(self) -> list[Part]:
         """Return the parts that the set can be dealt out by, the best first."""
-        read = self.reads
+        read = self.streams
         common = set(Part).intersection(*(member.parts(read) for member in self.members.values()))
         return [part for part in Part if part in common]
 
@@ -89,11 +89,6 @@ class Sets:
         """Return the route of a query; None for one that is gone with all that shared events with it."""
         found = self._of.get(registered)
         return None if found is None else found.route
-
-    def key(self, registered: int) -> Variable | None:
-        """Return the variable by which a query is dealt out, if any."""
-        together = self._of[registered]
-        return None if together.route.part is None else together.members[registered].keys[together.route.part]
 
     def add(self, entry: Register, query: a.Query, known: FactIndex) -> None:
         """Place a new query. Raises Moved."""
@@ -147,9 +142,9 @@ class Sets:
         raise Moved(self)
 
     # ------------------------------------------------------------ snapshots
-    def kept(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the sets as JSON, which `restored` takes."""
-        return {"until": self.until, "sets": [_plain(each) for each in self._sets]}
+        return {"until": self.until, "sets": [_group_to_json(each) for each in self._sets]}
 
     @classmethod
     def restored(cls, buckets: int, kept: Mapping[str, Any]) -> "Sets":
@@ -172,10 +167,10 @@ def _keys(entry: Register, query: a.Query, known: FactIndex) -> dict[Part, Varia
 
 def _connected(together: Together, query: a.Query) -> bool:
     """Return whether one writes what the other reads."""
-    return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.reads)
+    return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.streams)
 
 
-def _plain(together: Together) -> dict[str, Any]:
+def _group_to_json(together: Together) -> dict[str, Any]:
     members = [
         {"entry": asdict(member.entry), "keys": {part.value: key.name for part, key in member.keys.items()}} for member in together.members.values()
     ]

@@ -3,8 +3,21 @@
 from engine.provenance.derivation import Derivation
 from engine.provenance.inference import Inference
 from engine.provenance.justify import Target, justified
-from engine.provenance.model import Absence, Budget, Fact, Members, Occurrence, Proof, Step, TooMuch, Used, World
+from engine.provenance.model import Absence, BackgroundFact, Budget, Members, Occurrence, Proof, Step, TooMuch, Used, World
 
 __all__ = [
-    "Absence", "Budget", "Derivation", "Fact", "Inference", "Members", "Occurrence", "Proof", "Step", "Target", "TooMuch", "Used", "World", "justified",
+    "Absence",
+    "BackgroundFact",
+    "Budget",
+    "Derivation",
+    "Inference",
+    "Members",
+    "Occurrence",
+    "Proof",
+    "Step",
+    "Target",
+    "TooMuch",
+    "Used",
+    "World",
+    "justified",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.aggregation.set_functions import accumulator
-from engine.aggregation.term_values import Value, Worth
+from engine.aggregation.term_values import TermValues, Value
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import Micros
@@ -24,7 +24,7 @@ def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: M
         members.setdefault(key, {}).setdefault((frozenset(x.bindings.items()), x.start, x.end), x)
     for key, found in members.items():
         bound = {v: term for v, term in zip(group.keys, key, strict=True) if term is not None}
-        ordered = sorted(found.values(), key=lambda x: _place(x, t0))
+        ordered = sorted(found.values(), key=lambda x: _order_key(x, t0))
         for instant in sorted(_instants(group, [_end(x, t0) for x in ordered], asked), reverse=True):
             inside = _within(group, ordered, t0, instant)
             if inside or not group.keys:
@@ -38,7 +38,7 @@ def _end(x: Proof, t0: Micros) -> Micros:
     return t0 if x.end is None else x.end
 
 
-def _place(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, str]]]:
+def _order_key(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, str]]]:
     return _end(x, t0), t0 if x.start is None else x.start, sorted((v.name, str(term)) for v, term in x.bindings.items())
 
 
@@ -62,12 +62,12 @@ def _within(group: a.Group, ordered: Sequence[Proof], t0: Micros, instant: Micro
 
 
 def _totals(group: a.Group, inside: Sequence[Proof], value_of: ValueOf) -> dict[Variable, Term]:
-    terms, worth = TermTable(), Worth()
+    terms, worth = TermTable(), TermValues()
     worth.over(terms)
     totals: dict[Variable, Term] = {}
     for variable, aggregate in group.aggregates:
         held = accumulator(aggregate, sliding=False)
-        values = [_value(aggregate, x, value_of, terms) for x in inside]
+        values = [_aggregate_value(aggregate, x, value_of, terms) for x in inside]
         for value in values:
             held.add(value, worth)
         term = terms.term(held.result(aggregate.function, values, worth))
@@ -76,7 +76,7 @@ def _totals(group: a.Group, inside: Sequence[Proof], value_of: ValueOf) -> dict[
     return totals
 
 
-def _value(aggregate: a.Aggregate, x: Proof, value_of: ValueOf, terms: TermTable) -> Value:
+def _aggregate_value(aggregate: a.Aggregate, x: Proof, value_of: ValueOf, terms: TermTable) -> Value:
     if aggregate.argument is None:
         return tuple(terms.intern(f"{v.name}\n{term}") for v, term in sorted(x.bindings.items(), key=lambda each: each[0].name) if not v.hidden)
     term = value_of(aggregate.argument, x)

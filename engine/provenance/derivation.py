@@ -14,7 +14,7 @@ from engine.provenance.aggregates import reports
 from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, Span, World
 from engine.provenance.path_proofs import Way, Ways
 from epsparql import algebra as a
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 from epsparql.terms import Term, TermOrVariable, Variable
 
 NOTHING: Bindings = {}
@@ -34,11 +34,11 @@ class Derivation:
         self.world.budget.spend()
         match pattern:
             case a.Bgp(triples, place):
-                yield from self._triples(triples, place, Proof(NOTHING), wanted, span)
+                yield from self._derive_triples(triples, place, Proof(NOTHING), wanted, span)
             case a.Path():
-                yield from self._path(pattern, wanted, span)
+                yield from self._derive_path(pattern, wanted, span)
             case a.Values():
-                yield from _rows(pattern, wanted)
+                yield from _match_rows(pattern, wanted)
             case a.Join(left, right):
                 yield from self._joins(left, right, wanted, span, lambda x, y: True)
             case a.Union(left, right):
@@ -72,18 +72,18 @@ class Derivation:
             case a.Within(inner, limit):
                 yield from (x for x in self.proofs(inner, wanted, span) if x.start is None or x.end is None or x.end - x.start <= limit)
             case a.Graph(name, inner, place):
-                yield from self._graph(name, inner, place, wanted, span)
+                yield from self._derive_graph(name, inner, place, wanted, span)
             case a.InWindow(_, inner):
                 yield from self.proofs(inner, wanted, span)
             case a.Group():
-                yield from self._group(pattern, wanted)
+                yield from self._derive_group(pattern, wanted)
             case a.SubSelect():
                 yield from self._sub_select(pattern, wanted, span)
             case _:
                 assert_never(pattern)
 
     # ------------------------------------------------------------ triples
-    def _triples(self, triples: tuple[a.TriplePattern, ...], place: a.Place, x: Proof, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _derive_triples(self, triples: tuple[a.TriplePattern, ...], place: a.Place, x: Proof, wanted: Bindings, span: Span) -> Iterator[Proof]:
         if not triples:
             yield x
             return
@@ -95,9 +95,9 @@ class Derivation:
             bound = _matched((chosen.subject, chosen.predicate, chosen.object), edge, place)
             if bound is not None and _agree(bound, known):
                 y = _proof(edge, bound, self.world.used(f"{_text(chosen.subject)} {_text(chosen.predicate)} {_text(chosen.object)}", edge))
-                yield from self._triples(rest, place, _joined(x, y), wanted, span)
+                yield from self._derive_triples(rest, place, _joined(x, y), wanted, span)
 
-    def _path(self, path: a.Path, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _derive_path(self, path: a.Path, wanted: Bindings, span: Span) -> Iterator[Proof]:
         ways = Ways(self.world, path.place, span)
         s, o = _under(path.subject, wanted), _under(path.object, wanted)
         if not isinstance(s, Variable):
@@ -139,12 +139,12 @@ class Derivation:
                     if _agree(both.bindings, wanted):
                         yield both
             if not found:
-                yield self._without(x, operator, optional)
+                yield self._derive_without(x, operator, optional)
 
     def _minus(self, pattern: a.Minus, wanted: Bindings, span: Span) -> Iterator[Proof]:
         for x in self.proofs(pattern.left, wanted, span):
             if not any(_share(x, y) and self._counts(y, x) for y in self.proofs(pattern.right, x.bindings, self._past(x))):
-                yield self._without(x, "MINUS", pattern.right)
+                yield self._derive_without(x, "MINUS", pattern.right)
 
     def _seq_without(self, pattern: a.SeqWithout, wanted: Bindings, span: Span) -> Iterator[Proof]:
         for x in self.proofs(pattern.left, wanted, span):
@@ -157,16 +157,16 @@ class Derivation:
                 if not any(
                     _before(x, z) and _before(z, y) and self._counts(z, both) for z in self.proofs(pattern.absent, both.bindings, self._past(both))
                 ):
-                    yield self._without(both, "WITHOUT", pattern.absent)
+                    yield self._derive_without(both, "WITHOUT", pattern.absent)
 
     def _without_for(self, pattern: a.WithoutFor, wanted: Bindings, span: Span) -> Iterator[Proof]:
         for x in self.proofs(pattern.pattern, wanted, span):
             start, end = (self.t0, self.t0) if x.start is None or x.end is None else (x.start, x.end)
             stands, due = replace(x, start=start, end=end), end + pattern.duration
             if not any(_before(stands, z) and (z.end is None or z.end <= due) for z in self.proofs(pattern.absent, x.bindings, Span(hi=due))):
-                yield self._without(replace(stands, end=due), "WITHOUT ... FOR", pattern.absent)
+                yield self._derive_without(replace(stands, end=due), "WITHOUT ... FOR", pattern.absent)
 
-    def _graph(self, name: TermOrVariable, inner: a.Pattern, place: a.Place, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _derive_graph(self, name: TermOrVariable, inner: a.Pattern, place: a.Place, wanted: Bindings, span: Span) -> Iterator[Proof]:
         graph = _under(name, wanted)
         below = wanted if place.graph is None or isinstance(graph, Variable) else {**wanted, place.graph: graph}
         for x in self.proofs(inner, below, span):
@@ -182,16 +182,16 @@ class Derivation:
         for x in self.proofs(pattern.pattern, shown, span):
             yield replace(x, bindings={v: term for v, term in x.bindings.items() if v in pattern.projection})
 
-    def _group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
+    def _derive_group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
         keys = {key: wanted[key] for key in group.keys if key in wanted}
         found = self.proofs(group.pattern, keys, Span(hi=self.report))
-        yield from (x for x in reports(group, found, self._value, self.t0, self.report) if _agree(x.bindings, wanted))
+        yield from (x for x in reports(group, found, self._evaluate_for, self.t0, self.report) if _agree(x.bindings, wanted))
 
     # ------------------------------------------------------------ expressions
     def _extended(self, pattern: a.Extend, wanted: Bindings, span: Span) -> Iterator[Proof]:
         below = {v: term for v, term in wanted.items() if v != pattern.variable}
         for x in self.proofs(pattern.pattern, below, span):
-            value = self._value(pattern.expression, x)
+            value = self._evaluate_for(pattern.expression, x)
             bound = x.bindings if value is None else {**x.bindings, pattern.variable: value}
             if _agree(bound, wanted):
                 yield replace(x, bindings=bound)
@@ -200,10 +200,10 @@ class Derivation:
         """Return the solution, with what is absent for the condition to hold; None where it does not hold."""
         if not self._holds(condition, x):
             return None
-        for node in nodes(condition):
+        for node in walk_nodes(condition):
             if isinstance(node, a.Exists):
                 proof = self._existing(node, x)
-                x = self._without(x, "NOT EXISTS", node.pattern) if proof is None else replace(x, steps=(*x.steps, *proof.steps))
+                x = self._derive_without(x, "NOT EXISTS", node.pattern) if proof is None else replace(x, steps=(*x.steps, *proof.steps))
         return x
 
     def _existing(self, node: a.Exists, x: Proof) -> Proof | None:
@@ -217,7 +217,7 @@ class Derivation:
     def _holds(self, condition: a.Expression, x: Proof) -> bool:
         return truth(self._decided(condition, x), x.lookup, x.start, x.end) is True
 
-    def _value(self, expression: a.Expression, x: Proof) -> Term | None:
+    def _evaluate_for(self, expression: a.Expression, x: Proof) -> Term | None:
         try:
             return evaluate(self._decided(expression, x), x.lookup, x.start, x.end)
         except (ExpressionError, ValueError, ArithmeticError):
@@ -230,8 +230,8 @@ class Derivation:
     def _past(self, x: Proof) -> Span:
         return Span(hi=self.t0 if x.end is None else x.end)
 
-    def _without(self, x: Proof, operator: str, pattern: a.Pattern) -> Proof:
-        texts = dict.fromkeys(text for node in nodes(pattern) if (text := _pattern_text(node, x.bindings)) is not None)
+    def _derive_without(self, x: Proof, operator: str, pattern: a.Pattern) -> Proof:
+        texts = dict.fromkeys(text for node in walk_nodes(pattern) if (text := _pattern_text(node, x.bindings)) is not None)
         return replace(x, steps=(*x.steps, Absence(operator, tuple(texts), x.end)))
 
 
@@ -240,7 +240,7 @@ def _under(part: TermOrVariable, bound: Bindings) -> TermOrVariable:
     return bound.get(part, part) if isinstance(part, Variable) else part
 
 
-def _rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
+def _match_rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
     for row in pattern.rows:
         bound = {v: term for v, term in zip(pattern.variables, row, strict=True) if term is not None}
         if _agree(bound, wanted):
@@ -338,7 +338,7 @@ def _pattern_text(node: object, bound: Bindings) -> str | None:
         case a.TriplePattern(s, p, o):
             return " ".join(_text(_under(part, bound)) for part in (s, p, o))
         case a.Path(s, path, o):
-            links = "|".join(str(each.predicate) for each in nodes(path) if isinstance(each, a.Link))
+            links = "|".join(str(each.predicate) for each in walk_nodes(path) if isinstance(each, a.Link))
             return f"{_text(_under(s, bound))} path({links}) {_text(_under(o, bound))}"
         case _:
             return None

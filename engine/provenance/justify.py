@@ -9,7 +9,7 @@ from engine.messages import Micros
 from engine.provenance.derivation import NOTHING, Derivation
 from engine.provenance.model import Bindings, Proof, Span, World
 from epsparql import algebra as a
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 from epsparql.terms import BlankNode, Iri, Literal, Term, TermOrVariable, Variable
 
 
@@ -26,7 +26,7 @@ class Target:
 def looks_back(query: a.Query) -> bool:
     """Return whether what lies outside a solution's interval may be needed to say why it is one."""
     past = a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin | a.Minus | a.SeqWithout | a.WithoutFor | a.Exists | a.Group | a.InWindow
-    return bool(query.sources.windows) or any(isinstance(node, past) for node in nodes(query))
+    return bool(query.sources.windows) or any(isinstance(node, past) for node in walk_nodes(query))
 
 
 def justified(query: a.Query, target: Target, world: World) -> Proof | None:

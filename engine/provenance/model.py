@@ -46,7 +46,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class BackgroundFact:
     """Represents a triple of the background."""
 
     triple: Triple
@@ -59,7 +59,7 @@ class Used:
 
     pattern: str
     triple: Triple
-    given: Occurrence | Fact
+    given: Occurrence | BackgroundFact
     steps: Steps = ()
 
 
@@ -103,7 +103,7 @@ class Span:
     lo: Micros | None = None
     hi: Micros | None = None
 
-    def holds(self, start: Micros, end: Micros) -> bool:
+    def contains(self, start: Micros, end: Micros) -> bool:
         return (self.lo is None or start >= self.lo) and (self.hi is None or end <= self.hi)
 
 
@@ -112,7 +112,7 @@ class Edge:
     """Represents a triple that can be matched."""
 
     triple: Triple
-    given: Occurrence | Fact
+    given: Occurrence | BackgroundFact
 
 
 class World:
@@ -136,11 +136,11 @@ class World:
             budget.spend()
             self.first = occurrence.end if self.first is None else min(self.first, occurrence.end)
             for triple in (occurrence.triple, *entailed(occurrence.triple, known.schema)):
-                self._add(Edge(triple, occurrence))
+                self._add_edge(Edge(triple, occurrence))
         for s, p, o, graph in known:
-            self._add(Edge((s, p, o), Fact((s, p, o), graph)))
+            self._add_edge(Edge((s, p, o), BackgroundFact((s, p, o), graph)))
 
-    def _add(self, edge: Edge) -> None:
+    def _add_edge(self, edge: Edge) -> None:
         s, p, o = edge.triple
         self._by_predicate.setdefault(p, []).append(edge)
         self._by_subject.setdefault((p, s), []).append(edge)
@@ -171,10 +171,10 @@ class World:
         given = edge.given
         if not lies_in(given.graph, place):
             return False
-        if isinstance(given, Fact):
+        if isinstance(given, BackgroundFact):
             return place.window in (None, BACKGROUND)
         if place.window is None:
-            return span.holds(given.start, given.end)
+            return span.contains(given.start, given.end)
         if place.window == BACKGROUND:
             return False
         stream, after, until = self.windows[place.window]

@@ -25,7 +25,7 @@ def _folded(node: Any) -> Any:
         case a.Filter():
             return _filter(_rebuilt(node))
         case _ if isinstance(node, _OPERATIONS):
-            return _value(_rebuilt(node))
+            return _fold_parts(_rebuilt(node))
         case _ if isinstance(node, (*_NODES, a.Exists, a.Pattern, a.Query)):
             return _rebuilt(node)
         case _:
@@ -37,7 +37,7 @@ def _rebuilt(node: Any) -> Any:
 
 
 def _filter(node: a.Filter) -> a.Pattern:
-    rest = [part for part in conjuncts(node.condition) if not (isinstance(part, a.Constant) and holds(part))]
+    rest = [part for part in conjuncts(node.condition) if not (isinstance(part, a.Constant) and evaluate_condition(part))]
     if not rest:
         return node.pattern
     whole = rest[0]
@@ -46,17 +46,17 @@ def _filter(node: a.Filter) -> a.Pattern:
     return a.Filter(whole, node.pattern)
 
 
-def _value(e: a.Expression) -> a.Expression:
+def _fold_parts(e: a.Expression) -> a.Expression:
     """Fold an expression whose parts are folded.
 
     `false && x` is false and `true || x` true, though x be an error.
     """
     match e:
-        case a.And(a.Constant() as known, _) | a.And(_, a.Constant() as known) if holds(known) is False:
+        case a.And(a.Constant() as known, _) | a.And(_, a.Constant() as known) if evaluate_condition(known) is False:
             return a.Constant(FALSE)
-        case a.Or(a.Constant() as known, _) | a.Or(_, a.Constant() as known) if holds(known):
+        case a.Or(a.Constant() as known, _) | a.Or(_, a.Constant() as known) if evaluate_condition(known):
             return a.Constant(TRUE)
-        case a.If(a.Constant() as known, then, otherwise) if (found := holds(known)) is not None:
+        case a.If(a.Constant() as known, then, otherwise) if (found := evaluate_condition(known)) is not None:
             return then if found else otherwise
     if not all(isinstance(part, a.Constant) for part in _operands(e)) or (isinstance(e, a.Call) and not _is_function(e)):
         return e
@@ -80,6 +80,6 @@ def _is_function(call: a.Call) -> bool:
     return bool(call.arguments) and not call.function.startswith("<") and call.function != "BNODE" and supported(call.function)
 
 
-def holds(constant: a.Constant) -> bool | None:
+def evaluate_condition(constant: a.Constant) -> bool | None:
     """Return whether a constant holds as a condition; None if it is none."""
     return truth(constant, lambda _: None, None, None)

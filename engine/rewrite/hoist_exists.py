@@ -23,21 +23,21 @@ def set_aside(query: a.Query) -> a.Query:
     def fresh() -> Variable:
         return Variable(f"_:aside#{next(numbers)}")
 
-    def changed(pattern: a.Pattern) -> a.Pattern:
-        below = with_patterns(pattern, changed)
+    def hoist_from_pattern(pattern: a.Pattern) -> a.Pattern:
+        below = with_patterns(pattern, hoist_from_pattern)
         match below:
             case a.Group():
-                return _group(below, fresh)
+                return _hoist_from_group(below, fresh)
             case a.SubSelect():
                 return _ordered(below, fresh)
             case _:
                 return below
 
-    below = with_patterns(query, changed)
+    below = with_patterns(query, hoist_from_pattern)
     return _ordered(below, fresh) if isinstance(below, a.Select) else below
 
 
-def _group(group: a.Group, fresh: Callable[[], Variable]) -> a.Group:
+def _hoist_from_group(group: a.Group, fresh: Callable[[], Variable]) -> a.Group:
     pattern = group.pattern
     aggregates = []
     for variable, aggregate in group.aggregates:

@@ -34,7 +34,7 @@ class _Apart:
             case Iri() | Literal() | BlankNode() | str():
                 return node
             case a.SubSelect():
-                return self._select(node, names)
+                return self._rename_select(node, names)
             case tuple():
                 return tuple(self.renamed(part, names) for part in node)
             case _ if is_dataclass(node) and not isinstance(node, type):
@@ -42,7 +42,7 @@ class _Apart:
             case _:
                 return node
 
-    def _select(self, select: a.SubSelect, names: Names) -> a.SubSelect:
+    def _rename_select(self, select: a.SubSelect, names: Names) -> a.SubSelect:
         self._count += 1
         hidden = variables_below(select) - set(select.projection)
         inner = {v: names.get(v, v) for v in select.projection} | {v: self._hidden(v) for v in hidden}

@@ -20,7 +20,7 @@ def placed(query: a.Query, default_graph: str) -> a.Query:
     among = dataset.default if dataset is not None else (UNNAMED,) if default_graph == "unnamed" else None
     window = BACKGROUND if query.sources.windows else None
     step = _Placing(None if dataset is None else dataset.named, among)
-    return with_patterns(query, lambda pattern: step.pattern(pattern, a.Place(None, among, window)))
+    return with_patterns(query, lambda pattern: step.place_pattern(pattern, a.Place(None, among, window)))
 
 
 @dataclass(slots=True)
@@ -29,16 +29,16 @@ class _Placing:
     default: tuple[str, ...] | None
     _numbers: "count[int]" = field(default_factory=count)
 
-    def pattern(self, pattern: a.Pattern, place: a.Place) -> a.Pattern:
+    def place_pattern(self, pattern: a.Pattern, place: a.Place) -> a.Pattern:
         match pattern:
             case a.Bgp(triples):
                 return a.Bgp(triples, place)
             case a.Path():
                 return replace(pattern, place=place)
             case a.Graph():
-                return self._graph(pattern, place)
+                return self._place_graph(pattern, place)
             case a.InWindow(name, content):
-                return self.pattern(content, a.Place(None, self.default, name))
+                return self.place_pattern(content, a.Place(None, self.default, name))
             case a.Group() if place.graph is not None:
                 below = self._below(pattern, place)
                 return replace(below, pattern=in_each_graph(below.pattern, place), keys=(place.graph, *pattern.keys))
@@ -49,15 +49,15 @@ class _Placing:
                 return with_kept(self._below(pattern, place), place)
 
     def _below(self, pattern: Node, place: a.Place) -> Node:
-        return with_patterns(pattern, lambda part: self.pattern(part, place))
+        return with_patterns(pattern, lambda part: self.place_pattern(part, place))
 
-    def _graph(self, graph: a.Graph, place: a.Place) -> a.Graph:
+    def _place_graph(self, graph: a.Graph, place: a.Place) -> a.Graph:
         among = self.named
         if isinstance(graph.name, Iri):
             name = graph.name.value
             among = (name,) if among is None or name in among else ()
         inner = a.Place(Variable(f"_:graph#{next(self._numbers)}"), among, place.window)
-        return a.Graph(graph.name, in_each_graph(self.pattern(graph.pattern, inner), inner), inner)
+        return a.Graph(graph.name, in_each_graph(self.place_pattern(graph.pattern, inner), inner), inner)
 
 
 def in_each_graph(pattern: a.Pattern, place: a.Place) -> a.Pattern:

@@ -10,7 +10,7 @@ from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import Block, Drop, Entail, Entry, Events, Facts, Register, int64s
-from engine.partitioning.hash_partitioner import Part, Share
+from engine.partitioning.hash_partitioner import Part, PartitionShare
 from engine.runtime.watermarks import Arrivals, concatenate_arrivals, import_arrivals, make_arrivals
 
 Ints = NDArray[np.int64]
@@ -22,7 +22,7 @@ ELSEWHERE = "<\0>"
 
 
 def route_rows(
-    rows: pa.RecordBatch, events: Sequence[Events], wanted: Mapping[str, Set[Part | None]], share: Share, terms: TermTable, *, marked: bool
+    rows: pa.RecordBatch, events: Sequence[Events], wanted: Mapping[str, Set[Part | None]], share: PartitionShare, terms: TermTable, *, marked: bool
 ) -> tuple[dict[Feed, Arrivals], dict[int, int]]:
     """Return what networks get by the feeds that are `wanted`, without the late occurrences.
 
@@ -36,7 +36,7 @@ def route_rows(
     since = np.repeat([e.offset for e in events], counts)
     waiting = np.ones(len(end), np.bool_) if marked else end > np.repeat([-c.BIG if e.watermark is None else e.watermark for e in events], counts)
     mine: dict[Part, Bools] = {
-        part: share.rows(rows.column(part.column)) for part in {p for parts in wanted.values() for p in parts if p is not None}
+        part: share.select_rows(rows.column(part.column)) for part in {p for parts in wanted.values() for p in parts if p is not None}
     }
     names = list(dict.fromkeys(e.stream for e in events))
     which = np.repeat([names.index(e.stream) for e in events], counts)

@@ -8,7 +8,7 @@ from engine.errors import Refusal
 from engine.messages import Register, StateChange
 from engine.network.network import Network
 from engine.network.stratification import Cycle
-from engine.partitioning import ONE, Moved, Part, Sets, Share
+from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
 from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
 from engine.rewrite import rewritten
@@ -24,7 +24,7 @@ from epsparql import algebra as a
 class Registry:
     """Places queries in networks: queries that reach the same streams, and are dealt out alike, share a network."""
 
-    def __init__(self, share: Share = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
+    def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
         """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave."""
         self.share = share
         self.sets = sets or Sets(share.buckets)
@@ -148,7 +148,7 @@ class Registry:
 
     def make_owner_test(self, part: Part | None) -> Callable[[Quad], bool] | None:
         """Return a test for the background triples that the networks of a part take for theirs; None if they take all."""
-        return None if part is None else lambda quad: self.share.has(part.of(quad))
+        return None if part is None else lambda quad: self.share.has(part.read_part(quad))
 
     def _find_time(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
         """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""

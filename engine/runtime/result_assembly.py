@@ -53,7 +53,7 @@ def _make_selects(planned: Sequence[Planned]) -> Selects:
     queries[:, e.FIRST] = np.cumsum(2 * queries[:, e.SHOWN] + 1) - (2 * queries[:, e.SHOWN] + 1)
     queries[:, e.ALIKE] = [one.shows_by_name for one in planned]
     wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
-    return Selects.of(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
+    return Selects.from_queries(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
 
 
 def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
@@ -162,7 +162,7 @@ def describe_rows(planned: Planned, query: a.Describe, rows: Ints, terms: TermTa
     kept: list[int] = []
     for k in range(len(rows)):
         described = [term for numbers in targets if (term := terms.term(int(numbers[k]))) is not None]
-        lines = [f"{s} {p} {o} ." for s, p, o in known.descriptions.of(described)]
+        lines = [f"{s} {p} {o} ." for s, p, o in known.descriptions.describe_terms(described)]
         if lines:
             found.append(lines)
             kept.append(k)

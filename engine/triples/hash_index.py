@@ -38,7 +38,7 @@ class Table:
     n: int
 
     @classmethod
-    def of(cls, rows: Ints, keys: int) -> "Table":
+    def from_rows(cls, rows: Ints, keys: int) -> "Table":
         n, room = len(rows), len(rows) + max(len(rows) // 2, LEAST_ROOM)
         heads = np.full(1 << room.bit_length() if keys else 1, c.NONE, np.int64)
         cells = np.empty((room, c.L_KEY + rows.shape[1]), np.int64)
@@ -55,7 +55,7 @@ class Table:
         chains, n = self.chains, self.n + len(rows)
         with chains.lock:
             if self.n != chains.n or n > len(chains.cells):  # another version has gone on from here, or there is no room
-                return Table.of(np.concatenate([chains.cells[: self.n, c.L_KEY :], rows]), self.keys)
+                return Table.from_rows(np.concatenate([chains.cells[: self.n, c.L_KEY :], rows]), self.keys)
             chains.cells[self.n : n, c.L_KEY :] = rows
             buckets = hashes(rows[:, : self.keys]) & (len(chains.heads) - 1)
             for place, bucket in enumerate(buckets.tolist(), self.n):

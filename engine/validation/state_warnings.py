@@ -72,7 +72,7 @@ def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) ->
         return ()
     reader = _Reader(parsed, matches, policy)
     under = Under(c.FOREVER, Span(0, min(1, len(parsed.text))))
-    reader.pattern(query.pattern, under)
+    reader.read_pattern(query.pattern, under)
     if isinstance(query, a.Select):
         reader.expressions((key.expression for key in query.modifiers.order), reader.scope(query.pattern), under)
     return tuple(_first_of_each(sorted(reader.found, key=lambda found: found[0].start)))
@@ -101,7 +101,7 @@ class _Reader:
         return scope(pattern, self.matches)
 
     def _at(self, node: object, under: Under) -> Span:
-        return self.parsed.places.of(node) or under.at
+        return self.parsed.places.find_span(node) or under.at
 
     def _written(self, span: Span) -> str:
         return self.parsed.text[span.start : span.end].upper()
@@ -110,51 +110,51 @@ class _Reader:
         self.found.append((span, code, message))
 
     # ------------------------------------------------ patterns
-    def pattern(self, pattern: a.Pattern, under: Under) -> None:
+    def read_pattern(self, pattern: a.Pattern, under: Under) -> None:
         match pattern:
             case a.SeqJoin() | a.RelationJoin() | a.SeqWithout() if self.policy != UNRESTRICTED:
                 self._chosen(pattern, under)
             case a.Bgp():
-                self._triples(pattern, under)
+                self._read_triples(pattern, under)
             case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin():
                 self._join(pattern, under)
             case a.Union(left, right):
-                self.pattern(left, under)
-                self.pattern(right, under)
+                self.read_pattern(left, under)
+                self.read_pattern(right, under)
             case a.Filter(condition, inner):
                 self.expressions((condition,), self.scope(inner), under)
-                self.pattern(inner, replace(under, span=min(under.span, span_of(conjuncts(condition)))))
+                self.read_pattern(inner, replace(under, span=min(under.span, span_of(conjuncts(condition)))))
             case a.Within(inner, limit):
-                self.pattern(inner, replace(under, span=min(under.span, limit)))
+                self.read_pattern(inner, replace(under, span=min(under.span, limit)))
             case a.Extend(inner, _, expression):
                 self.expressions((expression,), self.scope(inner), under)
-                self.pattern(inner, under)
+                self.read_pattern(inner, under)
             case a.Minus():
                 self._minus(pattern, under)
             case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
                 self._optional(pattern, under)
             case a.SeqWithout():
-                self._without(pattern, under)
+                self._read_without(pattern, under)
             case a.WithoutFor(inner, absent, duration):
-                self.pattern(inner, replace(under, span=c.FOREVER))
-                self.pattern(absent, replace(under, span=duration))
+                self.read_pattern(inner, replace(under, span=c.FOREVER))
+                self.read_pattern(absent, replace(under, span=duration))
             case a.Path():
                 if under.span == c.FOREVER and keeps_steps(pattern.path):
                     self._warn(self._at(pattern, under), f"the steps of this path are kept for ever: {_IN_GROUP}")
             case a.Values():
                 pass
             case a.Graph(name, inner):
-                self.pattern(inner, replace(under, graphed=under.graphed or isinstance(name, a.Variable)))
+                self.read_pattern(inner, replace(under, graphed=under.graphed or isinstance(name, a.Variable)))
             case a.InWindow(_, inner):
-                self.pattern(inner, under)
+                self.read_pattern(inner, under)
             case a.Group():
-                self._group(pattern, under)
+                self._read_group(pattern, under)
             case a.SubSelect():
-                self._select(pattern, under)
+                self._read_select(pattern, under)
             case _:
                 assert_never(pattern)
 
-    def _triples(self, bgp: a.Bgp, under: Under) -> None:
+    def _read_triples(self, bgp: a.Bgp, under: Under) -> None:
         """Warn of cross joins, and of triple patterns that are kept for ever.
 
         A cross join is where a triple shares no variable with those that it is joined to before, in the plan's order.
@@ -181,8 +181,8 @@ class _Reader:
             if not x.possible & y.possible and not under.graphed:
                 parts_ = "the parts of this group" if self._stands_beside(join, at) else f"the sides of {RELATIONS[relation]}"
                 self._warn(at, f"{parts_} share no variable: {_PAIRS[relation]}, and no duration bounds that", "cross-join")
-        self.pattern(join.left, under)
-        self.pattern(join.right, under)
+        self.read_pattern(join.left, under)
+        self.read_pattern(join.right, under)
 
     def _stands_beside(self, join: Joining, at: Span) -> bool:
         """Return whether no operator is written."""
@@ -211,16 +211,16 @@ class _Reader:
             self._warn(
                 at, f"{name} keeps the solutions {_SIDES[kept]} for ever, on the left the last one for each value of what both share: {_ON_CHAIN}"
             )
-        self.pattern(pattern.left, replace(under, span=c.FOREVER))
-        self.pattern(pattern.right, replace(under, span=span if self.policy == RECENT else c.FOREVER))
+        self.read_pattern(pattern.left, replace(under, span=c.FOREVER))
+        self.read_pattern(pattern.right, replace(under, span=span if self.policy == RECENT else c.FOREVER))
 
     # ------------------------------------------------ absence
     def _minus(self, minus: a.Minus, under: Under) -> None:
         x, y = self.scope(minus.left), self.scope(minus.right)
         if visible(x.possible & y.possible) - under.outer:
             self._sought("MINUS", self._at(minus, under), y.timed)
-            self.pattern(minus.right, replace(under, span=c.FOREVER))
-        self.pattern(minus.left, under)
+            self.read_pattern(minus.right, replace(under, span=c.FOREVER))
+        self.read_pattern(minus.left, under)
 
     def _sought(self, name: str, at: Span, timed: bool) -> None:
         if timed:
@@ -234,13 +234,13 @@ class _Reader:
             self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
         if join.condition is not None:
             self.expressions((join.condition,), x.joined(y), under)
-        self.pattern(join.left, replace(under, span=reach.spans[0]))
-        self.pattern(join.right, replace(under, span=reach.spans[1]))
+        self.read_pattern(join.left, replace(under, span=reach.spans[0]))
+        self.read_pattern(join.right, replace(under, span=reach.spans[1]))
 
     def _said(self, code: str, at: Span) -> bool:
         return any(doubt.code == code and doubt.span == at for doubt in self.parsed.warnings)
 
-    def _without(self, pattern: a.SeqWithout, under: Under) -> None:
+    def _read_without(self, pattern: a.SeqWithout, under: Under) -> None:
         span = under.span if pattern.within is None else min(under.span, pattern.within)
         x, at = self.scope(pattern.left), self._at(pattern, under)
         if x.timed and span == c.FOREVER:
@@ -248,8 +248,8 @@ class _Reader:
         else:
             self._absent(pattern, x, span, at, under)
         for side in (pattern.left, pattern.right):
-            self.pattern(side, replace(under, span=span))
-        self.pattern(pattern.absent, replace(under, span=blocking_life(x, span)))
+            self.read_pattern(side, replace(under, span=span))
+        self.read_pattern(pattern.absent, replace(under, span=blocking_life(x, span)))
 
     def _absent(self, pattern: a.SeqWithout, x: Scope, span: int, at: Span, under: Under) -> None:
         if blocking_life(x, span) == c.FOREVER and self.scope(pattern.absent).timed:
@@ -257,17 +257,17 @@ class _Reader:
             self._warn(at, f"WITHOUT keeps the solutions of its group for ever{why}")
 
     # ------------------------------------------------ selections
-    def _group(self, group: a.Group, under: Under) -> None:
+    def _read_group(self, group: a.Group, under: Under) -> None:
         if group.keys and group.window is None and not group.aggregates:
             self._warn(self._at(group, under), "GROUP BY without a WINDOW keeps every group for ever: WINDOW [RANGE ...] after it bounds that")
         arguments = (aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None)
         self.expressions(arguments, self.scope(group.pattern), under)
-        self.pattern(group.pattern, replace(under, span=c.FOREVER))
+        self.read_pattern(group.pattern, replace(under, span=c.FOREVER))
 
-    def _select(self, select: a.SubSelect, under: Under) -> None:
+    def _read_select(self, select: a.SubSelect, under: Under) -> None:
         self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)
         plain = select.modifiers == a.PLAIN and not select.distinct
-        self.pattern(select.pattern, under if plain else replace(under, span=c.FOREVER))
+        self.read_pattern(select.pattern, under if plain else replace(under, span=c.FOREVER))
 
     # ------------------------------------------------ EXISTS
     def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:
@@ -283,4 +283,4 @@ class _Reader:
         name = "NOT EXISTS" if self._written(beginning(at, "NOT")) == "NOT" else "EXISTS"
         self._sought(name, at, any(self.scope(pattern).timed for pattern in wanted))
         for pattern in wanted:
-            self.pattern(pattern, replace(under, span=c.FOREVER, outer=under.outer | kept.certain))
+            self.read_pattern(pattern, replace(under, span=c.FOREVER, outer=under.outer | kept.certain))

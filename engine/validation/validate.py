@@ -24,7 +24,7 @@ from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 from epsparql.terms import XSD
 from epsparql.translate.translator import ParsedQuery
 
@@ -45,7 +45,7 @@ def check(
     """
     refuse_functions(parsed)
     engine, policy = Engine(), policies.get(name, UNRESTRICTED)
-    known = FactIndex.of(facts, engine.terms)
+    known = FactIndex.from_quads(facts, engine.terms)
     engine.known = known
     try:
         for k, (other, query) in enumerate(others.items()):
@@ -63,14 +63,14 @@ def check(
 
 def background_of(nquads: str, entailment: str) -> FactIndex:
     """Return a background by itself, for `check_background`."""
-    return FactIndex.of(quads_of(nquads), TermTable(), entailment)
+    return FactIndex.from_quads(quads_of(nquads), TermTable(), entailment)
 
 
 def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -> FactIndex:
     """Return the background after a change of a graph, which costs what it concerns; `known` stays what it is."""
     if known.terms.due:
         known.terms.collect(())
-    return known.changed(graph, numbers_of(ntriples, known.terms), change)
+    return known.with_change(graph, numbers_of(ntriples, known.terms), change)
 
 
 def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) -> None:
@@ -85,13 +85,13 @@ def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) ->
 
 def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
     """Return the first place of these nodes; the start of the text if none has one."""
-    spans = [span for node in culprits if (span := parsed.places.of(node)) is not None]
+    spans = [span for node in culprits if (span := parsed.places.find_span(node)) is not None]
     return min(spans, key=lambda span: span.start, default=Span(0, min(1, len(parsed.text))))
 
 
 def refuse_functions(parsed: ParsedQuery) -> None:
     """Raise Unsupported at a function by an IRI that is not known, or that is given another number of arguments than it takes."""
-    for node in nodes(parsed.query):
+    for node in walk_nodes(parsed.query):
         if not isinstance(node, a.Call) or not node.function.startswith("<"):
             continue
         if not supported(node.function):
@@ -122,28 +122,28 @@ def culprits(word: str, query: a.Query) -> Iterator[object]:
         case "INTO":
             yield query
         case "STEP":
-            for node in nodes(query):
+            for node in walk_nodes(query):
                 if isinstance(node, a.RangeWindow) and node.step is not None and node.length > MOST_STEPS * node.step:
                     yield node
         case "EXISTS":
-            found = [node for node in nodes(query) if isinstance(node, a.Exists)]
-            first = bisect_left(range(len(found)), True, key=lambda k: _is_refused(_without(query, {id(exists) for exists in found[k + 1 :]})))
+            found = [node for node in walk_nodes(query) if isinstance(node, a.Exists)]
+            first = bisect_left(range(len(found)), True, key=lambda k: _is_refused(_assume_exists(query, {id(exists) for exists in found[k + 1 :]})))
             yield from found[first : first + 1]
 
 
-def _without(query: a.Query, absent: Set[int]) -> a.Query:
+def _assume_exists(query: a.Query, absent: Set[int]) -> a.Query:
     """Return the query in which these EXISTS are true."""
 
-    def changed(node: Any) -> Any:
+    def replace_exists(node: Any) -> Any:
         if id(node) in absent:
             return a.Constant(TRUE)
         if isinstance(node, tuple):
-            return tuple(map(changed, node))
+            return tuple(map(replace_exists, node))
         if is_dataclass(node) and not isinstance(node, type):
-            return replace(node, **{field.name: changed(getattr(node, field.name)) for field in fields(node)})
+            return replace(node, **{field.name: replace_exists(getattr(node, field.name)) for field in fields(node)})
         return node
 
-    rest: a.Query = changed(query)
+    rest: a.Query = replace_exists(query)
     return rest
 
 

@@ -33,12 +33,12 @@ class Reason:
 
 def why_never_true(kinds: Kinds, condition: s.Expression) -> Reason | None:
     """Return why a condition is never true; None where it may be true, as far as kinds tell."""
-    return None if Kind.TRUE in truth(kinds.of(condition)) else _why_not(kinds, condition, Kind.TRUE)
+    return None if Kind.TRUE in truth(kinds.infer_kind(condition)) else _why_not(kinds, condition, Kind.TRUE)
 
 
 def why_error(kinds: Kinds, expression: s.Expression) -> Reason | None:
     """Return why an expression is always an error; None where it may have a value, as far as kinds tell."""
-    return None if kinds.of(expression) else _why_error(kinds, expression)
+    return None if kinds.infer_kind(expression) else _why_error(kinds, expression)
 
 
 def _why_not(kinds: Kinds, node: s.Expression, wanted: Kind) -> Reason:
@@ -47,9 +47,9 @@ def _why_not(kinds: Kinds, node: s.Expression, wanted: Kind) -> Reason:
         case s.Unary(s.UnaryOperator.NOT, operand, _):
             return _why_not(kinds, operand, FLAG & ~wanted)
         case s.Binary(s.BinaryOperator.AND | s.BinaryOperator.OR, left, right, _):
-            guilty = next(side for side in (left, right) if wanted not in truth(kinds.of(side)))
+            guilty = next(side for side in (left, right) if wanted not in truth(kinds.infer_kind(side)))
             return _why_not(kinds, guilty, wanted)
-    found = kinds.of(node)
+    found = kinds.infer_kind(node)
     if found == ERROR:
         return _why_error(kinds, node)
     if truth(found) == ERROR:
@@ -58,28 +58,30 @@ def _why_not(kinds: Kinds, node: s.Expression, wanted: Kind) -> Reason:
         case s.Binary(_, _, s.ExpressionList(()), span):
             return Reason("nothing is in an empty list", span)
         case s.Binary(_, left, s.ExpressionList(), span) if wanted is Kind.TRUE:
-            return Reason(f"{_named(kinds.of(left))} is never equal to any of the list", span)
+            return Reason(f"{_named(kinds.infer_kind(left))} is never equal to any of the list", span)
         case s.Binary(operator, left, right, span):
             relation = "equal" if operator is s.BinaryOperator.EQUAL else "different"
-            return Reason(f"{_named(kinds.of(left))} and {_named(kinds.of(right))} are never {relation}{_remedy(kinds, left, right)}", span)
+            return Reason(
+                f"{_named(kinds.infer_kind(left))} and {_named(kinds.infer_kind(right))} are never {relation}{_remedy(kinds, left, right)}", span
+            )
     return Reason("its condition is always false" if wanted is Kind.TRUE else "what ! negates is always true", node.span)
 
 
 def _why_error(kinds: Kinds, node: s.Expression) -> Reason:
     for operand in operands(node):
-        if kinds.of(operand) == ERROR:
+        if kinds.infer_kind(operand) == ERROR:
             return _why_error(kinds, operand)
     match node:
         case s.Binary(operator, left, right, span):
-            named = [_named(kind) for kind in (kinds.of(left), kinds.of(right)) if kind != ANY]
+            named = [_named(kind) for kind in (kinds.infer_kind(left), kinds.infer_kind(right)) if kind != ANY]
             if operator.symbol in _ARITHMETIC:
                 return Reason(f"{' and '.join(named)} cannot be {_ARITHMETIC[operator.symbol]}", span)
             verb = "does" if len(named) == 1 else "do"
             return Reason(f"{' and '.join(named)} {verb} not compare with {operator.symbol}{_remedy(kinds, left, right)}", span)
         case s.BuiltInCall(name, arguments, span) if arguments:
-            return Reason(f"{name} has no value for {' and '.join(_named(kinds.of(argument)) for argument in arguments)}", span)
+            return Reason(f"{name} has no value for {' and '.join(_named(kinds.infer_kind(argument)) for argument in arguments)}", span)
         case s.Unary(operator, operand, span):
-            return Reason(f"{_named(kinds.of(operand))} cannot follow {operator.value}", span)
+            return Reason(f"{_named(kinds.infer_kind(operand))} cannot follow {operator.value}", span)
     return Reason("this is always an error", node.span)
 
 
@@ -93,7 +95,7 @@ def _named(kind: Kind) -> str:
 def _remedy(kinds: Kinds, left: s.Expression, right: s.Expression) -> str:
     """Return what to write instead of a constant of the wrong kind, beside a duration or an instant; or how to compare the text of a term."""
     for constant, other in ((right, left), (left, right)):
-        wanted = kinds.of(other)
+        wanted = kinds.infer_kind(other)
         match constant:
             case s.NumericLiteral(text, _) if wanted == Kind.DURATION:
                 return f'; write "{_seconds(text)}"^^xsd:duration'
@@ -103,7 +105,7 @@ def _remedy(kinds: Kinds, left: s.Expression, right: s.Expression) -> str:
             case s.StringLiteral(lexical, None, None, _) if wanted == Kind.INSTANT:
                 meant = likely_datetime(lexical)
                 return f'; write "{"2026-01-31T12:00:00Z" if meant == INSTANT_FORM else meant}"^^xsd:dateTime'
-    named = {kind for kind in (kinds.of(left), kinds.of(right)) if kind != ANY}
+    named = {kind for kind in (kinds.infer_kind(left), kinds.infer_kind(right)) if kind != ANY}
     return "; STR(...) gives the text of a term" if named & {Kind.IRI, Kind.TAGGED} and named <= {Kind.IRI, Kind.TAGGED, Kind.TEXT} else ""
 
 

@@ -13,7 +13,7 @@ class Scopes:
     def __init__(self) -> None:
         self._groups: dict[int, frozenset[str]] = {}  # by the group's identity
 
-    def group(self, group: s.Group) -> frozenset[str]:
+    def group(self, group: s.GroupGraphPattern) -> frozenset[str]:
         found = self._groups.get(id(group))
         if found is None:
             found = self._groups[id(group)] = frozenset().union(*map(self.element, group.elements))
@@ -21,7 +21,7 @@ class Scopes:
 
     def element(self, element: s.Element) -> frozenset[str]:
         match element:
-            case s.Triples():
+            case s.TriplesSameSubject():
                 return frozenset(_in_triples(element))
             case s.FilterElement() | s.MinusElement():
                 return frozenset()
@@ -35,11 +35,11 @@ class Scopes:
                 return self.group(group) | ({name.name} if isinstance(name, s.VariableName) else frozenset())
             case s.ValuesElement(variables, _, _):
                 return frozenset(variable.name for variable in variables)
-            case s.SubSelect(select, _):
+            case s.SubSelectElement(select, _):
                 return self.select(select)
         assert_never(element)
 
-    def select(self, select: f.Select) -> frozenset[str]:
+    def select(self, select: f.SelectForm) -> frozenset[str]:
         """Return the names of the variables that a SELECT projects."""
         return frozenset(item.variable.name for item in select.items) if select.items else self.body(select.body)
 
@@ -51,10 +51,10 @@ class Scopes:
 
 def labels(element: s.Element) -> frozenset[str]:
     """Return the labels of the blank nodes that an element's own triples name, as `_:label`."""
-    return frozenset(_in_triples(element, blank=True)) if isinstance(element, s.Triples) else frozenset()
+    return frozenset(_in_triples(element, blank=True)) if isinstance(element, s.TriplesSameSubject) else frozenset()
 
 
-def _in_triples(triples: s.Triples, *, blank: bool = False) -> Iterator[str]:
+def _in_triples(triples: s.TriplesSameSubject, *, blank: bool = False) -> Iterator[str]:
     """Yield the names of the variables, or of the blank nodes, in triples."""
     pending: list[object] = [triples]
     while pending:
@@ -66,7 +66,7 @@ def _in_triples(triples: s.Triples, *, blank: bool = False) -> Iterator[str]:
             case s.BlankLabel(label, _):
                 if blank:
                     yield f"_:{label}"
-            case s.Triples(subject, properties, _):
+            case s.TriplesSameSubject(subject, properties, _):
                 pending += (subject, *properties)
             case s.Property(verb, objects):
                 pending += (verb, *objects)

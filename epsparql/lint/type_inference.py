@@ -101,7 +101,7 @@ class Kinds:
     known: Mapping[str, Kind]
     _found: dict[int, Kind] = field(default_factory=dict)  # by the node's identity, since each is asked for at every level above it
 
-    def of(self, node: s.Expression) -> Kind:
+    def infer_kind(self, node: s.Expression) -> Kind:
         found = self._found.get(id(node))
         if found is None:
             found = self._found[id(node)] = self._of(node)
@@ -128,9 +128,9 @@ class Kinds:
             case s.BuiltInCall():
                 return self._built_in(node)
             case s.AggregateCall(name, _, argument, _, _):
-                return _AGGREGATES.get(name) or (ANY if argument is None else self.of(argument) or ANY)
+                return _AGGREGATES.get(name) or (ANY if argument is None else self.infer_kind(argument) or ANY)
             case s.FunctionCall(function, arguments, _):
-                failed = any(self.of(argument) == ERROR for argument in arguments)
+                failed = any(self.infer_kind(argument) == ERROR for argument in arguments)
                 return ERROR if failed else _DATATYPES.get(self.names.iri(function), ANY)
             case s.ExpressionList():
                 return ANY
@@ -148,7 +148,7 @@ class Kinds:
         return kind | Kind.OTHER if kind == Kind.DAY or literal_fault(Literal(node.lexical, datatype)) else kind
 
     def _unary(self, node: s.Unary) -> Kind:
-        operand = self.of(node.operand)
+        operand = self.infer_kind(node.operand)
         return negated(truth(operand)) if node.operator is s.UnaryOperator.NOT else operand & Kind.NUMBER
 
     def _binary(self, node: s.Binary) -> Kind:
@@ -156,7 +156,7 @@ class Kinds:
         pending = [node]
         while isinstance(pending[-1].left, s.Binary):
             pending.append(pending[-1].left)
-        found = self.of(pending[-1].left)
+        found = self.infer_kind(pending[-1].left)
         for binary in reversed(pending):
             found = self._found[id(binary)] = self._operation(binary, found)
         return found
@@ -166,7 +166,7 @@ class Kinds:
         if isinstance(node.right, s.ExpressionList):
             found = self._membership(left, node.right.members)
             return negated(found) if operator is s.BinaryOperator.NOT_IN else found
-        right = self.of(node.right)
+        right = self.infer_kind(node.right)
         if operator is s.BinaryOperator.OR:
             return negated(_both(negated(truth(left)), negated(truth(right))))
         if operator is s.BinaryOperator.AND:
@@ -184,12 +184,12 @@ class Kinds:
     def _membership(self, left: Kind, members: tuple[s.Expression, ...]) -> Kind:
         if not left:
             return ERROR if members else Kind.FALSE
-        return FLAG if any(left & self.of(member) for member in members) else Kind.FALSE
+        return FLAG if any(left & self.infer_kind(member) for member in members) else Kind.FALSE
 
     def _built_in(self, call: s.BuiltInCall) -> Kind:
         if call.name == "BOUND":
             return FLAG
-        arguments = [self.of(argument) for argument in call.arguments]
+        arguments = [self.infer_kind(argument) for argument in call.arguments]
         if call.name == "COALESCE":
             return _any(arguments)
         if call.name == "IF":

@@ -20,7 +20,7 @@ _NONE: frozenset[str] = frozenset()
 def doubts(document: f.Document, names: Names) -> tuple[Warning_, ...]:
     """Return the doubts that translation does not find on its way; `names` knows the document's prologue."""
     reader = _Reader(names, windowed=any(isinstance(source, f.FromWindow) for source in document.query.sources))
-    reader.query(document.query)
+    reader.read_query(document.query)
     return tuple(reader.found)
 
 
@@ -37,16 +37,16 @@ class _Reader:
         self.found.append(Warning_(code, message, span))
 
     # ------------------------------------------------ queries
-    def query(self, query: f.QueryForm) -> None:
+    def read_query(self, query: f.QueryForm) -> None:
         match query:
             case f.SelectQuery(select, _):
-                self._select(select, _NONE, "the query")
+                self._read_select(select, _NONE, "the query")
             case f.ConstructQuery() | f.AskQuery():
                 self._body(query.body, (), _NONE, "the rule" if isinstance(query, f.ConstructQuery) else "ASK")
             case f.DescribeQuery():
                 self._body(query.body, (), _NONE, "the query")
 
-    def _select(self, select: f.Select, inherited: Set[str], owner: str) -> None:
+    def _read_select(self, select: f.SelectForm, inherited: Set[str], owner: str) -> None:
         if select.distinct and not self._windowed:
             message = "DISTINCT is over bindings and interval: equal bindings at another time are another solution"
             self._warn("distinct-per-interval", message, select.span)
@@ -54,7 +54,7 @@ class _Reader:
 
     def _body(self, body: f.Body, items: tuple[f.SelectItem, ...], inherited: Set[str], owner: str) -> None:
         """Read a pattern and what follows it; `owner` is what ends where LIMIT ends it."""
-        self._group(body.where, inherited)
+        self._read_group(body.where, inherited)
         kinds = Kinds(self._names, {})
         scope = set(self._scopes.group(body.where) | inherited)
         for key in body.modifier.keys:
@@ -108,7 +108,7 @@ class _Reader:
             self._warn("ranks-changed", f"{message}: WINDOW [RANGE ... STEP ...] ranks them all", ranked.span)
 
     # ------------------------------------------------ groups
-    def _group(self, group: s.Group, inherited: Set[str], joined: Set[str] = _NONE) -> None:
+    def _read_group(self, group: s.GroupGraphPattern, inherited: Set[str], joined: Set[str] = _NONE) -> None:
         """Read a group. `inherited` are the variables that EXISTS gets from outside, `joined` those of the other side of an optional join."""
         kinds = self._kinds(group, inherited | joined)
         scope = self._scopes.group(group) | inherited | joined
@@ -120,12 +120,12 @@ class _Reader:
                 case s.BindElement(expression, variable, _):
                     self._assigned(expression, variable, before, kinds, scope)
                 case s.OptionalElement(inner, span):
-                    self._group(inner, inherited, before)
+                    self._read_group(inner, inherited, before)
                     self._optional(inner, span)
                 case s.MinusElement(inner, _) | s.GraphElement(_, inner, _) | s.WindowElement(_, inner, _):
-                    self._group(inner, inherited)
-                case s.SubSelect(select, _):
-                    self._select(select, inherited, "the sub-SELECT")
+                    self._read_group(inner, inherited)
+                case s.SubSelectElement(select, _):
+                    self._read_select(select, inherited, "the sub-SELECT")
                 case s.Chain():
                     self._chain(element, inherited)
             before |= self._scopes.element(element)
@@ -133,17 +133,17 @@ class _Reader:
     def _chain(self, chain: s.Chain, inherited: Set[str]) -> None:
         after = chain.steps[0] if chain.steps else None
         optional = isinstance(after, s.Combine) and after.operator is s.ChainOperator.OPTIONALSEQ
-        self._group(chain.first, inherited, self._scopes.group(after.group) if isinstance(after, s.Combine) and optional else _NONE)
+        self._read_group(chain.first, inherited, self._scopes.group(after.group) if isinstance(after, s.Combine) and optional else _NONE)
         before = set(self._scopes.group(chain.first))
         for step in chain.steps:
             match step:
                 case s.Combine(operator, group, _):
-                    self._group(group, inherited, before if operator is s.ChainOperator.EQUALSOPTIONAL else _NONE)
+                    self._read_group(group, inherited, before if operator is s.ChainOperator.EQUALSOPTIONAL else _NONE)
                     before |= self._scopes.group(group)
                 case s.WithoutStep(group, _, _):
-                    self._group(group, inherited)
+                    self._read_group(group, inherited)
 
-    def _kinds(self, group: s.Group, outside: Set[str]) -> Kinds:
+    def _kinds(self, group: s.GroupGraphPattern, outside: Set[str]) -> Kinds:
         """Return the kinds in a group, with those of each variable that one BIND of the group assigns and nothing else can bind."""
         known: dict[str, Kind] = {}
         kinds = Kinds(self._names, known)
@@ -151,10 +151,10 @@ class _Reader:
             bound = Counter(name for element in group.elements for name in self._scopes.element(element))
             for element in group.elements:
                 if isinstance(element, s.BindElement) and bound[element.variable.name] == 1 and element.variable.name not in outside:
-                    known[element.variable.name] = Kinds(self._names, dict(known)).of(element.expression)
+                    known[element.variable.name] = Kinds(self._names, dict(known)).infer_kind(element.expression)
         return kinds
 
-    def _optional(self, group: s.Group, span: Span) -> None:
+    def _optional(self, group: s.GroupGraphPattern, span: Span) -> None:
         if not self._windowed and not any(isinstance(element, s.FilterElement) and _limits_duration(element.condition) for element in group.elements):
             message = "OPTIONAL looks back to the start and keeps all that it may still need"
             remedy = 'FILTER(getDURATION() < "PT1H"^^xsd:duration) directly in its group bounds it'
@@ -187,7 +187,7 @@ class _Reader:
     def _patterns(self, expression: s.Expression, scope: Set[str]) -> None:
         for part in parts((expression,)):
             if isinstance(part, s.ExistsCall):
-                self._group(part.group, scope)
+                self._read_group(part.group, scope)
 
 
 _UNORDERED = {

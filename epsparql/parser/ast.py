@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from epsparql.errors import Span
 
 if TYPE_CHECKING:
-    from epsparql.parser.ast_queries import Select  # a SELECT has groups in its turn
+    from epsparql.parser.ast_queries import SelectForm  # a SELECT has groups in its turn
 
 
 # ---------------------------------------------------------------- terms
@@ -244,7 +244,7 @@ class FunctionCall:
 @dataclass(frozen=True, slots=True)
 class ExistsCall:
     negated: bool
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
@@ -273,7 +273,7 @@ class ChainOperator(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Triples:
+class TriplesSameSubject:
     """Holds one subject with all that is said of it."""
 
     subject: Node
@@ -296,13 +296,13 @@ class BindElement:
 
 @dataclass(frozen=True, slots=True)
 class OptionalElement:
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class MinusElement:
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
@@ -321,7 +321,7 @@ class Combine:
     """Holds an operator and the group on its right; `span` is the operator's."""
 
     operator: ChainOperator
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
@@ -335,7 +335,7 @@ class WithinStep:
 class WithoutStep:
     """Represents WITHOUT, with its duration where FOR stands; `span` is that of the keyword."""
 
-    group: "Group"
+    group: "GroupGraphPattern"
     duration: DurationText | None
     span: Span
 
@@ -347,7 +347,7 @@ Step = Combine | WithinStep | WithoutStep
 class Chain:
     """Holds a group and the steps after it, which apply from left to right."""
 
-    first: "Group"
+    first: "GroupGraphPattern"
     steps: tuple[Step, ...]
     span: Span
 
@@ -357,7 +357,7 @@ class GraphElement:
     """Represents `GRAPH name { group }`."""
 
     name: IriName | VariableName
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
@@ -367,7 +367,7 @@ class ServiceElement:
 
     silent: bool
     name: IriName | VariableName
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
@@ -376,7 +376,7 @@ class WindowElement:
     """Represents RSP-QL's `WINDOW name { group }`."""
 
     name: IriName | VariableName
-    group: "Group"
+    group: "GroupGraphPattern"
     span: Span
 
 
@@ -401,21 +401,21 @@ DataTerm = IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiter
 
 
 @dataclass(frozen=True, slots=True)
-class SubSelect:
+class SubSelectElement:
     """Represents a SELECT as the only content of a group; `span` is that of the keyword."""
 
-    select: "Select"
+    select: "SelectForm"
     span: Span
 
 
 Applied = (
-    BindElement | OptionalElement | MinusElement | Chain | GraphElement | ServiceElement | WindowElement | ValuesElement | SubSelect
+    BindElement | OptionalElement | MinusElement | Chain | GraphElement | ServiceElement | WindowElement | ValuesElement | SubSelectElement
 )  # fmt: skip
 """These elements are applied to what stands before them in their group, and so part its triples."""
-Element = Triples | FilterElement | Applied
+Element = TriplesSameSubject | FilterElement | Applied
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupGraphPattern:
     elements: tuple[Element, ...]
     span: Span

@@ -6,7 +6,17 @@ That is SELECT clauses, solution modifiers, the forms of a query, and what it re
 from dataclasses import dataclass
 
 from epsparql.errors import Span
-from epsparql.parser.ast import DurationText, Expression, Group, IriName, IriRef, NumericLiteral, Triples, ValuesElement, VariableName
+from epsparql.parser.ast import (
+    DurationText,
+    Expression,
+    GroupGraphPattern,
+    IriName,
+    IriRef,
+    NumericLiteral,
+    TriplesSameSubject,
+    ValuesElement,
+    VariableName,
+)
 
 
 # ---------------------------------------------------------------- SELECT and what follows a pattern
@@ -62,13 +72,13 @@ class SolutionModifier:
 class Body:
     """Holds what all forms of a query share: a pattern and what follows it. `where` is an empty group where DESCRIBE has none."""
 
-    where: Group
+    where: GroupGraphPattern
     modifier: SolutionModifier
     values: ValuesElement | None
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class SelectForm:
     """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`. `span` is that of the keyword."""
 
     distinct: bool
@@ -135,7 +145,7 @@ Source = FromStream | FromGraph | FromWindow
 
 @dataclass(frozen=True, slots=True)
 class SelectQuery:
-    select: Select
+    select: SelectForm
     sources: tuple[Source, ...]
 
     @property
@@ -150,7 +160,7 @@ class ConstructQuery:
     `template` is what the pattern holds where that is the template too (`CONSTRUCT WHERE`). `span` is that of the keyword.
     """
 
-    template: tuple[Triples, ...]
+    template: tuple[TriplesSameSubject, ...]
     into: StreamName | None
     sources: tuple[Source, ...]
     body: Body

@@ -86,7 +86,7 @@ class Source(str):
     depth: int
 
     @classmethod
-    def of(cls, text: str) -> "Source":
+    def from_text(cls, text: str) -> "Source":
         decoded, offsets = _decode(text)
         source = cls(decoded)
         source.text, source.offsets = text, offsets
@@ -310,7 +310,7 @@ def separated(item: ParserElement, separator: ParserElement) -> ParserElement:
     return And((item, ZeroOrMore(And((separator, item)))))
 
 
-def nodes(found: Iterable[Any]) -> list[Any]:
+def keep_nodes(found: Iterable[Any]) -> list[Any]:
     """Return what was found without the keywords and signs."""
     return [part for part in found if type(part) is not Mark]
 
@@ -378,7 +378,7 @@ _OPERATORS = {operator.symbol: operator for operator in ast.BinaryOperator}
 _COMPARING = ast.BinaryOperator.EQUAL.strength
 
 
-def _operator(source: Source, value: str, span: Span) -> Mark:
+def _build_operator(source: Source, value: str, span: Span) -> Mark:
     return Mark("NOT IN" if len(value) > 3 else value.upper(), span)
 
 
@@ -460,7 +460,7 @@ def _as_written(name: str) -> str:
 
 
 def _members(source: Source, found: list[Any]) -> ast.ExpressionList:
-    return ast.ExpressionList(tuple(nodes(found)), extent(found))
+    return ast.ExpressionList(tuple(keep_nodes(found)), extent(found))
 
 
 open_paren, close_paren, comma = sign("("), sign(")"), sign(",")
@@ -513,8 +513,8 @@ iri_or_function = Rule(all_of(iri, Opt(expression_list)), _iri_or_function)  # [
 primary = one_of(variable, number, bracketed, literal, boolean, built_in, iri_or_function)  # [119]
 unary_sign = Token(f"!|[+-](?!{_NUMBER[5:]})", _mark, None)
 unary = Labelled(Rule(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
-binary_operator = Token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _operator, "an operator")
-in_operator = Token(f"(?i:NOT{_SKIP.pattern}IN|IN){_WORD_END}", _operator, None)  # [114]
+binary_operator = Token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _build_operator, "an operator")
+in_operator = Token(f"(?i:NOT{_SKIP.pattern}IN|IN){_WORD_END}", _build_operator, None)  # [114]
 expression <<= Rule(  # [110]-[117]
     all_of(unary, ZeroOrMore(one_of(all_of(binary_operator, unary), all_of(in_operator, expression_list)))), _fold
 )
@@ -523,12 +523,12 @@ constraint = one_of(bracketed, built_in, Rule(all_of(iri, expression_list), _iri
 
 # ---------------------------------------------------------------- triples
 def _property(source: Source, found: list[Any]) -> ast.Property:
-    return ast.Property(found[0], tuple(nodes(found[1:])))
+    return ast.Property(found[0], tuple(keep_nodes(found[1:])))
 
 
-def _triples(source: Source, found: list[Any]) -> ast.Triples:
+def _build_triples(source: Source, found: list[Any]) -> ast.TriplesSameSubject:
     span = Span(found[0].span.start, _last_end(found))
-    return ast.Triples(found[0], tuple(nodes(found[1:])), span)
+    return ast.TriplesSameSubject(found[0], tuple(keep_nodes(found[1:])), span)
 
 
 def _last_end(found: list[Any]) -> int:
@@ -538,21 +538,21 @@ def _last_end(found: list[Any]) -> int:
 
 
 def _blank_properties(source: Source, found: list[Any]) -> ast.BlankProperties:
-    return ast.BlankProperties(tuple(nodes(found)), extent(found))
+    return ast.BlankProperties(tuple(keep_nodes(found)), extent(found))
 
 
 def _collection(source: Source, found: list[Any]) -> ast.Collection:
-    return ast.Collection(tuple(nodes(found)), extent(found))
+    return ast.Collection(tuple(keep_nodes(found)), extent(found))
 
 
 def _alternative(source: Source, found: list[Any]) -> ast.Path:
     """Build an alternative of paths: [89] PathAlternative."""
-    return found[0] if len(found) == 1 else ast.AlternativePath(tuple(nodes(found)), extent(found))
+    return found[0] if len(found) == 1 else ast.AlternativePath(tuple(keep_nodes(found)), extent(found))
 
 
 def _sequence(source: Source, found: list[Any]) -> ast.Path:
     """Build a sequence of paths: [90] PathSequence."""
-    return found[0] if len(found) == 1 else ast.SequencePath(tuple(nodes(found)), extent(found))
+    return found[0] if len(found) == 1 else ast.SequencePath(tuple(keep_nodes(found)), extent(found))
 
 
 def _inverse(source: Source, found: list[Any]) -> ast.Path:
@@ -567,7 +567,7 @@ def _repeated(source: Source, found: list[Any]) -> ast.Path:
 
 def _negated(source: Source, found: list[Any]) -> ast.NegatedPath:
     """Build a negated property set: [95] PathNegatedPropertySet."""
-    return ast.NegatedPath(tuple(nodes(found)), extent(found))
+    return ast.NegatedPath(tuple(keep_nodes(found)), extent(found))
 
 
 semicolon = Token(f";(?:{_SKIP.pattern};)*+", _mark, "';'")
@@ -604,7 +604,7 @@ term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_labe
 triples_node = one_of(blank_properties, collection)  # [98], [100]
 node <<= one_of(term, triples_node)  # [104], [105]
 triples = Labelled(  # [75], [81]
-    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _triples), "a triple pattern", r"(?!\.(?![0-9]))[^{};,)\]]"
+    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples), "a triple pattern", r"(?!\.(?![0-9]))[^{};,)\]]"
 )
 triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [52], [55]
 
@@ -647,7 +647,7 @@ def _within(source: Source, found: list[Any]) -> ast.WithinStep:
     return ast.WithinStep(found[1], extent(found))
 
 
-def _without(source: Source, found: list[Any]) -> ast.WithoutStep:
+def _build_without(source: Source, found: list[Any]) -> ast.WithoutStep:
     return ast.WithoutStep(found[1], found[3] if len(found) > 2 else None, found[0].span)
 
 
@@ -655,23 +655,23 @@ def _chain(source: Source, found: list[Any]) -> ast.Chain:
     return ast.Chain(found[0], tuple(found[1:]), extent(found))
 
 
-def _group(source: Source, found: list[Any]) -> ast.Group:
-    return ast.Group(tuple(nodes(found)), extent(found))
+def _build_group(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+    return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
-def _where(source: Source, found: list[Any]) -> ast.Group:
+def _where(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
     """Build the group after WHERE.
 
     The paper leaves out the braces around a chain there, with what follows it; its query (5) does so in a sub-SELECT too.
     """
-    elements = nodes(found)
+    elements = keep_nodes(found)
     if len(elements) == 1 and not elements[0].steps:
-        only: ast.Group = elements[0].first
+        only: ast.GroupGraphPattern = elements[0].first
         return only
-    return ast.Group(tuple(elements), extent(elements))
+    return ast.GroupGraphPattern(tuple(elements), extent(elements))
 
 
-def _graph(source: Source, found: list[Any]) -> ast.GraphElement:
+def _build_graph(source: Source, found: list[Any]) -> ast.GraphElement:
     return ast.GraphElement(found[1], found[2], extent(found))
 
 
@@ -703,13 +703,13 @@ def _values_of_many(source: Source, found: list[Any]) -> ast.ValuesElement:
     return ast.ValuesElement(variables, tuple(part for part in found if isinstance(part, ast.ValuesRow)), extent(found))
 
 
-def _values(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _build_values(source: Source, found: list[Any]) -> ast.ValuesElement:
     return ast.ValuesElement(found[1].variables, found[1].rows, extent(found))
 
 
-def _sub_select(source: Source, found: list[Any]) -> ast.SubSelect:
+def _sub_select(source: Source, found: list[Any]) -> ast.SubSelectElement:
     """Build a sub-SELECT: [8] SubSelect."""
-    return ast.SubSelect(_selected(found), found[0].span)
+    return ast.SubSelectElement(_selected(found), found[0].span)
 
 
 _SEQOPTIONAL = (
@@ -727,7 +727,7 @@ duration = Labelled(  # Dur
 step = one_of(
     Rule(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
     Rule(all_of(counting("WITHIN"), duration), _within),
-    Rule(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _without),
+    Rule(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _build_without),
     refused(f"(?i:SEQOPTIONAL){_WORD_END}", lambda value: _SEQOPTIONAL),
 )
 chain = Rule(all_of(group, ZeroOrMore(step)), _chain)  # [67], Chain
@@ -737,7 +737,7 @@ optional = Rule(all_of(word("OPTIONAL"), braces), _optional)  # [57]
 minus = Rule(all_of(word("MINUS"), braces), _minus)  # [66]
 applied = one_of(filter_, optional, bind, minus)
 name = Labelled(one_of(variable, iri), "a variable or an IRI")  # [107]
-graph = Rule(all_of(word("GRAPH"), name, braces), _graph)  # [58]
+graph = Rule(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
 service = Rule(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
 window_element = Rule(all_of(word("WINDOW", expected=None), name, braces), _window_element)
 open_brace, close_brace = sign("{"), sign("}")
@@ -747,13 +747,13 @@ data = one_of(  # [62]
     Rule(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
     Rule(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
 )
-values = Rule(all_of(word("VALUES"), data), _values)  # [28], [61]
+values = Rule(all_of(word("VALUES"), data), _build_values)  # [28], [61]
 not_triples = Labelled(  # [56]
     one_of(chain, applied, graph, values, window_element, service), "a group, FILTER, BIND, OPTIONAL, MINUS, GRAPH, VALUES", "[{A-Za-z]"
 )
 group_body = all_of(Opt(triples_block), ZeroOrMore(all_of(not_triples, Opt(dot), Opt(triples_block))))  # [54]
 sub_select = Forward()
-group <<= Rule(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _group)  # [53]
+group <<= Rule(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
 
 
 # ---------------------------------------------------------------- queries
@@ -782,7 +782,7 @@ class Clause:
 
 
 def _clause(source: Source, found: list[Any]) -> Clause:
-    return Clause(found[0].value, tuple(nodes(found)), extent(found))
+    return Clause(found[0].value, tuple(keep_nodes(found)), extent(found))
 
 
 def _from_stream(source: Source, found: list[Any]) -> ast_queries.FromStream:
@@ -794,7 +794,7 @@ def _from_graph(source: Source, found: list[Any]) -> ast_queries.FromGraph:
 
 
 def _from_window(source: Source, found: list[Any]) -> ast_queries.FromWindow:
-    name, stream, length, width = nodes(found)
+    name, stream, length, width = keep_nodes(found)
     return ast_queries.FromWindow(name, stream, length, width, extent(found))
 
 
@@ -810,14 +810,14 @@ def _item(source: Source, found: list[Any]) -> ast_queries.SelectItem:
 
 def _group_key(source: Source, found: list[Any]) -> ast_queries.GroupKey:
     """Build a key of GROUP BY: [20] GroupCondition."""
-    expression, *variable = nodes(found)
+    expression, *variable = keep_nodes(found)
     return ast_queries.GroupKey(expression, variable[0] if variable else None, extent(found))
 
 
 def _window_clause(source: Source, found: list[Any]) -> ast_queries.WindowClause:
     if found[2].value == "ROWS":
         return ast_queries.WindowClause(None, None, found[3], extent(found))
-    length, *width = nodes(found)
+    length, *width = keep_nodes(found)
     return ast_queries.WindowClause(length, width[0] if width else None, None, extent(found))
 
 
@@ -837,7 +837,7 @@ def _modifier(source: Source, found: list[Any]) -> ast_queries.SolutionModifier:
 
 
 def _body(source: Source, found: list[Any]) -> ast_queries.Body:
-    where, modifier, *trailing = nodes(found)
+    where, modifier, *trailing = keep_nodes(found)
     return ast_queries.Body(where, modifier, trailing[0] if trailing else None)
 
 
@@ -845,23 +845,23 @@ def _sources(found: list[Any]) -> tuple[ast_queries.Source, ...]:
     return tuple(part for part in found if isinstance(part, ast_queries.Source))
 
 
-def _selected(found: list[Any]) -> ast_queries.Select:
+def _selected(found: list[Any]) -> ast_queries.SelectForm:
     distinct = any(isinstance(part, Mark) and part.value == "DISTINCT" for part in found)
-    return ast_queries.Select(distinct, tuple(part for part in found if isinstance(part, ast_queries.SelectItem)), found[-1], found[0].span)
+    return ast_queries.SelectForm(distinct, tuple(part for part in found if isinstance(part, ast_queries.SelectItem)), found[-1], found[0].span)
 
 
-def _select(source: Source, found: list[Any]) -> ast_queries.SelectQuery:
+def _build_select(source: Source, found: list[Any]) -> ast_queries.SelectQuery:
     return ast_queries.SelectQuery(_selected(found), _sources(found))
 
 
-def _template(source: Source, found: list[Any]) -> ast.Group:
-    return ast.Group(tuple(nodes(found)), extent(found))
+def _template(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+    return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
 def _construct(source: Source, found: list[Any]) -> ast_queries.ConstructQuery:
     body: ast_queries.Body = found[-1]
-    template = next((part for part in found if isinstance(part, ast.Group)), body.where)
-    triples = tuple(part for part in template.elements if isinstance(part, ast.Triples))
+    template = next((part for part in found if isinstance(part, ast.GroupGraphPattern)), body.where)
+    triples = tuple(part for part in template.elements if isinstance(part, ast.TriplesSameSubject))
     into = next((part for part in found if isinstance(part, ast_queries.StreamName)), None)
     return ast_queries.ConstructQuery(triples, into, _sources(found), body, found[0].span)
 
@@ -875,7 +875,7 @@ def _describe(source: Source, found: list[Any]) -> ast_queries.DescribeQuery:
     return ast_queries.DescribeQuery(targets, _sources(found), found[-1])
 
 
-def _document(source: Source, found: list[Any]) -> ast_queries.Document:
+def _build_document(source: Source, found: list[Any]) -> ast_queries.Document:
     declarations = tuple(part for part in found if isinstance(part, ast_queries.Declaration))
     registration = next((part for part in found if isinstance(part, ast_queries.Registration)), None)
     return ast_queries.Document(declarations, registration, found[-2])
@@ -957,10 +957,10 @@ modifier = Rule(  # [18]
 )
 trailing = all_of(modifier, Opt(values))  # [18], [28]
 body = Rule(all_of(where, trailing), _body)
-no_pattern = Token("", lambda source, value, span: ast.Group((), span), None)
+no_pattern = Token("", lambda source, value, span: ast.GroupGraphPattern((), span), None)
 select_clause = all_of(word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
 sub_select <<= Rule(all_of(select_clause, body), _sub_select)  # [8]
-select = Rule(all_of(select_clause, ZeroOrMore(from_), body), _select)  # [7]
+select = Rule(all_of(select_clause, ZeroOrMore(from_), body), _build_select)  # [7]
 template = Labelled(Rule(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
 construct = Rule(  # [10]
     all_of(
@@ -981,7 +981,7 @@ register = Rule(
 )
 end = Token("\\Z", _mark, "the end of the query")
 document = Rule(  # [1]-[4]
-    all_of(declarations, Opt(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end), _document
+    all_of(declarations, Opt(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end), _build_document
 )
 document.parse_with_tabs()
 document.streamline()
@@ -990,7 +990,7 @@ document.streamline()
 # ---------------------------------------------------------------- faults
 def parse_document(text: str) -> ast_queries.Document:
     """Parse a query's text. Raises `QueryError`."""
-    source = Source.of(text)
+    source = Source.from_text(text)
     try:
         parsed: ast_queries.Document = document.parse_string(source)[0]
     except Halt as halt:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from epsparql.literals import DURATION_FORM, likely_duration, shown
+from epsparql.literals import DURATION_FORM, likely_duration, show_lexical
 
 _OPERATORS = {"<>": "!=", "==": "=", "===": "=", "!==": "!=", "=>": ">=", "=<": "<=", "AND": "&&", "OR": "||"}
 _SIGNS = re.compile("[=<>!]+")
@@ -53,7 +53,7 @@ def likely_slip(stop: Stop) -> Slip | None:
     return next((slip for find in _SLIPS if (slip := find(stop)) is not None), None)
 
 
-def _operator(stop: Stop) -> Slip | None:
+def _suggest_operator(stop: Stop) -> Slip | None:
     """Recognise an operator of another language; of two signs, the first may be an operator alone."""
     if "an operator" in stop.expected and stop.word in _OPERATORS:
         return Slip(f"{stop.lexeme} is no operator of an expression", _OPERATORS[stop.word], stop.at, stop.end)
@@ -71,7 +71,7 @@ def _operator(stop: Stop) -> Slip | None:
 def _negation(stop: Stop) -> Slip | None:
     if list(stop.expected) != ["EXISTS"] or stop.lexeme == "":
         return None
-    return Slip(f"unexpected {shown(stop.lexeme)}", "EXISTS after NOT; '!' negates a condition, as in FILTER(!(...))", stop.at, stop.end)
+    return Slip(f"unexpected {show_lexical(stop.lexeme)}", "EXISTS after NOT; '!' negates a condition, as in FILTER(!(...))", stop.at, stop.end)
 
 
 def _lone_exists(stop: Stop) -> Slip | None:
@@ -107,7 +107,7 @@ def _bare_iri(stop: Stop) -> Slip | None:
     ends = (at for at in (stop.at + 1, stop.at + 2) if stop.lexeme == "/")
     scheme = next((found for end in ends if (found := _SCHEME.search(stop.text, max(0, stop.at - _SEEN_BEFORE), end))), None)
     iri = None if scheme is None else _BARE_IRI.match(stop.text, scheme.start())
-    return None if iri is None else Slip(f"{shown(iri[0])} is an IRI without '<' and '>'", f"<{shown(iri[0])}>", *iri.span())
+    return None if iri is None else Slip(f"{show_lexical(iri[0])} is an IRI without '<' and '>'", f"<{show_lexical(iri[0])}>", *iri.span())
 
 
 def _after_pattern(stop: Stop) -> Slip | None:
@@ -118,4 +118,4 @@ def _after_pattern(stop: Stop) -> Slip | None:
     return Slip(f"{stop.lexeme} stands after the pattern's last brace", "the whole pattern in braces, or WHERE before it", stop.at, stop.end)
 
 
-_SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (_operator, _negation, _lone_exists, _unit, _unnamed, _bare_iri, _after_pattern)
+_SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (_suggest_operator, _negation, _lone_exists, _unit, _unnamed, _bare_iri, _after_pattern)

@@ -23,7 +23,7 @@ class Expressions:
 
     def constraint(self, condition: a.Expression) -> str:
         """Return the text of a FILTER's condition: calls need no brackets, which would count as a level."""
-        text = self.text(condition)
+        text = self.write_expression(condition)
         match condition:
             case a.Exists() | a.Not(a.Exists()) | a.Call() | a.If() | a.Coalesce() | a.Bound() | a.Time():
                 return text
@@ -31,7 +31,7 @@ class Expressions:
                 return text
         return f"({text})"
 
-    def text(self, node: a.Expression, strength: int = _OR) -> str:
+    def write_expression(self, node: a.Expression, strength: int = _OR) -> str:
         """Return the text of an expression, in brackets where it binds less than `strength`."""
         text, own = self._rendered(node)
         return text if own >= strength else f"({text})"
@@ -40,26 +40,26 @@ class Expressions:
         """Return the text and how strongly it binds."""
         match node:
             case a.Or(left, right):
-                return f"{self.text(left, _OR)} || {self.text(right, _AND)}", _OR
+                return f"{self.write_expression(left, _OR)} || {self.write_expression(right, _AND)}", _OR
             case a.And(left, right):
-                return f"{self.text(left, _AND)} && {self.text(right, _COMPARE)}", _AND
+                return f"{self.write_expression(left, _AND)} && {self.write_expression(right, _COMPARE)}", _AND
             case a.Compare(op, left, right):
-                return f"{self.text(left, _ADD)} {op.value} {self.text(right, _ADD)}", _COMPARE
+                return f"{self.write_expression(left, _ADD)} {op.value} {self.write_expression(right, _ADD)}", _COMPARE
             case a.In(operand, members):
-                return f"{self.text(operand, _ADD)} IN {self._arguments(members)}", _COMPARE
+                return f"{self.write_expression(operand, _ADD)} IN {self._arguments(members)}", _COMPARE
             case a.Not(a.In(operand, members)):
-                return f"{self.text(operand, _ADD)} NOT IN {self._arguments(members)}", _COMPARE
+                return f"{self.write_expression(operand, _ADD)} NOT IN {self._arguments(members)}", _COMPARE
             case a.Arithmetic(op, left, right):
                 own = _STRENGTHS[op]
-                return f"{self.text(left, own)} {op.value} {self.text(right, own + 1)}", own
+                return f"{self.write_expression(left, own)} {op.value} {self.write_expression(right, own + 1)}", own
             case a.Not(a.Exists(pattern)):
                 return f"NOT EXISTS {self.group(pattern)}", _ATOM
             case a.Not(operand):
-                return f"! {self.text(operand, _ATOM)}", _UNARY
+                return f"! {self.write_expression(operand, _ATOM)}", _UNARY
             case a.Negate(a.Negate(operand)):
-                return f"+ {self.text(operand, _ATOM)}", _UNARY
+                return f"+ {self.write_expression(operand, _ATOM)}", _UNARY
             case a.Negate(operand):
-                return f"- {self.text(operand, _ATOM)}", _UNARY
+                return f"- {self.write_expression(operand, _ATOM)}", _UNARY
             case _:
                 return self._primary(node), _ATOM
 
@@ -87,36 +87,36 @@ class Expressions:
         raise AssertionError(node)
 
     def _arguments(self, arguments: tuple[a.Expression, ...]) -> str:
-        return f"({', '.join(map(self.text, arguments))})"
+        return f"({', '.join(map(self.write_expression, arguments))})"
 
     def aggregate(self, aggregate: a.Aggregate) -> str:
-        argument = "*" if aggregate.argument is None else self.text(aggregate.argument)
+        argument = "*" if aggregate.argument is None else self.write_expression(aggregate.argument)
         distinct = "DISTINCT " if aggregate.distinct else ""
         separator = "" if aggregate.separator == " " else f"; SEPARATOR={self.terms.term(a.Literal(aggregate.separator))}"
         return f"{aggregate.function.value}({distinct}{argument}{separator})"
 
     # ------------------------------------------------ property paths
-    def path(self, node: a.PropertyPath, strength: int = _ALTERNATIVE) -> str:
+    def write_path(self, node: a.PropertyPath, strength: int = _ALTERNATIVE) -> str:
         """Return the text of a property path, in brackets where it binds less than `strength`."""
-        text, own = self._path(node)
+        text, own = self._write_path(node)
         return text if own >= strength else f"({text})"
 
-    def _path(self, node: a.PropertyPath) -> tuple[str, int]:
+    def _write_path(self, node: a.PropertyPath) -> tuple[str, int]:
         match node:
             case a.Link(predicate):
                 return self.terms.term(predicate), _PRIMARY
             case a.Inverse(path):
-                return f"^{self.path(path, _MODIFIED)}", _INVERSE
+                return f"^{self.write_path(path, _MODIFIED)}", _INVERSE
             case a.Sequence(left, right):
-                return f"{self.path(left, _SEQUENCE)}/{self.path(right, _INVERSE)}", _SEQUENCE
+                return f"{self.write_path(left, _SEQUENCE)}/{self.write_path(right, _INVERSE)}", _SEQUENCE
             case a.Alternative(left, right):
-                return f"{self.path(left, _ALTERNATIVE)}|{self.path(right, _SEQUENCE)}", _ALTERNATIVE
+                return f"{self.write_path(left, _ALTERNATIVE)}|{self.write_path(right, _SEQUENCE)}", _ALTERNATIVE
             case a.ZeroOrOne(path):
-                return f"{self.path(path, _PRIMARY)}?", _MODIFIED
+                return f"{self.write_path(path, _PRIMARY)}?", _MODIFIED
             case a.ZeroOrMore(path):
-                return f"{self.path(path, _PRIMARY)}*", _MODIFIED
+                return f"{self.write_path(path, _PRIMARY)}*", _MODIFIED
             case a.OneOrMore(path):
-                return f"{self.path(path, _PRIMARY)}+", _MODIFIED
+                return f"{self.write_path(path, _PRIMARY)}+", _MODIFIED
             case a.Negated(forward, backward):
                 links = [*map(self.terms.term, forward or ()), *(f"^{self.terms.term(link)}" for link in backward or ())]
                 return f"!{links[0]}" if len(links) == 1 else f"!({'|'.join(links)})", _PRIMARY

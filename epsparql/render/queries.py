@@ -10,14 +10,14 @@ from typing import assert_never
 from epsparql import algebra as a
 from epsparql.literals import MAX_LENGTH, duration_text, visible_variables
 from epsparql.render.expressions import Expressions
-from epsparql.render.terms import Terms, stream
+from epsparql.render.terms import Terms, write_stream
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 
 def render(query: a.Query) -> str:
     """Return the text of a query, in full; abbreviate it only where it would be too long to be read again."""
-    text = _Writer(Terms.of(query)).query(query)
-    return text if len(text) <= MAX_LENGTH else _Writer(Terms.of(query, short=True)).query(query)
+    text = _Writer(Terms.from_query(query)).write_query(query)
+    return text if len(text) <= MAX_LENGTH else _Writer(Terms.from_query(query, short=True)).write_query(query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Clauses:
     computed: Mapping[Variable, a.Expression] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pattern: a.Pattern, projection: tuple[Variable, ...]) -> "_Clauses":
+    def from_pattern(cls, pattern: a.Pattern, projection: tuple[Variable, ...]) -> "_Clauses":
         pattern, computed = _computed(pattern, projection)
         values: a.Values | None = None
         having: a.Expression | None = None
@@ -65,16 +65,16 @@ class _Writer:
 
     def __init__(self, terms: Terms, hidden: Mapping[Variable, str] | None = None) -> None:
         self._terms = terms
-        self._expressions = Expressions(terms, hidden or {}, self._group)
+        self._expressions = Expressions(terms, hidden or {}, self._write_group)
 
     # ------------------------------------------------ queries
-    def query(self, query: a.Query) -> str:
+    def write_query(self, query: a.Query) -> str:
         sources = self._sources(query)
         match query:
             case a.Select(pattern, projection, distinct, _, modifiers):
-                text = self._select(pattern, projection, distinct, modifiers, sources)
+                text = self._write_select(pattern, projection, distinct, modifiers, sources)
             case a.Construct(template, pattern, _, into):
-                target = "" if into == a.DEFAULT_STREAM or query.sources.windows else f" INTO STREAM {stream(into)}"
+                target = "" if into == a.DEFAULT_STREAM or query.sources.windows else f" INTO STREAM {write_stream(into)}"
                 text = f"CONSTRUCT {{{self._terms.triples(template)}}}{target}{sources}{self._solutions(pattern)}"
             case a.Ask(pattern):
                 text = f"ASK{sources}{self._solutions(pattern, ordered=False)}"
@@ -91,26 +91,26 @@ class _Writer:
         parts = [f"FROM {self._terms.iri(name)}" for name in dataset.default]
         parts += [f"FROM NAMED {self._terms.iri(name)}" for name in dataset.named]
         if not sources.windows and query.streams != (a.DEFAULT_STREAM,):
-            parts += [f"FROM STREAM {stream(name)}" for name in query.streams]
+            parts += [f"FROM STREAM {write_stream(name)}" for name in query.streams]
         for window in sources.windows:
             range_ = f"[RANGE {self._duration(window.length)} STEP {self._duration(window.step)}]"
-            parts.append(f"FROM NAMED WINDOW {self._terms.iri(window.name)} ON {stream(window.stream)} {range_}")
+            parts.append(f"FROM NAMED WINDOW {self._terms.iri(window.name)} ON {write_stream(window.stream)} {range_}")
         return "".join(f" {part}" for part in parts)
 
     def _solutions(self, pattern: a.Pattern, *, ordered: bool = True) -> str:
         """Return WHERE with its modifiers, of a query that has no SELECT clause. Where not `ordered`, ORDER BY would not be read."""
         if isinstance(pattern, a.SubSelect) and not pattern.distinct and (ordered or not pattern.modifiers.order):
             visible = _shown(pattern.pattern)
-            selected = _Clauses.of(pattern.pattern, visible)
+            selected = _Clauses.from_pattern(pattern.pattern, visible)
             if pattern.modifiers != a.PLAIN and pattern.projection == visible and not (selected.group and selected.computed):
-                return self._where(_Clauses.of(pattern.pattern, ()), pattern.modifiers)[1]
-        return self._where(_Clauses.of(pattern, ()), a.PLAIN)[1]
+                return self._where(_Clauses.from_pattern(pattern.pattern, ()), pattern.modifiers)[1]
+        return self._where(_Clauses.from_pattern(pattern, ()), a.PLAIN)[1]
 
-    def _select(self, pattern: a.Pattern, projection: tuple[Variable, ...], distinct: bool, modifiers: a.Modifiers, sources: str = "") -> str:
-        clauses = _Clauses.of(pattern, projection)
+    def _write_select(self, pattern: a.Pattern, projection: tuple[Variable, ...], distinct: bool, modifiers: a.Modifiers, sources: str = "") -> str:
+        clauses = _Clauses.from_pattern(pattern, projection)
         expressions, where = self._where(clauses, modifiers)
         computed = clauses.computed
-        items = [f"({expressions.text(computed[item])} AS {item})" if item in computed else str(item) for item in projection]
+        items = [f"({expressions.write_expression(computed[item])} AS {item})" if item in computed else str(item) for item in projection]
         if self._terms.short and clauses.group is None and not computed and projection == _shown(pattern):
             items = []
         return f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(items) or '*'}{sources}{where}"
@@ -122,7 +122,7 @@ class _Writer:
         for variable, aggregate in clauses.group.aggregates if clauses.group else ():
             hidden[variable] = self._expressions.aggregate(aggregate)
         expressions = _Writer(self._terms, hidden)._expressions
-        parts = [f"WHERE {self._group(clauses.where)}"]
+        parts = [f"WHERE {self._write_group(clauses.where)}"]
         if clauses.keys:
             parts.append(f"GROUP BY {' '.join(self._key(key, condition) for key, condition in clauses.keys)}")
         if clauses.having is not None:
@@ -131,13 +131,13 @@ class _Writer:
             parts.append(self._window(clauses.group.window))
         parts += _modifiers(expressions, modifiers)
         if clauses.values is not None:
-            parts.append(self._values(clauses.values))
+            parts.append(self._write_values(clauses.values))
         return expressions, "".join(f" {part}" for part in parts)
 
     def _key(self, key: Variable, condition: a.Expression | None) -> str:
         if condition is None:
             return str(key)
-        return self._expressions.constraint(condition) if key.hidden else f"({self._expressions.text(condition)} AS {key})"
+        return self._expressions.constraint(condition) if key.hidden else f"({self._expressions.write_expression(condition)} AS {key})"
 
     def _window(self, window: a.RangeWindow | a.RowsWindow) -> str:
         match window:
@@ -148,7 +148,7 @@ class _Writer:
         assert_never(window)
 
     # ------------------------------------------------ patterns
-    def _group(self, pattern: a.Pattern) -> str:
+    def _write_group(self, pattern: a.Pattern) -> str:
         """Return the pattern as a group in braces. Its own FILTER stands directly in it."""
         if isinstance(pattern, a.Filter):
             return self._operand(pattern.pattern, pattern.condition)
@@ -167,21 +167,21 @@ class _Writer:
             case a.Bgp(triples):
                 return self._terms.triples(triples)
             case a.Path(subject, path, object_):
-                return f"{self._terms.term(subject)} {self._expressions.path(path)} {self._terms.term(object_)} ."
+                return f"{self._terms.term(subject)} {self._expressions.write_path(path)} {self._terms.term(object_)} ."
             case a.Join(left, right):
                 return f"{self._elements(left)} {self._joined(left, right)}"
             case a.LeftJoin(left, right, condition):
                 return f"{self._elements(left)} OPTIONAL {self._operand(right, condition)}".lstrip()
             case a.Minus(left, right):
-                return f"{self._elements(left)} MINUS {self._group(right)}".lstrip()
+                return f"{self._elements(left)} MINUS {self._write_group(right)}".lstrip()
             case a.Extend(inner, variable, expression):
-                return f"{self._elements(inner)} BIND({self._expressions.text(expression)} AS {variable})".lstrip()
+                return f"{self._elements(inner)} BIND({self._expressions.write_expression(expression)} AS {variable})".lstrip()
             case a.Values():
-                return self._values(pattern)
+                return self._write_values(pattern)
             case a.Graph(name, inner):
-                return f"GRAPH {self._terms.term(name)} {self._group(inner)}"
+                return f"GRAPH {self._terms.term(name)} {self._write_group(inner)}"
             case a.InWindow(window, inner):
-                return f"WINDOW {self._terms.iri(window)} {self._group(inner)}"
+                return f"WINDOW {self._terms.iri(window)} {self._write_group(inner)}"
             case a.Group():
                 raise AssertionError("a Group stands only under a SELECT's own clauses")
             case _:
@@ -193,44 +193,44 @@ class _Writer:
             return self._elements(right)
         if _is_block(right) and not _ends_in_triples(left):
             return self._elements(right)
-        return self._elements(right) if isinstance(right, a.Values | a.Graph | a.InWindow) else self._group(right)
+        return self._elements(right) if isinstance(right, a.Values | a.Graph | a.InWindow) else self._write_group(right)
 
     def _chain(self, pattern: a.Pattern) -> str:
         """Return the pattern as a chain. Operators associate to the left, so a left operand needs no braces of its own."""
         match pattern:
             case a.Union(left, right):
-                return f"{self._chain(left)} UNION {self._group(right)}"
+                return f"{self._chain(left)} UNION {self._write_group(right)}"
             case a.SeqJoin(left, right):
-                return f"{self._chain(left)} SEQ {self._group(right)}"
+                return f"{self._chain(left)} SEQ {self._write_group(right)}"
             case a.EqJoin(left, right):
-                return f"{self._chain(left)} EQUALS {self._group(right)}"
+                return f"{self._chain(left)} EQUALS {self._write_group(right)}"
             case a.RelationJoin(relation, left, right):
-                return f"{self._chain(left)} {relation.value} {self._group(right)}"
+                return f"{self._chain(left)} {relation.value} {self._write_group(right)}"
             case a.Join(left, right) if not _share_blank_nodes(left, right):
-                return f"{self._chain(left)} AND {self._group(right)}"
+                return f"{self._chain(left)} AND {self._write_group(right)}"
             case a.SeqRightJoin(left, right, None):
-                return f"{self._unfiltered(left)} OPTIONALSEQ {self._group(right)}"
+                return f"{self._unfiltered(left)} OPTIONALSEQ {self._write_group(right)}"
             case a.SeqRightJoin(left, right, condition):
-                return f"{self._operand(left, condition)} OPTIONALSEQ {self._group(right)}"
+                return f"{self._operand(left, condition)} OPTIONALSEQ {self._write_group(right)}"
             case a.EqLeftJoin(left, right, condition):
                 return f"{self._chain(left)} EQUALSOPTIONAL {self._operand(right, condition)}"
             case a.Within(inner, limit):
                 return f"{self._chain(inner)} WITHIN {self._duration(limit)}"
             case a.WithoutFor(inner, absent, duration):
-                return f"{self._chain(inner)} WITHOUT {self._group(absent)} FOR {self._duration(duration)}"
+                return f"{self._chain(inner)} WITHOUT {self._write_group(absent)} FOR {self._duration(duration)}"
             case a.SeqWithout(left, right, absent, within):
                 bound = "" if within is None else f" WITHIN {self._duration(within)}"
-                return f"{self._chain(left)} SEQ {self._group(right)}{bound} WITHOUT {self._group(absent)}"
+                return f"{self._chain(left)} SEQ {self._write_group(right)}{bound} WITHOUT {self._write_group(absent)}"
             case _:
-                return self._group(pattern)
+                return self._write_group(pattern)
 
     def _unfiltered(self, pattern: a.Pattern) -> str:
         return self._operand(pattern, None) if isinstance(pattern, a.Filter) else self._chain(pattern)
 
     def _subselect(self, select: a.SubSelect) -> str:
-        return f"{{ {_Writer(self._terms)._select(select.pattern, select.projection, select.distinct, select.modifiers)} }}"
+        return f"{{ {_Writer(self._terms)._write_select(select.pattern, select.projection, select.distinct, select.modifiers)} }}"
 
-    def _values(self, values: a.Values) -> str:
+    def _write_values(self, values: a.Values) -> str:
         rows = [[self._cell(cell) for cell in row] for row in values.rows]
         if len(values.variables) == 1:
             return f"VALUES {values.variables[0]} {{ {''.join(f'{row[0]} ' for row in rows)}}}"
@@ -272,7 +272,7 @@ def _share_blank_nodes(left: a.Pattern, right: a.Pattern) -> bool:
 def _register(query: a.Query) -> str:
     sources = query.sources
     if isinstance(query, a.Construct) and sources.report is not None:
-        return f"REGISTER {sources.report.value} {stream(query.into)} AS "
+        return f"REGISTER {sources.report.value} {write_stream(query.into)} AS "
     if sources.report in (None, a.Report.RSTREAM):
         return ""
     return f"REGISTER {sources.report.value} <out> AS "
@@ -291,7 +291,7 @@ def _modifiers(expressions: Expressions, modifiers: a.Modifiers) -> list[str]:
 
 def _order_key(expressions: Expressions, key: a.OrderKey) -> str:
     if key.descending:
-        return f"DESC({expressions.text(key.expression)})"
+        return f"DESC({expressions.write_expression(key.expression)})"
     if isinstance(key.expression, a.Var) and not key.expression.variable.hidden:
         return str(key.expression.variable)
     return expressions.constraint(key.expression)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from epsparql import algebra as a
 from epsparql.iris import resolve
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, Variable
 
 _SHORT = {
@@ -28,7 +28,7 @@ class Terms:
     short: bool = False
 
     @classmethod
-    def of(cls, query: a.Query, *, short: bool = False) -> "Terms":
+    def from_query(cls, query: a.Query, *, short: bool = False) -> "Terms":
         """Build the prologue of a query: a BASE where IRI(x) needs one, and prefixes for IRIs that BASE would change, or for all in a `short` text."""
         base = _base(query)
         used = dict.fromkeys(_iris(query))
@@ -78,7 +78,7 @@ class Terms:
         return "".join([*parts, " ."] if parts else [])
 
 
-def stream(name: str) -> str:
+def write_stream(name: str) -> str:
     """Return a stream's name, which is never abbreviated: it is compared as written."""
     return _iri(name)
 
@@ -93,7 +93,7 @@ def _escaped(text: str) -> str:
 
 def _base(query: a.Query) -> str | None:
     """Return the BASE that translation put into the calls of IRI; a query has one at most."""
-    for node in nodes(query):
+    for node in walk_nodes(query):
         match node:
             case a.Call("IRI", (_, a.Constant(Iri(base)))):
                 return base
@@ -102,7 +102,7 @@ def _base(query: a.Query) -> str | None:
 
 def _iris(query: a.Query) -> Iterator[str]:
     """Yield every IRI that is written as one, as often as it is; datatypes too."""
-    for node in nodes(query):
+    for node in walk_nodes(query):
         match node:
             case Iri(value):
                 yield value

@@ -29,11 +29,11 @@ class Aggregates:
     def found(self) -> tuple[tuple[Variable, a.Aggregate], ...]:
         return tuple((variable, aggregate) for aggregate, variable in self._found.items())
 
-    def pattern(self, group: s.Group) -> a.Pattern:
-        return self._outside.pattern(group)
+    def translate_group(self, group: s.GroupGraphPattern) -> a.Pattern:
+        return self._outside.translate_group(group)
 
-    def value(self, name: s.VariableName) -> a.Expression:
-        return self._outside.value(name)
+    def translate_variable(self, name: s.VariableName) -> a.Expression:
+        return self._outside.translate_variable(name)
 
     def bound(self, name: s.VariableName) -> a.Expression:
         return self._outside.bound(name)
@@ -42,9 +42,9 @@ class Aggregates:
         argument = None if call.argument is None else expression(self._outside, call.argument)
         if tree_depth(argument) > MAX_TREE_DEPTH:
             self.context.fail_depth(call.span)  # before it is hashed
-        return self.of(a.Aggregate(_FUNCTIONS[call.name], argument, call.distinct, " " if call.separator is None else call.separator))
+        return self.place_aggregate(a.Aggregate(_FUNCTIONS[call.name], argument, call.distinct, " " if call.separator is None else call.separator))
 
-    def of(self, aggregate: a.Aggregate) -> a.Var:
+    def place_aggregate(self, aggregate: a.Aggregate) -> a.Var:
         if aggregate not in self._found:
             self._found[aggregate] = self.context.numbered("agg")
         return a.Var(self._found[aggregate])
@@ -61,25 +61,25 @@ class Sampling:
     def __init__(self, aggregates: Aggregates, known: Container[Variable], inside: Container[Variable], later: Container[Variable] = ()) -> None:
         self._aggregates = aggregates
         self._known, self._inside, self._later = known, inside, later
-        self.pattern = aggregates.pattern
+        self.translate_group = aggregates.translate_group
         self.aggregate = aggregates.aggregate
 
     @property
     def context(self) -> Context:
         return self._aggregates.context
 
-    def value(self, name: s.VariableName) -> a.Expression:
+    def translate_variable(self, name: s.VariableName) -> a.Expression:
         if Variable(name.name) in self._known:
-            return self._aggregates.value(name)
+            return self._aggregates.translate_variable(name)
         self._warn(name)
-        return self._aggregates.of(a.Aggregate(a.AggregateFunction.SAMPLE, a.Var(Variable(name.name))))
+        return self._aggregates.place_aggregate(a.Aggregate(a.AggregateFunction.SAMPLE, a.Var(Variable(name.name))))
 
     def bound(self, name: s.VariableName) -> a.Expression:
         """Translate BOUND: SAMPLE has a value exactly where COUNT counts one."""
         if Variable(name.name) in self._known:
             return self._aggregates.bound(name)
         self._warn(name)
-        count = self._aggregates.of(a.Aggregate(a.AggregateFunction.COUNT, a.Var(Variable(name.name))))
+        count = self._aggregates.place_aggregate(a.Aggregate(a.AggregateFunction.COUNT, a.Var(Variable(name.name))))
         return a.Compare(a.Comparison.GREATER, count, _NONE)
 
     def _warn(self, name: s.VariableName) -> None:

@@ -18,7 +18,7 @@ def streams_of(context: Context, sources: tuple[f.Source, ...]) -> tuple[str, ..
 
 
 def stream_name(context: Context, stream: f.StreamName) -> str:
-    name = context.names.stream(stream)
+    name = context.names.resolve_stream(stream)
     if not name:
         context.fail(SyntaxFault, "a stream's name is not empty", stream.span, "the IRI of a stream")
     return name
@@ -35,7 +35,7 @@ def sources_of(context: Context, sources: tuple[f.Source, ...], registration: f.
             if window.name in windows:
                 context.fail(ScopeFault, f"there are two windows <{window.name}>", source.name.span, "another name for this one")
             windows[window.name] = window
-    report = _report(context, registration, bool(windows))
+    report = _translate_report(context, registration, bool(windows))
     return a.Sources(a.Dataset(default, named) if graphs else None, tuple(windows.values()), report)
 
 
@@ -44,7 +44,7 @@ def _window(context: Context, source: f.FromWindow) -> a.NamedWindow:
     return a.NamedWindow(name, stream, micros_of(context, source.length), micros_of(context, source.step))
 
 
-def _report(context: Context, registration: f.Registration | None, windows: bool) -> a.Report | None:
+def _translate_report(context: Context, registration: f.Registration | None, windows: bool) -> a.Report | None:
     if registration is None:
         return a.Report.RSTREAM if windows else None
     if not windows:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from epsparql import algebra as a
 from epsparql.errors import InvalidLiteral
-from epsparql.literals import MAX_MICROS, duration_micros, likely_duration, literal_fault, shown
+from epsparql.literals import MAX_MICROS, duration_micros, likely_duration, literal_fault, show_lexical
 from epsparql.parser import ast as s
 from epsparql.terms import XSD, XSD_STRING, Literal
 from epsparql.translate.context import Context
@@ -48,7 +48,7 @@ def _fail_fineness(context: Context, duration: s.DurationText) -> NoReturn:
 def _parsed(context: Context, duration: s.DurationText) -> a.Micros:
     fault = literal_fault(Literal(duration.lexical, XSD + "duration"))
     if fault is not None:
-        context.fail(InvalidLiteral, f'"{shown(duration.lexical)}" is no duration', duration.span, likely_duration(duration.lexical))
+        context.fail(InvalidLiteral, f'"{show_lexical(duration.lexical)}" is no duration', duration.span, likely_duration(duration.lexical))
     micros = duration_micros(duration.lexical)
     if micros is None:
         message = "the duration has months or years, which have no fixed length, or is finer than a microsecond"

@@ -34,11 +34,11 @@ class Scope(Protocol):
     @property
     def context(self) -> Context: ...
 
-    def value(self, name: s.VariableName) -> a.Expression: ...
+    def translate_variable(self, name: s.VariableName) -> a.Expression: ...
 
     def bound(self, name: s.VariableName) -> a.Expression: ...
 
-    def pattern(self, group: s.Group) -> a.Pattern: ...
+    def translate_group(self, group: s.GroupGraphPattern) -> a.Pattern: ...
 
     def aggregate(self, call: s.AggregateCall) -> a.Expression: ...
 
@@ -47,7 +47,7 @@ def expression(scope: Scope, node: s.Expression) -> a.Expression:
     """Translate an expression. Raises QueryError."""
     match node:
         case s.VariableName():
-            return scope.value(node)
+            return scope.translate_variable(node)
         case s.IriRef() | s.PrefixedName() | s.StringLiteral() | s.NumericLiteral() | s.BooleanLiteral():
             return a.Constant(scope.context.term(node))
         case s.Unary(operator, operand, _):
@@ -55,7 +55,7 @@ def expression(scope: Scope, node: s.Expression) -> a.Expression:
         case s.Binary():
             return _binary(scope, node)
         case s.ExistsCall(negated, group, span):
-            exists = a.Exists(scope.pattern(group))
+            exists = a.Exists(scope.translate_group(group))
             scope.context.places.note(exists, beginning(span, "NOT EXISTS" if negated else "EXISTS"))
             return a.Not(exists) if negated else exists
         case s.FunctionCall(function, arguments, _):

@@ -12,7 +12,7 @@ from epsparql.translate.durations import micros_of
 from epsparql.translate.expressions import expression
 from epsparql.translate.select import Selects
 from epsparql.translate.source_map import beginning
-from epsparql.translate.triple_patterns import EMPTY, Link, Triples, joined
+from epsparql.translate.triple_patterns import EMPTY, Link, Triples, join_patterns
 
 Placed = TypeVar("Placed", bound=a.Pattern)
 _RELATIONS = {relation.value: relation for relation in a.Relation}
@@ -38,7 +38,7 @@ class _Growing:
 
     def join(self, right: a.Pattern, span: Span) -> None:
         """Join `right`, which stands at `span`, to the pattern."""
-        self.apply(joined(self._context, self.pattern, right, span), right, span)
+        self.apply(join_patterns(self._context, self.pattern, right, span), right, span)
 
 
 class Groups:
@@ -49,12 +49,12 @@ class Groups:
         self.triples = Triples(context)
         self.selects = Selects(self)
 
-    def pattern(self, group: s.Group) -> a.Pattern:
+    def translate_group(self, group: s.GroupGraphPattern) -> a.Pattern:
         """Translate a group whose FILTERs filter itself."""
-        inner, condition = self._group(group)
+        inner, condition = self._split_filters(group)
         return inner if condition is None else a.Filter(condition, inner)
 
-    def value(self, name: s.VariableName) -> a.Var:
+    def translate_variable(self, name: s.VariableName) -> a.Var:
         return a.Var(Variable(name.name))
 
     def bound(self, name: s.VariableName) -> a.Bound:
@@ -64,16 +64,16 @@ class Groups:
         message = f"the aggregate {call.name} stands where solutions are not grouped yet: in a pattern, in GROUP BY or in another aggregate"
         self.context.fail(SyntaxFault, message, call.span, "an aggregate in SELECT, HAVING or ORDER BY alone; a pattern can have one in a sub-SELECT")
 
-    def _group(self, group: s.Group) -> tuple[a.Pattern, a.Expression | None]:
+    def _split_filters(self, group: s.GroupGraphPattern) -> tuple[a.Pattern, a.Expression | None]:
         """Translate a group without its own FILTERs; return its pattern and their conjunction."""
-        outer = self.triples.enter()
+        outer = self.triples.enter_group()
         growing = _Growing(self.context)
         links: list[Link] = []
         condition: a.Expression | None = None
         filters = 0
         for element in group.elements:
             match element:
-                case s.Triples():
+                case s.TriplesSameSubject():
                     links += self.triples.links(element)
                 case s.FilterElement():
                     filters += 1
@@ -86,13 +86,13 @@ class Groups:
                     self._apply(element, growing)
                     links = []
                     self.triples.begin()
-        self.triples.leave(outer)
+        self.triples.leave_group(outer)
         self._join_links(links, growing)
         return growing.pattern, condition
 
     def _join_links(self, links: list[Link], growing: _Growing) -> None:
         if links:
-            first = self.context.places.of(links[0])
+            first = self.context.places.find_span(links[0])
             assert first is not None, "each link is noted where it is read"
             growing.join(self.triples.block(links), first)
 
@@ -100,21 +100,21 @@ class Groups:
         """Apply `element` to what stands before it in its group."""
         match element:
             case s.OptionalElement(group, span):
-                right, condition = self._group(group)
+                right, condition = self._split_filters(group)
                 growing.apply(self._placed(a.LeftJoin(growing.pattern, right, condition), beginning(span, "OPTIONAL")), right, span)
             case s.MinusElement(group, span):
-                growing.apply(self._placed(a.Minus(growing.pattern, self.pattern(group)), beginning(span, "MINUS")), EMPTY, span)
+                growing.apply(self._placed(a.Minus(growing.pattern, self.translate_group(group)), beginning(span, "MINUS")), EMPTY, span)
             case s.BindElement():
                 self._bind(element, growing)
             case s.Chain():
                 growing.join(self._chain(element), element.span)
             case s.GraphElement():
-                growing.join(self._graph(element), element.span)
+                growing.join(self._translate_graph(element), element.span)
             case s.WindowElement():
                 growing.join(self._in_window(element), element.span)
             case s.ValuesElement():
                 growing.join(self.selects.values(element), element.span)
-            case s.SubSelect(select, span):
+            case s.SubSelectElement(select, span):
                 growing.join(self.selects.sub_select(select), span)
             case s.ServiceElement():
                 self._refuse_service(element)
@@ -133,9 +133,11 @@ class Groups:
         extended = a.Extend(growing.pattern, variable, expression(self, bind.expression))
         growing.apply(extended, a.Extend(EMPTY, variable, extended.expression), bind.span)
 
-    def _graph(self, element: s.GraphElement) -> a.Graph:
+    def _translate_graph(self, element: s.GraphElement) -> a.Graph:
         name = element.name
-        return a.Graph(Variable(name.name) if isinstance(name, s.VariableName) else Iri(self.context.names.iri(name)), self.pattern(element.group))
+        return a.Graph(
+            Variable(name.name) if isinstance(name, s.VariableName) else Iri(self.context.names.iri(name)), self.translate_group(element.group)
+        )
 
     def _in_window(self, element: s.WindowElement) -> a.InWindow:
         if isinstance(element.name, s.VariableName):
@@ -145,7 +147,7 @@ class Groups:
         if name not in known:
             expected = f"one of {', '.join(f'<{one}>' for one in known)}" if known else f"FROM NAMED WINDOW <{name}> ON <stream> [RANGE ... STEP ...]"
             self.context.fail(ScopeFault, f"there is no window <{name}>", element.name.span, expected)
-        return a.InWindow(name, self.pattern(element.group))
+        return a.InWindow(name, self.translate_group(element.group))
 
     def _refuse_service(self, service: s.ServiceElement) -> NoReturn:
         message = "SERVICE is refused: a query reads its streams and the background, and no remote host is allowed"
@@ -154,7 +156,7 @@ class Groups:
     # ------------------------------------------------ chains
     def _chain(self, chain: s.Chain) -> a.Pattern:
         self._warn_of_mixture(chain)
-        pattern, condition = self._group(chain.first)
+        pattern, condition = self._split_filters(chain.first)
         seq: a.SeqWithout | None = None  # the last SEQ, as it would be with a WITHOUT; only WITHIN may stand between
         for index, step in enumerate(chain.steps):
             if index >= MAX_TREE_DEPTH:
@@ -164,7 +166,7 @@ class Groups:
                 pattern, condition = a.Filter(condition, pattern), None
             match step:
                 case s.Combine(s.ChainOperator.AND, group, span):
-                    pattern = joined(self.context, pattern, self.pattern(group), span)
+                    pattern = join_patterns(self.context, pattern, self.translate_group(group), span)
                 case s.Combine():
                     pattern = self._placed(self._combined(step, pattern, condition), step.span)
                     condition = None
@@ -174,7 +176,7 @@ class Groups:
                     if seq is not None:
                         seq = a.SeqWithout(seq.left, seq.right, EMPTY, limit if seq.within is None else min(seq.within, limit))
                 case s.WithoutStep():
-                    pattern = self._placed(self._without(step, pattern, seq), step.span)
+                    pattern = self._placed(self._translate_without(step, pattern, seq), step.span)
                     seq = None
                 case _:
                     assert_never(step)
@@ -186,20 +188,20 @@ class Groups:
         """Combine two groups; `condition` is that of the left group where OPTIONALSEQ follows it, else None."""
         match step.operator:
             case s.ChainOperator.EQUALSOPTIONAL:
-                return a.EqLeftJoin(left, *self._group(step.group))
+                return a.EqLeftJoin(left, *self._split_filters(step.group))
             case s.ChainOperator.OPTIONALSEQ:
-                return a.SeqRightJoin(left, self.pattern(step.group), condition)
+                return a.SeqRightJoin(left, self.translate_group(step.group), condition)
             case s.ChainOperator.SEQ:
-                return a.SeqJoin(left, self.pattern(step.group))
+                return a.SeqJoin(left, self.translate_group(step.group))
             case s.ChainOperator.EQUALS:
-                return a.EqJoin(left, self.pattern(step.group))
+                return a.EqJoin(left, self.translate_group(step.group))
             case s.ChainOperator.UNION:
-                return a.Union(left, self.pattern(step.group))
+                return a.Union(left, self.translate_group(step.group))
             case _:
-                return a.RelationJoin(_RELATIONS[step.operator.value], left, self.pattern(step.group))
+                return a.RelationJoin(_RELATIONS[step.operator.value], left, self.translate_group(step.group))
 
-    def _without(self, step: s.WithoutStep, pattern: a.Pattern, seq: a.SeqWithout | None) -> a.Pattern:
-        absent = self.pattern(step.group)
+    def _translate_without(self, step: s.WithoutStep, pattern: a.Pattern, seq: a.SeqWithout | None) -> a.Pattern:
+        absent = self.translate_group(step.group)
         if step.duration is not None:
             return a.WithoutFor(pattern, absent, micros_of(self.context, step.duration))
         if seq is None:

@@ -13,7 +13,7 @@ from epsparql.terms import Variable
 from epsparql.translate.aggregates import Aggregates, Sampling, check_grouped
 from epsparql.translate.durations import count_of, micros_of
 from epsparql.translate.expressions import Scope, expression
-from epsparql.translate.triple_patterns import joined
+from epsparql.translate.triple_patterns import join_patterns
 
 Items = tuple[tuple[f.SelectItem, a.Expression | None], ...]
 
@@ -25,11 +25,11 @@ class Selects:
         self._scope = scope
         self._context = scope.context
 
-    def sub_select(self, select: f.Select) -> a.SubSelect:
+    def sub_select(self, select: f.SelectForm) -> a.SubSelect:
         pattern, projection, modifiers = self.select(select)
         return a.SubSelect(pattern, projection, select.distinct, modifiers)
 
-    def select(self, select: f.Select) -> tuple[a.Pattern, tuple[Variable, ...], a.Modifiers]:
+    def select(self, select: f.SelectForm) -> tuple[a.Pattern, tuple[Variable, ...], a.Modifiers]:
         """Return the pattern with the expressions of SELECT, the projection, and the modifiers that apply to them."""
         aggregates = Aggregates(self._scope)
         items = tuple((item, None if item.expression is None else expression(aggregates, item.expression)) for item in select.items)
@@ -38,21 +38,21 @@ class Selects:
             if aggregates.found or select.body.modifier.keys or select.body.modifier.having:
                 message = "SELECT * has no meaning for groups, whose variables have no single value but for the keys"
                 self._context.fail(SyntaxFault, message, select.span, "the keys and aggregates by name")
-            projection = shown(pattern)
+            projection = list_shown(pattern)
         else:
             pattern, projection = self._projected(items, pattern)
         return pattern, projection, self._modifiers(select.body.modifier, order)
 
-    def rows(self, body: f.Body, *, ordered: bool = True) -> a.Pattern:
+    def translate_body(self, body: f.Body, *, ordered: bool = True) -> a.Pattern:
         """Return the pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless `ordered`, ORDER BY is left out."""
         pattern, order = self._solutions(body, (), Aggregates(self._scope))
         modifiers = self._modifiers(body.modifier, order if ordered else ())
-        return pattern if modifiers == a.PLAIN else a.SubSelect(pattern, shown(pattern), False, modifiers)
+        return pattern if modifiers == a.PLAIN else a.SubSelect(pattern, list_shown(pattern), False, modifiers)
 
     def _solutions(self, body: f.Body, items: Items, aggregates: Aggregates) -> tuple[a.Pattern, tuple[a.OrderKey, ...]]:
         """Translate WHERE, GROUP BY, HAVING and VALUES, in their order; and ORDER BY."""
         modifier = body.modifier
-        pattern, keys = self._keyed(self._scope.pattern(body.where), modifier.keys)
+        pattern, keys = self._keyed(self._scope.translate_group(body.where), modifier.keys)
         inside = visible_variables(pattern)
         assigned = [Variable(item.variable.name) for item, value in items if value is not None]
         having = [expression(Sampling(aggregates, keys, inside, assigned), condition) for condition in modifier.having]
@@ -68,7 +68,7 @@ class Selects:
                 self._context.places.note(pattern, Span(modifier.keys[0].span.start, modifier.keys[-1].span.end))
         if having:
             pattern = a.Filter(reduce(a.And, having), pattern)
-        return pattern if body.values is None else joined(self._context, pattern, self.values(body.values), body.values.span), order
+        return pattern if body.values is None else join_patterns(self._context, pattern, self.values(body.values), body.values.span), order
 
     # ------------------------------------------------ groups
     def _keyed(self, pattern: a.Pattern, keys: tuple[f.GroupKey, ...]) -> tuple[a.Pattern, tuple[Variable, ...]]:
@@ -157,7 +157,7 @@ class Selects:
         return tuple(None if term is None else self._context.term(term) for term in row.terms)
 
 
-def shown(pattern: a.Pattern) -> tuple[Variable, ...]:
+def list_shown(pattern: a.Pattern) -> tuple[Variable, ...]:
     """Return the variables that `*` stands for."""
     return tuple(variable for variable in visible_variables(pattern) if not variable.hidden)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from epsparql.errors import Span
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 
 
 def beginning(span: Span, keyword: str) -> Span:
@@ -25,11 +25,11 @@ class Places:
     def note(self, node: object, span: Span) -> None:
         self._noted[id(node)] = node, span
 
-    def of(self, node: object) -> Span | None:
+    def find_span(self, node: object) -> Span | None:
         found = self._noted.get(id(node))
         return None if found is None else found[1]
 
     def moved(self, before: object, after: object) -> "Places":
         """Return the places of `before` for a tree of the same shape."""
-        pairs = zip(nodes(before), nodes(after), strict=True)
-        return Places((new, span) for old, new in pairs if (span := self.of(old)) is not None)
+        pairs = zip(walk_nodes(before), walk_nodes(after), strict=True)
+        return Places((new, span) for old, new in pairs if (span := self.find_span(old)) is not None)

@@ -20,7 +20,7 @@ from epsparql.terms import Iri, Variable
 from epsparql.translate.context import Context
 from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_of
 from epsparql.translate.group_patterns import Groups
-from epsparql.translate.select import shown
+from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import Places
 
 
@@ -39,7 +39,7 @@ def parse(text: str) -> ParsedQuery:
     _check_text(text)
     with deep_stack():
         document = parse_document(text)
-        return _Translation(text).document(document)
+        return _Translation(text).translate_document(document)
 
 
 def _check_text(text: str) -> None:
@@ -63,7 +63,7 @@ class _Translation:
         self._groups = Groups(self._context)
         self._selects = self._groups.selects
 
-    def document(self, document: f.Document) -> ParsedQuery:
+    def translate_document(self, document: f.Document) -> ParsedQuery:
         for declaration in document.declarations:
             self._context.names.declare(declaration)
         query = self._query(document.query, document.registration)
@@ -72,7 +72,7 @@ class _Translation:
         found = (*self._context.warnings, *doubts(document, self._context.names))
         numbered, places = renumbered(query), self._context.places
         places = places if numbered is query else places.moved(query, numbered)
-        return ParsedQuery(numbered, self._context.text, tuple(sorted(found, key=_place)), places)
+        return ParsedQuery(numbered, self._context.text, tuple(sorted(found, key=_find_position)), places)
 
     def _query(self, query: f.QueryForm, registration: f.Registration | None) -> a.Query:
         sources = sources_of(self._context, query.sources, registration)
@@ -86,16 +86,16 @@ class _Translation:
                 return a.Select(pattern, projection, select.distinct, streams, modifiers, sources)
             case f.ConstructQuery():
                 into = self._into(query.into, output)
-                pattern = self._selects.rows(query.body)
+                pattern = self._selects.translate_body(query.body)
                 rule = a.Construct(self._groups.triples.template(query.template, visible_variables(pattern)), pattern, streams, into, sources)
                 self._context.places.note(rule, query.span)
                 return rule
             case f.AskQuery():
                 self._warn_of_output(output)
-                return a.Ask(self._selects.rows(query.body, ordered=False), streams, sources)
+                return a.Ask(self._selects.translate_body(query.body, ordered=False), streams, sources)
             case f.DescribeQuery(targets):
                 self._warn_of_output(output)
-                pattern = self._selects.rows(query.body)
+                pattern = self._selects.translate_body(query.body)
                 return a.Describe(self._targets(targets, pattern), pattern, streams, sources)
         assert_never(query)
 
@@ -114,7 +114,7 @@ class _Translation:
 
     def _targets(self, targets: tuple[s.IriName | s.VariableName, ...], pattern: a.Pattern) -> tuple[Iri | Variable, ...]:
         if not targets:
-            return shown(pattern)
+            return list_shown(pattern)
         visible = visible_variables(pattern)
         found: dict[Iri | Variable, None] = {}
         for target in targets:
@@ -140,5 +140,5 @@ def _too_deep(query: f.QueryForm) -> Span | None:
     return None
 
 
-def _place(warning: Warning_) -> int:
+def _find_position(warning: Warning_) -> int:
     return 0 if warning.span is None else warning.span.start

@@ -37,13 +37,13 @@ class Triples:
         self._writing = False  # whether a template is being read
 
     # ------------------------------------------------ basic graph patterns
-    def enter(self) -> int:
+    def enter_group(self) -> int:
         """Begin the basic graph patterns of a group; return the number to leave it with."""
         outer = self._bgp
         self.begin()
         return outer
 
-    def leave(self, outer: int) -> None:
+    def leave_group(self, outer: int) -> None:
         self._bgp = outer
 
     def begin(self) -> None:
@@ -51,7 +51,7 @@ class Triples:
         self._bgps += 1
         self._bgp = self._bgps
 
-    def links(self, triples: s.Triples) -> list[Link]:
+    def links(self, triples: s.TriplesSameSubject) -> list[Link]:
         """Return the triple patterns and paths of one subject, in the order of the text."""
         found: list[Link] = []
         self._describe(self._node(triples.subject, found), triples.properties, found, triples.subject.span.start)
@@ -64,11 +64,11 @@ class Triples:
                 inner: list[Link] = []
                 first = prop.verb.span.start if start is None else start
                 span = Span(first if node is prop.objects[0] else node.span.start, node.span.end)
-                self._add(self._linked(subject, prop.verb, self._node(node, inner)), span, found)
+                self._add_links(self._linked(subject, prop.verb, self._node(node, inner)), span, found)
                 found += inner
             start = None
 
-    def _add(self, links: Iterable[Link], span: Span, found: list[Link]) -> None:
+    def _add_links(self, links: Iterable[Link], span: Span, found: list[Link]) -> None:
         for link in links:
             self._count += 1
             if self._count > MAX_PATTERNS:
@@ -93,25 +93,25 @@ class Triples:
                 for index, part in enumerate(parts):
                     yield from self._linked(nodes[index], part, nodes[index + 1])
             case s.AlternativePath() | s.RepeatedPath() | s.NegatedPath():
-                yield a.Path(subject, self._path(verb), object_)
+                yield a.Path(subject, self._translate_path(verb), object_)
             case _:
                 assert_never(verb)
 
     def _predicate(self, verb: s.IriRef | s.PrefixedName | s.TypeVerb) -> Iri:
         return Iri(RDF + "type") if isinstance(verb, s.TypeVerb) else Iri(self._context.names.iri(verb))
 
-    def _path(self, path: s.Path) -> a.PropertyPath:
+    def _translate_path(self, path: s.Path) -> a.PropertyPath:
         match path:
             case s.IriRef() | s.PrefixedName() | s.TypeVerb():
                 return a.Link(self._predicate(path))
             case s.InversePath(inner, _):
-                return a.Inverse(self._path(inner))
+                return a.Inverse(self._translate_path(inner))
             case s.SequencePath(parts, _):
-                return reduce(a.Sequence, map(self._path, parts))
+                return reduce(a.Sequence, map(self._translate_path, parts))
             case s.AlternativePath(parts, _):
-                return reduce(a.Alternative, map(self._path, parts))
+                return reduce(a.Alternative, map(self._translate_path, parts))
             case s.RepeatedPath(inner, modifier, _):
-                return _REPEATED[modifier](self._path(inner))
+                return _REPEATED[modifier](self._translate_path(inner))
             case s.NegatedPath():
                 return self._negated(path)
         assert_never(path)
@@ -130,12 +130,12 @@ class Triples:
         if not links:
             return EMPTY
         places = self._context.places
-        spans = [span for link in links if (span := places.of(link)) is not None]
+        spans = [span for link in links if (span := places.find_span(link)) is not None]
         pattern: a.Pattern = a.Bgp(tuple(link for link in links if isinstance(link, a.TriplePattern)))
         places.note(pattern, Span(min(span.start for span in spans), max(span.end for span in spans)))
         for link, span in zip(links, spans, strict=True):
             if isinstance(link, a.Path):
-                pattern = joined(self._context, pattern, link, span)
+                pattern = join_patterns(self._context, pattern, link, span)
         return pattern
 
     # ------------------------------------------------ nodes
@@ -161,9 +161,9 @@ class Triples:
         cells: list[TermOrVariable] = [*(self._fresh_blank() for _ in items), Iri(RDF + "nil")]
         for index, item in enumerate(items):
             inner: list[Link] = []
-            self._add([a.TriplePattern(cells[index], Iri(RDF + "first"), self._node(item, inner))], item.span, found)
+            self._add_links([a.TriplePattern(cells[index], Iri(RDF + "first"), self._node(item, inner))], item.span, found)
             found += inner
-            self._add([a.TriplePattern(cells[index], Iri(RDF + "rest"), cells[index + 1])], item.span, found)
+            self._add_links([a.TriplePattern(cells[index], Iri(RDF + "rest"), cells[index + 1])], item.span, found)
         return cells[0]
 
     def _blank(self, node: s.BlankLabel) -> Variable:
@@ -180,7 +180,7 @@ class Triples:
         return Variable(f"_:b{self._fresh - 1}")
 
     # ------------------------------------------------ templates
-    def template(self, triples: tuple[s.Triples, ...], visible: tuple[Variable, ...]) -> tuple[a.TriplePattern, ...]:
+    def template(self, triples: tuple[s.TriplesSameSubject, ...], visible: tuple[Variable, ...]) -> tuple[a.TriplePattern, ...]:
         """Return the triples that a CONSTRUCT writes; labels in it are its own."""
         self._home, self._writing = {}, True
         self.begin()
@@ -191,7 +191,7 @@ class Triples:
             written += (a.TriplePattern(*map(_template_term, (t.subject, t.predicate, t.object))) for t in patterns)
         return tuple(written)
 
-    def _check_template(self, element: s.Triples, triples: list[a.TriplePattern], visible: tuple[Variable, ...]) -> None:
+    def _check_template(self, element: s.TriplesSameSubject, triples: list[a.TriplePattern], visible: tuple[Variable, ...]) -> None:
         if isinstance(element.subject, s.StringLiteral | s.NumericLiteral | s.BooleanLiteral):
             self._context.warn("literal-subject", "a literal is no subject: this triple is never written", element.subject.span)
         used = dict.fromkeys(term for t in triples for term in (t.subject, t.predicate, t.object) if isinstance(term, Variable) and not term.hidden)
@@ -201,7 +201,7 @@ class Triples:
                 self._context.warn("never-bound", message, element.span)
 
 
-def joined(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:
+def join_patterns(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:
     """Join two patterns; the empty group is the neutral element (SPARQL 18.2.2.8). `span` is where the join stands, that is, what makes it."""
     if left == EMPTY:
         return right

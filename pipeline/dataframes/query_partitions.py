@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.messages import UNRESTRICTED
 from engine.partitioning import NoKey, Part, keys_of
 from epsparql import algebra as a
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 
 _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
 """These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself. Their queries are not dealt out."""
@@ -48,7 +48,7 @@ def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, backg
 
 def _column(query: a.Query) -> str | None:
     """Return the column in which every triple pattern has the key, `s` or `o`; None where there is no common one."""
-    if any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in nodes(query.pattern)):
+    if any(isinstance(node, _TOGETHER) or node == a.Bgp(()) for node in walk_nodes(query.pattern)):
         return None
     try:
         return next((key.part.column for key in keys_of(query) if key.part is not Part.GRAPH), None)

@@ -19,7 +19,7 @@ from engine.checkpoint.format import apart, digest_of
 from engine.engine import Engine
 from engine.errors import EngineError, LogGap
 from engine.messages import Block, Outcome
-from engine.partitioning import ONE, Moved, Share
+from engine.partitioning import ONE, Moved, PartitionShare
 from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
@@ -37,7 +37,9 @@ _MARKED = struct.Struct("<8sI")
 class EngineHost:
     """Keeps an engine between calls. One thread at a time."""
 
-    def __init__(self, data_dir: Path | str, share: Share = ONE, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+    def __init__(
+        self, data_dir: Path | str, share: PartitionShare = ONE, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT
+    ) -> None:
         self._data, self._share = data_dir, share
         self._name = name_of(share.bucket, share.buckets)
         self._marks = Marks(Path(data_dir))
@@ -147,7 +149,7 @@ class Snapshots:
     Large parts are pieces in files of their own, named by the digest of their content. A snapshot writes only the pieces that earlier ones have not.
     """
 
-    def __init__(self, directory: Path, bucket: str, share: Share = ONE) -> None:
+    def __init__(self, directory: Path, bucket: str, share: PartitionShare = ONE) -> None:
         self.directory, self.bucket, self._share = directory, bucket, share
         self._lock = Lock()  # an engine that is ahead may write one while others are swept
 

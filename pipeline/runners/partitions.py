@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Protocol
 
 from engine.messages import StateChange
-from engine.partitioning import Share
+from engine.partitioning import PartitionShare
 from pipeline.log import LogReader, SharedReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.advance import Advance
@@ -57,7 +57,9 @@ class Buckets:
             with closing(SolutionReader(data_dir)) as solutions:
                 ended = solutions.changes
         self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # the blocks that wait, one at work, and one that was taken
-        self._hosts = [EngineHost(data_dir, Share(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)]
+        self._hosts = [
+            EngineHost(data_dir, PartitionShare(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)
+        ]
         self._courses = [Course(host, _UNMERGED) for host in self._hosts]
         self._merging = Course(Merging(self._courses, Merger(ended)), PIECES)
         self._sent: tuple[int, int, int, Spill | None] | None = None

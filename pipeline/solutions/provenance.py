@@ -146,7 +146,7 @@ class Justifier:
                 _, records, _ = decode_records(frame.first, payload)
                 for record in records:
                     if isinstance(record.entry, Facts) and record.entry.offset <= entry:
-                        known = known.changed(record.entry.graph, numbers_of(record.entry.triples, known.terms), record.entry.change)
+                        known = known.with_change(record.entry.graph, numbers_of(record.entry.triples, known.terms), record.entry.change)
                     elif isinstance(record.entry, Entail) and record.entry.offset <= entry:
                         known = known.under(record.entry.regime)
                 may_count = lo is None or any(record.latest is not None and record.latest >= lo for record in records)

@@ -91,7 +91,7 @@ def _store(setting: Setting) -> ox.Store:
     facts = list(quads_of(nquads(reader, (Graph(name, tuple(entries)) for name, entries in setting["graphs"]))))
     reader.close()
     store = ox.Store()
-    store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.of(facts, TermTable(), setting["entailment"])))
+    store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.from_quads(facts, TermTable(), setting["entailment"])))
     return store
 
 

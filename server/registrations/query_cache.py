@@ -10,7 +10,7 @@ import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
 from epsparql.errors import Span, Warning_
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 from epsparql.translate.translator import ParsedQuery
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 
@@ -79,11 +79,11 @@ def explain_query(
     found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, reads)
     match form:
         case "json":
-            return json.dumps(explain.document(found), ensure_ascii=False, indent=2)
+            return json.dumps(explain.render_document(found), ensure_ascii=False, indent=2)
         case "mermaid":
             return explain.mermaid(found)
         case _:
-            return explain.text(found)
+            return explain.render_text(found)
 
 
 def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
@@ -128,8 +128,8 @@ def _form_of(query: Query) -> Form:
 
 def _waits_at(parsed: ParsedQuery) -> Span | None:
     """Return the place of the first timer, or window that reports at instants of its own; None where there is neither."""
-    for node in nodes(parsed.query):
+    for node in walk_nodes(parsed.query):
         timer = isinstance(node, WithoutFor | NamedWindow)
         if timer or (isinstance(node, Group) and isinstance(node.window, RangeWindow) and node.window.step is not None):
-            return parsed.places.of(node) or Span(0, min(1, len(parsed.text)))
+            return parsed.places.find_span(node) or Span(0, min(1, len(parsed.text)))
     return None

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from engine.background.reasoning.rdfs_schema import Triple
-from engine.provenance import Absence, Fact, Inference, Members, Occurrence, Proof, Step, Used
+from engine.provenance import Absence, BackgroundFact, Inference, Members, Occurrence, Proof, Step, Used
 from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions.formats import Bindings, Verdict
 from pipeline.solutions.provenance import Justification, Justifier, find
@@ -191,7 +191,7 @@ def _step(step: Any) -> StepDocument:
     raise AssertionError(step)
 
 
-def _used(pattern: str, triple: Triple, given: Occurrence | Fact, inferences: tuple[Inference, ...]) -> StepDocument:
+def _used(pattern: str, triple: Triple, given: Occurrence | BackgroundFact, inferences: tuple[Inference, ...]) -> StepDocument:
     told = [
         InferenceDocument(rule=each.rule, premises=[statement(t) for t in each.premises], conclusion=statement(each.conclusion))
         for each in inferences
@@ -200,7 +200,7 @@ def _used(pattern: str, triple: Triple, given: Occurrence | Fact, inferences: tu
     s, p, o = map(str, given.triple)
     common: dict[str, Any] = {"s": s, "p": p, "o": o, "pattern": pattern, "triple": statement(triple), "graph": graph, "inferences": told or None}
     match given:
-        case Fact():
+        case BackgroundFact():
             return StepDocument(kind="background", **common)
         case Occurrence():
             return StepDocument(
@@ -301,7 +301,7 @@ class _ProvenanceGraph:
                 self._add(last, OWN + "premise", ox.Literal(statement(premise)))
         return last or self._add_given(step.given)
 
-    def _add_given(self, given: Occurrence | Fact) -> ox.BlankNode:
+    def _add_given(self, given: Occurrence | BackgroundFact) -> ox.BlankNode:
         known = given in self._entities
         entity = self._add_entity(given, given.triple)
         if not known and isinstance(given, Occurrence):

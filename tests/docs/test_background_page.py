@@ -18,7 +18,7 @@ TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class KnowledgeExample:
     title: str
     namespace: str
     background: tuple[str, ...]
@@ -27,7 +27,7 @@ class Example:
     solutions: tuple[str, ...]
 
 
-def examples() -> Iterator[Example]:
+def examples() -> Iterator[KnowledgeExample]:
     _, _, text = PAGE.partition("## Examples of the papers")
     for section in re.findall(r"^### .*?(?=^### |\Z)", text, re.DOTALL | re.MULTILINE):
         title = section.partition("\n")[0].removeprefix("### ")
@@ -35,7 +35,9 @@ def examples() -> Iterator[Example]:
         [background] = re.findall(r"^\*\*background\*\* (.*)$", section, re.MULTILINE)
         [feed], [solutions] = (re.findall(rf"^```{name}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE) for name in ("feed", "solutions"))
         namespace = re.findall(r"PREFIX : <(.*?)>", section)[0]
-        yield Example(title, namespace, tuple(re.findall(r"`(.*?)`", background)), queries, tuple(feed.splitlines()), tuple(solutions.splitlines()))
+        yield KnowledgeExample(
+            title, namespace, tuple(re.findall(r"`(.*?)`", background)), queries, tuple(feed.splitlines()), tuple(solutions.splitlines())
+        )
 
 
 EXAMPLES = list(examples())
@@ -61,7 +63,7 @@ def told(line: str, namespace: str) -> str:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
-def test_the_solutions_are_those_of_the_page(example: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_solutions_are_those_of_the_page(example: KnowledgeExample, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "s.ndjson").write_text("".join(event(line, example.namespace) for line in example.feed))
     arguments = ["replay", "--stream", str(tmp_path / "s.ndjson"), "--background", *(str(ROOT / "ontologies" / name) for name in example.background)]
     for name, query in example.queries.items():

@@ -59,22 +59,22 @@ RUN = [example for example in EXAMPLES if example.timeline is not None]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DocsLine:
     """A line of a timeline: what it tells, and the seconds from and to which that holds; none: always."""
 
     label: str
     times: tuple[tuple[int, int], ...]
 
 
-def drawn(timeline: str) -> Iterator[Line]:
+def drawn(timeline: str) -> Iterator[DocsLine]:
     for line in timeline.splitlines()[1:]:  # the first one counts the seconds
         label, bar, marks = line.partition(" | ")
         assert bar, line
         if marks == "always":
-            yield Line(label.strip(), ())
+            yield DocsLine(label.strip(), ())
         else:
             assert not MARK.sub("", marks).strip(), line
-            yield Line(label.strip(), tuple((found.start(), found.end() - 1) for found in MARK.finditer(marks)))
+            yield DocsLine(label.strip(), tuple((found.start(), found.end() - 1) for found in MARK.finditer(marks)))
 
 
 def quad(text: str, graph: str | None) -> ox.Quad:
@@ -99,7 +99,7 @@ class Files:
     def query(self, text: str) -> QueryFile:
         return QueryFile(self.directory / "q.rq", text)
 
-    def add(self, line: Line) -> None:
+    def add(self, line: DocsLine) -> None:
         """A triple of the stream or of the background, at the end of its file."""
         triple, _, stream = line.label.partition(" on ")
         triple, _, graph = triple.partition(" in ")
@@ -124,7 +124,7 @@ def moment(second: int) -> str:
     return iso(SECOND_0 + second * 1_000_000)
 
 
-def expected(line: Line) -> str:
+def expected(line: DocsLine) -> str:
     """A solution of a page as `told` gives it."""
     label = line.label.removeprefix("=>").strip()
     (start, end), *more = line.times

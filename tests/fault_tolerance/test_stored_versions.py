@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.partitioning import Share
+from engine.partitioning import PartitionShare
 from epsparql.client import Client
 from pipeline.log import LogWriter
 from pipeline.runners.engine_host import Snapshots
@@ -157,7 +157,7 @@ def test_a_snapshot_of_0_1_0_is_taken(tmp_path: Path, partitions: int) -> None:
     assert len(found) == partitions
     for path in found:
         name, position = path.stem.rsplit("-", 1)
-        share = Share(int(name.partition("of")[0] or 0), partitions)
+        share = PartitionShare(int(name.partition("of")[0] or 0), partitions)
         engine = Snapshots(path.parent, name, share).newest(int(position))
         assert isinstance(engine, Engine)
         assert engine.position == int(position)

@@ -164,7 +164,7 @@ Part = tuple[Entry, tuple[Occurrence, ...]]
 
 
 @dataclass(slots=True)
-class Log:
+class HistoryLog:
     """The entries that a history comes to."""
 
     delay: Micros
@@ -294,8 +294,8 @@ class Log:
         return shown(background_changes.solutions(query, list(dict.fromkeys(stream)), versions))
 
 
-def log_of(history: History) -> Log:
-    log = Log(history.delay * SECOND)
+def log_of(history: History) -> HistoryLog:
+    log = HistoryLog(history.delay * SECOND)
     for action in history.actions:
         log.take(action)
     log.finish()
@@ -325,7 +325,7 @@ class Found:
             self.ended.setdefault(told.registered, []).append((told.state, told.reason))
 
 
-def run(log: Log, parts: Sequence[Part], most: int, restarts: Iterable[int] = ()) -> Found:
+def run(log: HistoryLog, parts: Sequence[Part], most: int, restarts: Iterable[int] = ()) -> Found:
     found, engine, at = Found(), Engine(past=log.read), 0
     stops = sorted({*restarts, len(parts)})
     while at < len(parts):

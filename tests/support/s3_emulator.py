@@ -33,15 +33,15 @@ class Served:
 
     port: int
 
-    def bucket(self) -> "Bucket":
+    def bucket(self) -> "S3Bucket":
         """A new one."""
-        made = Bucket(f"bucket-{next(_buckets)}", self.port)
+        made = S3Bucket(f"bucket-{next(_buckets)}", self.port)
         made.files().create_dir(made.name)
         return made
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class S3Bucket:
     name: str
     port: int
 
@@ -83,7 +83,7 @@ def _port(told: Path) -> int:
 class Line:
     """A port that leads to the store. It can be cut, hold what is sent to the store, or let answers through a byte at a time."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: S3Bucket) -> None:
         self._to = "127.0.0.1", bucket.port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]

@@ -11,7 +11,7 @@ from engine.messages import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, F
 from epsparql import algebra as a
 from tests.support.ntriples import parse_statement, parse_term
 from tests.w3c.results import csv_cell, expected, statement_table, triples, truth
-from tests.w3c.suite import Case, is_beyond_rdfs
+from tests.w3c.suite import SuiteCase, is_beyond_rdfs
 from tests.w3c.tables import Table, by_value, same
 
 INSTANT = 1_700_000_000_000_000
@@ -22,12 +22,12 @@ EMPTY = 0
 Quad = tuple[str, str, str, str | None]
 
 
-def text_of(case: Case) -> str:
+def text_of(case: SuiteCase) -> str:
     """The query's text with the base of its file."""
     return f"BASE <{case.iri(case.query)}>\n{case.text}"
 
 
-def difference(case: Case, *, numbers_by_value: bool = False) -> str | None:
+def difference(case: SuiteCase, *, numbers_by_value: bool = False) -> str | None:
     """How the engine's answer differs from the expected one; None if it does not."""
     try:
         query = epsparql.parse(text_of(case)).query
@@ -44,7 +44,7 @@ def difference(case: Case, *, numbers_by_value: bool = False) -> str | None:
     return _compared(case, query, found, wanted, numbers_by_value)
 
 
-def _compared(case: Case, query: a.Query, found: Table, wanted: Table, numbers_by_value: bool) -> str | None:
+def _compared(case: SuiteCase, query: a.Query, found: Table, wanted: Table, numbers_by_value: bool) -> str | None:
     if case.result is not None and case.result.endswith(".csv"):
         found = replace(found, rows=tuple(tuple(None if cell is None else csv_cell(parse_term(cell)) for cell in row) for row in found.rows))
     wanted = replace(wanted, ordered=wanted.ordered and isinstance(query, a.Select) and bool(query.modifiers.order))
@@ -68,7 +68,7 @@ def _table(query: a.Query, solutions: list[list[str | None]]) -> Table:
     assert_never(query)
 
 
-def _run(case: Case, query: a.Query) -> tuple[int, list[tuple[int, int, list[str | None]]], str]:
+def _run(case: SuiteCase, query: a.Query) -> tuple[int, list[tuple[int, int, list[str | None]]], str]:
     """The instant at which solutions are due, the solutions, and why the engine refused the query if it did."""
     quads = dataset(case, query)
     # a rule is to write into a stream that it does not read, so that it does not feed itself
@@ -90,7 +90,7 @@ def _run(case: Case, query: a.Query) -> tuple[int, list[tuple[int, int, list[str
     return INSTANT if quads else EMPTY, found, "; ".join(change.reason for change in outcome.changes if change.state == "failed")
 
 
-def dataset(case: Case, query: a.Query) -> list[Quad]:
+def dataset(case: SuiteCase, query: a.Query) -> list[Quad]:
     """The default graph, the named graphs, and what FROM and FROM NAMED name; blank nodes are of their file."""
     named = set(case.graphs)
     if query.sources.dataset is not None:

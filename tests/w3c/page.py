@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER
-from tests.w3c.suite import Case, Kind, beyond_rdfs, cases
+from tests.w3c.suite import Kind, SuiteCase, beyond_rdfs, cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "w3c.md"
 
@@ -27,7 +27,7 @@ This page is made by `python -m tests.w3c.page`. A test fails when the page is n
 """
 
 
-def page(tests: Sequence[Case]) -> str:
+def page(tests: Sequence[SuiteCase]) -> str:
     return "\n".join([HEAD, *_table(tests), "", *_passed_over(), "", *_beyond_rdfs(), "", *_by_value(), ""])
 
 
@@ -40,7 +40,7 @@ def _beyond_rdfs() -> list[str]:
     return ["## Tests of other regimes", "", text, "", "| test | regime | answered under owl-rl |", "|---|---|---|", *rows]
 
 
-def _table(tests: Sequence[Case]) -> list[str]:
+def _table(tests: Sequence[SuiteCase]) -> list[str]:
     rows = ["| suite | group | tests | passed | passed over |", "|---|---|---:|---:|---:|"]
     rows += [_row(suite, group, list(own)) for (suite, group), own in groupby(tests, key=lambda case: (case.suite, case.group))]
     evaluated = [case for case in tests if case.kind is Kind.EVALUATION]
@@ -48,7 +48,7 @@ def _table(tests: Sequence[Case]) -> list[str]:
     return [*rows, _row("both", "evaluation", evaluated), _row("both", "syntax", syntax), _row("both", "all", tests)]
 
 
-def _row(suite: str, group: str, tests: Sequence[Case]) -> str:
+def _row(suite: str, group: str, tests: Sequence[SuiteCase]) -> str:
     left_out = sum(case.id in PASSED_OVER for case in tests)
     return f"| {suite} | {group} | {len(tests)} | {len(tests) - left_out} | {left_out or ''} |"
 

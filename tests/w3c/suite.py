@@ -46,7 +46,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SuiteCase:
     """One test of a manifest. Files stand in the folder `ROOT / suite / group`."""
 
     suite: str
@@ -75,26 +75,26 @@ class Case:
         return self.path(self.query).read_bytes().decode()
 
 
-def cases() -> list[Case]:
+def cases() -> list[SuiteCase]:
     """Every test of the query language, in the order of the manifests; those of entailment regimes beyond RDFS are `beyond_rdfs`."""
     return [case for case in _all_cases() if not is_beyond_rdfs(case)]
 
 
-def beyond_rdfs() -> list[Case]:
+def beyond_rdfs() -> list[SuiteCase]:
     """Tests whose regimes all entail more than RDFS does."""
     return [case for case in _all_cases() if is_beyond_rdfs(case)]
 
 
-def _all_cases() -> list[Case]:
+def _all_cases() -> list[SuiteCase]:
     manifests = sorted(ROOT.glob("*/*/manifest.ttl"))
     return [case for manifest in manifests if manifest.parent.name not in OTHER_SPECIFICATIONS for case in _cases(manifest)]
 
 
-def is_beyond_rdfs(case: Case) -> bool:
+def is_beyond_rdfs(case: SuiteCase) -> bool:
     return bool(case.regimes) and not case.regimes & {"RDF", "RDFS"}
 
 
-def _cases(manifest: Path) -> Iterator[Case]:
+def _cases(manifest: Path) -> Iterator[SuiteCase]:
     suite, group = manifest.parts[-3:-1]
     graph = Graph().parse(manifest, publicID=f"{BASES[suite]}{group}/manifest.ttl")
     for head in graph.objects(None, MF.entries):
@@ -102,12 +102,12 @@ def _cases(manifest: Path) -> Iterator[Case]:
             yield _case(graph, test, suite, group)
 
 
-def _case(graph: Graph, test: Node, suite: str, group: str) -> Case:
+def _case(graph: Graph, test: Node, suite: str, group: str) -> SuiteCase:
     action = graph.value(test, MF.action)
     assert action is not None, test
     query = graph.value(action, QT.query) or action
     result = graph.value(test, MF.result)
-    return Case(
+    return SuiteCase(
         suite=suite,
         group=group,
         name=str(test).rpartition("#")[2],

@@ -11,7 +11,7 @@ import epsparql
 from server.cli import commands
 from tests.w3c.evaluate import dataset, text_of
 from tests.w3c.results import csv_table, expected, solutions, statement_table
-from tests.w3c.suite import ROOT, Case, cases
+from tests.w3c.suite import ROOT, SuiteCase, cases
 from tests.w3c.tables import Table, same, term_of
 
 AT = "2023-11-14T22:13:20Z"
@@ -33,7 +33,7 @@ PRINTED = {
 pytestmark = pytest.mark.skipif(not ROOT.exists(), reason="the W3C suites are not beside the project")
 
 
-def lines(case: Case) -> Iterator[str]:
+def lines(case: SuiteCase) -> Iterator[str]:
     """The dataset of a test as a stream in ndjson: what is in no graph is one message."""
     quads = dataset(case, epsparql.parse(text_of(case)).query)
     yield json.dumps({"triples": "".join(f"{s} {p} {o} .\n" for s, p, o, g in quads if g is None), "at": AT})
@@ -56,7 +56,7 @@ def printed(fmt: str, text: str) -> Table:
 
 
 @pytest.mark.parametrize("case", [case for case in cases() if case.id in PRINTED], ids=lambda case: case.id)
-def test_replay(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay(case: SuiteCase, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     query, stream, fmt = tmp_path / "q.rq", tmp_path / "s.ndjson", PRINTED[case.id]
     query.write_text(text_of(case))
     stream.write_text("\n".join(lines(case)))

@@ -9,14 +9,14 @@ from epsparql.errors import Unsupported
 from tests.w3c.evaluate import difference, text_of
 from tests.w3c.page import PAGE, page
 from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER
-from tests.w3c.suite import ROOT, Case, Kind, beyond_rdfs, cases
+from tests.w3c.suite import ROOT, Kind, SuiteCase, beyond_rdfs, cases
 
 CASES = cases()
 
 pytestmark = pytest.mark.skipif(not ROOT.exists(), reason="the W3C suites are not beside the project")
 
 
-def refusal(case: Case) -> epsparql.QueryError | None:
+def refusal(case: SuiteCase) -> epsparql.QueryError | None:
     try:
         epsparql.parse(case.text)
     except epsparql.QueryError as fault:
@@ -24,7 +24,7 @@ def refusal(case: Case) -> epsparql.QueryError | None:
     return None
 
 
-def fault(case: Case) -> str | None:
+def fault(case: SuiteCase) -> str | None:
     """Return what is wrong with the answer, or None if it is the one that the suite asks for."""
     refused = refusal(case)
     match case.kind:
@@ -38,7 +38,7 @@ def fault(case: Case) -> str | None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_case(case: Case, record_property: Callable[[str, object], None]) -> None:
+def test_case(case: SuiteCase, record_property: Callable[[str, object], None]) -> None:
     found = fault(case)
     record_property("w3c", f"{case.suite} {case.group} {'passed' if found is None else 'failed'}")
     if case.id in PASSED_OVER:
@@ -48,12 +48,12 @@ def test_case(case: Case, record_property: Callable[[str, object], None]) -> Non
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.id in BY_VALUE], ids=lambda case: case.id)
-def test_only_where_needed_by_value(case: Case) -> None:
+def test_only_where_needed_by_value(case: SuiteCase) -> None:
     assert difference(case) is not None, f"{case.id} passes as it is: take it off BY_VALUE in passed_over.py"
 
 
 @pytest.mark.parametrize("case", beyond_rdfs(), ids=lambda case: case.id)
-def test_regimes_beyond_rdfs(case: Case) -> None:
+def test_regimes_beyond_rdfs(case: SuiteCase) -> None:
     found = difference(case)
     assert (found is None) == (case.id in BY_OWL_RL), found or f"{case.id} passes now: put it on BY_OWL_RL in passed_over.py"
 

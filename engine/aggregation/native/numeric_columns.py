@@ -12,7 +12,7 @@ from engine.aggregation.native import layout as g
 from engine.aggregation.native.decimal_literals import decimals
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
-from engine.expressions.evaluator import number
+from engine.expressions.evaluator import parse_number
 from engine.expressions.values import Kind
 from epsparql.terms import XSD, Literal
 
@@ -90,7 +90,7 @@ def _ends_with(texts: pa.Array, end: str) -> NDArray[np.bool_]:
 def _addend(term: int, terms: TermTable) -> tuple[int, int, int] | None:
     """Return class, value and scale; None if the term has none that are native."""
     parsed = terms.term(term)
-    found = None if parsed is None else number(parsed)
+    found = None if parsed is None else parse_number(parsed)
     match found:
         case None:
             return g.ERROR, 0, 0

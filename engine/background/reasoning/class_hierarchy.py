@@ -47,7 +47,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
                 return default
             if len(self._found) >= _REMEMBERED:
                 self._found.clear()
-            found = self._found[node] = in_order(reached([node], self._above))
+            found = self._found[node] = in_order(reach_nodes([node], self._above))
         return found
 
     @property
@@ -57,9 +57,9 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
 
     def all_below(self, nodes: Iterable[Node]) -> set[Node]:
         """Return all nodes below any of these."""
-        return reached(nodes, self._below)
+        return reach_nodes(nodes, self._below)
 
-    def changed(self, added: Links[Node], removed: Links[Node]) -> "Hierarchy[Node]":
+    def with_links(self, added: Links[Node], removed: Links[Node]) -> "Hierarchy[Node]":
         """Return the hierarchy with other links; what is not changed is shared."""
         more, fewer = ([link for link in links if link[0] != link[1]] for links in (added, removed))
         if not more and not fewer:
@@ -122,7 +122,7 @@ def differing(links: Mapping[Node, tuple[Node, ...]], others: Mapping[Node, tupl
     return found
 
 
-def reached(nodes: Iterable[Node], links: Closed[Node]) -> set[Node]:
+def reach_nodes(nodes: Iterable[Node], links: Closed[Node]) -> set[Node]:
     """Return the nodes that links lead to."""
     found: set[Node] = set()
     pending = [*nodes]

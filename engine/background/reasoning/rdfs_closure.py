@@ -35,13 +35,13 @@ class _Closure:
         self.seen: set[tuple[int, int, int]] = set()  # classes and properties whose reflexive facts a graph has
         self.grown = True
         while self.grown:
-            self._close()
+            self._close_facts()
 
     def quads(self) -> list[Quad]:
         terms = self.terms
         return [(terms[s], terms[p], terms[o], terms[g]) for s, p, o, g in self.known]  # type: ignore[misc]  # only a graph is None, or an IRI
 
-    def _close(self) -> None:
+    def _close_facts(self) -> None:
         """Take all facts through the schema as it stands now."""
         statements = ((s, p, o) for s, p, o, _ in self.known if DOMAIN <= p <= SUBPROPERTY)
         self.schema = Schema(statements, lambda number: isinstance(self.terms[number], Iri))
@@ -54,24 +54,24 @@ class _Closure:
     def _expand(self, s: int, p: int, o: int, g: int) -> None:
         schema = self.schema
         for other in schema.predicates.get(p, ()):
-            self._add(s, other, o, g, again=other <= SUBPROPERTY)
+            self._add_fact(s, other, o, g, again=other <= SUBPROPERTY)
         for kind in schema.subjects.get(p, ()):
-            self._add(s, TYPE, kind, g, again=self.about_types)
+            self._add_fact(s, TYPE, kind, g, again=self.about_types)
         if not self.literal[o]:
             for kind in schema.objects.get(p, ()):
-                self._add(o, TYPE, kind, g, again=self.about_types)
+                self._add_fact(o, TYPE, kind, g, again=self.about_types)
         if p == TYPE:
             for kind in schema.classes.get(o, ()):
-                self._add(s, TYPE, kind, g, again=self.about_types)
+                self._add_fact(s, TYPE, kind, g, again=self.about_types)
         elif p == SUBCLASS:
             for above in schema.classes.get(o, ()):
-                self._add(s, SUBCLASS, above, g, again=True)
+                self._add_fact(s, SUBCLASS, above, g, again=True)
         elif p == SUBPROPERTY:
             for above in schema.properties.get(o, ()):
-                self._add(s, SUBPROPERTY, above, g, again=True)
+                self._add_fact(s, SUBPROPERTY, above, g, again=True)
         self._reflect(s, p, o, g)
 
-    def _add(self, s: int, p: int, o: int, g: int, *, again: bool) -> None:
+    def _add_fact(self, s: int, p: int, o: int, g: int, *, again: bool) -> None:
         fact = s, p, o, g
         if fact in self.known:
             return
@@ -98,10 +98,10 @@ class _Closure:
     def _class(self, node: int, g: int) -> None:
         if (SUBCLASS, node, g) not in self.seen and not self.literal[node]:
             self.seen.add((SUBCLASS, node, g))
-            self._add(node, SUBCLASS, node, g, again=True)
+            self._add_fact(node, SUBCLASS, node, g, again=True)
 
     def _property(self, node: int, g: int) -> None:
         if (SUBPROPERTY, node, g) not in self.seen and not self.literal[node]:
             self.seen.add((SUBPROPERTY, node, g))
-            self._add(node, SUBPROPERTY, node, g, again=True)
-            self._add(node, TYPE, PROPERTY, g, again=True)
+            self._add_fact(node, SUBPROPERTY, node, g, again=True)
+            self._add_fact(node, TYPE, PROPERTY, g, again=True)

@@ -43,7 +43,7 @@ class Entailed:
     def _number(self, term: Term) -> int:
         return self.terms.intern(str(term))
 
-    def _term(self, number: int) -> Term:
+    def _read_term(self, number: int) -> Term:
         found = self.terms.term(number)
         assert found is not None
         return found
@@ -57,7 +57,7 @@ class Entailed:
             return []
         found = dict.fromkeys(self.given)
         for predicate in self.given:
-            found |= dict.fromkeys(self._numbers(self.schema.predicates.get(self._term(predicate), ())))
+            found |= dict.fromkeys(self._numbers(self.schema.predicates.get(self._read_term(predicate), ())))
         return list(found | dict.fromkeys(self.vocabulary[k] for k in (TYPE, SUBCLASS, SUBPROPERTY)))
 
     def sources(self, predicate: int, object_: int | None) -> tuple[object, ...]:
@@ -73,7 +73,7 @@ class Entailed:
         about = [self.vocabulary[k] for k in (SUBCLASS, SUBPROPERTY)]
         return predicate not in about and (predicate != self.vocabulary[TYPE] or object_ not in (None, self.vocabulary[PROPERTY]))
 
-    def rows(self, predicate: int, object_: int | None) -> Ints:
+    def match_rows(self, predicate: int, object_: int | None) -> Ints:
         """Return all rows of a predicate; of rdf:type those with this object alone, if one is given."""
         if predicate == self.vocabulary[TYPE]:
             return self._types(object_)
@@ -86,11 +86,11 @@ class Entailed:
 
     def _below(self, predicate: int) -> list[int]:
         """Return the given predicates whose triples are of this one too."""
-        term, schema = self._term(predicate), self.schema
+        term, schema = self._read_term(predicate), self.schema
         return [
             each
             for each in self.given
-            if each == predicate or (self._term(each) in schema.predicates and term in schema.predicates.get(self._term(each), ()))
+            if each == predicate or (self._read_term(each) in schema.predicates and term in schema.predicates.get(self._read_term(each), ()))
         ]
 
     # ------------------------------------------------------------ rdf:type
@@ -98,19 +98,21 @@ class Entailed:
         """Return the given predicates whose triples say of what class something is."""
         schema = self.schema
         return [
-            each for each in self.given if each == self.vocabulary[TYPE] or (term := self._term(each)) in schema.subjects or term in schema.objects
+            each
+            for each in self.given
+            if each == self.vocabulary[TYPE] or (term := self._read_term(each)) in schema.subjects or term in schema.objects
         ]
 
     def _types(self, class_: int | None) -> Ints:
         parts = [self._stated_types(class_)]
         for predicate in self._typing():
-            rows, term = self.given[predicate], self._term(predicate)
+            rows, term = self.given[predicate], self._read_term(predicate)
             for kind in self._chosen(self.schema.subjects.get(term, ()), class_):
                 parts.append(self._typed(rows[:, [0, 2]], kind))
             for kind in self._chosen(self.schema.objects.get(term, ()), class_):
                 parts.append(self._typed(rows[self.terms.kinds[rows[:, 1]] < LITERAL][:, [1, 2]], kind))
         if class_ in (None, self.vocabulary[PROPERTY]):
-            parts.append(_rows((node, self.vocabulary[PROPERTY], graph) for node, graph in self._properties()))
+            parts.append(_sort_rows((node, self.vocabulary[PROPERTY], graph) for node, graph in self._properties()))
         return distinct(of_several(parts))
 
     def _chosen(self, kinds: Iterable[Term], class_: int | None) -> list[int]:
@@ -124,7 +126,7 @@ class Entailed:
         """Return types that are given, and their superclasses."""
         rows = self.given.get(self.vocabulary[TYPE], EMPTY)
         kinds, place = np.unique(rows[:, 1], return_inverse=True)
-        above = [list(dict.fromkeys((kind, *self._numbers(self.schema.classes.get(self._term(kind), ()))))) for kind in kinds.tolist()]
+        above = [list(dict.fromkeys((kind, *self._numbers(self.schema.classes.get(self._read_term(kind), ()))))) for kind in kinds.tolist()]
         if class_ is not None:
             above = [[class_] if class_ in each else [] for each in above]
         counts = np.array([len(each) for each in above], np.int64)
@@ -138,8 +140,8 @@ class Entailed:
     # ------------------------------------------------------------ what graphs speak of
     def _about(self, pairs: Pairs, above: Mapping[Term, tuple[Term, ...]]) -> Ints:
         """Return rows of each node with itself and with what is above it, in its graphs."""
-        return _rows(
-            (node, other, graph) for node, graph in pairs for other in dict.fromkeys((node, *self._numbers(above.get(self._term(node), ()))))
+        return _sort_rows(
+            (node, other, graph) for node, graph in pairs for other in dict.fromkeys((node, *self._numbers(above.get(self._read_term(node), ()))))
         )
 
     def _graphs(self) -> set[int]:
@@ -151,7 +153,7 @@ class Entailed:
             graphs = np.unique(rows[:, 2]).tolist()
             found |= {
                 (each, graph)
-                for each in self._numbers((self._term(predicate), *self.schema.predicates.get(self._term(predicate), ())))
+                for each in self._numbers((self._read_term(predicate), *self.schema.predicates.get(self._read_term(predicate), ())))
                 for graph in graphs
             }
         rows = self.given.get(self.vocabulary[SUBPROPERTY], EMPTY)
@@ -166,17 +168,17 @@ class Entailed:
         for s, o, graph in self.given.get(self.vocabulary[SUBCLASS], EMPTY).tolist():
             found |= {(s, graph), (o, graph)}
         for predicate in self._typing():
-            rows, term = self.given[predicate], self._term(predicate)
+            rows, term = self.given[predicate], self._read_term(predicate)
             resources = rows[self.terms.kinds[rows[:, 1]] < LITERAL]
             for part, kinds in ((rows, self.schema.subjects.get(term, ())), (resources, self.schema.objects.get(term, ()))):
                 found |= {(kind, graph) for kind in self._numbers(kinds) for graph in np.unique(part[:, 2]).tolist()}
         return self._with_above(found, self.schema.classes)
 
     def _with_above(self, pairs: Pairs, above: Mapping[Term, tuple[Term, ...]]) -> Pairs:
-        found = pairs | {(other, graph) for node, graph in pairs for other in self._numbers(above.get(self._term(node), ()))}
+        found = pairs | {(other, graph) for node, graph in pairs for other in self._numbers(above.get(self._read_term(node), ()))}
         return {(node, graph) for node, graph in found if self.terms.kinds[node] < LITERAL}
 
 
-def _rows(rows: Iterable[tuple[int, int, int]]) -> Ints:
+def _sort_rows(rows: Iterable[tuple[int, int, int]]) -> Ints:
     found = list(rows)
     return np.array(found, np.int64) if found else EMPTY

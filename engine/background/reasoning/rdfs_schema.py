@@ -56,7 +56,7 @@ class Schema(Generic[Node]):
             for pair in pairs:
                 self.having.setdefault(pair, []).append(kind)
 
-    def changed(self, added: Iterable[Statement[Node]], removed: Iterable[Statement[Node]] = ()) -> "Schema[Node]":
+    def with_statements(self, added: Iterable[Statement[Node]], removed: Iterable[Statement[Node]] = ()) -> "Schema[Node]":
         """Return the schema with other statements, as a set.
 
         A statement that several graphs make is removed when the last of them has lost it.
@@ -68,8 +68,8 @@ class Schema(Generic[Node]):
             for stated, relation in zip((self.inverses, self._valued, self._on), OF_OWL, strict=True)
         )
         found._hold(
-            self.classes.changed(more[SUBCLASS], fewer[SUBCLASS]),
-            self.properties.changed(more[SUBPROPERTY], fewer[SUBPROPERTY]),
+            self.classes.with_links(more[SUBCLASS], fewer[SUBCLASS]),
+            self.properties.with_links(more[SUBPROPERTY], fewer[SUBPROPERTY]),
             relinked(self._domains, more[DOMAIN], fewer[DOMAIN]),
             relinked(self._ranges, more[RANGE], fewer[RANGE]),
         )
@@ -193,13 +193,13 @@ def entailed(triple: Triple, schema: Schema[Term]) -> list[Triple]:
     found = {triple: None}
     pending = [triple]
     while pending:
-        new = [t for t in _given(pending.pop(), schema) if t not in found]
+        new = [t for t in _list_entailed(pending.pop(), schema) if t not in found]
         found |= dict.fromkeys(new)
         pending += new
     return list(found)[1:]
 
 
-def _given(triple: Triple, schema: Schema[Term]) -> Iterator[Triple]:
+def _list_entailed(triple: Triple, schema: Schema[Term]) -> Iterator[Triple]:
     subject, predicate, object_ = triple
     kind = VOCABULARY[TYPE]
     yield from ((subject, other, object_) for other in schema.predicates.get(predicate))

@@ -36,7 +36,7 @@ def below(*pairs: str) -> list[Quad]:
 
 def network_of(bodies: dict[int, str], facts: Iterable[Quad]) -> Network:
     network = Network(TermTable())
-    known = FactIndex.of(facts, network.arrays.terms)
+    known = FactIndex.from_quads(facts, network.arrays.terms)
     for registered, body in bodies.items():
         network.host.add_query(registered, f"q{registered}", parsed(body), known)
     return network
@@ -138,7 +138,7 @@ def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]
                     network.drop_query(gone)
                     del bodies[gone]
             case facts:
-                stated, known = facts, FactIndex.of(facts, network.arrays.terms)
+                stated, known = facts, FactIndex.from_quads(facts, network.arrays.terms)
                 network.host.set_background(known)
         found, expected = tables_of(network), tables_of(network_of(bodies, stated))
         assert found == expected
@@ -149,14 +149,14 @@ def test_what_types_entail_is_entailed_by_what_types() -> None:
     known: list[Quad] = [(iri("p"), Iri(RDFS + "domain"), iri("A"), None)]
     more: list[Quad] = [*known, (TYPE, Iri(RDFS + "domain"), iri("B"), None)]
     network = network_of({0: "?s a :B"}, known)
-    network.host.set_background(FactIndex.of(more, network.arrays.terms))
+    network.host.set_background(FactIndex.from_quads(more, network.arrays.terms))
     assert tables_of(network) == tables_of(network_of({0: "?s a :B"}, more))
 
 
 def test_a_class_at_the_bottom_changes_its_own_list_alone() -> None:
     network = network_of({0: "?s a :A", 1: "?s a ?c"}, below("BA", "CB"))
     before = network.net.posted.copy()
-    network.host.set_background(FactIndex.of(below("BA", "CB", "DC"), network.arrays.terms))
+    network.host.set_background(FactIndex.from_quads(below("BA", "CB", "DC"), network.arrays.terms))
     changed = np.flatnonzero((network.net.posted[: len(before)] != before).any(axis=1))
     assert [network.arrays.terms.text(o) for o in network.net.posted[changed, c.POSTED_O].tolist()] == [str(iri("D"))]
 

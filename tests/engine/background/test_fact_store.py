@@ -30,13 +30,13 @@ FACTS = st.tuples(PLAIN, PREDICATES, st.one_of(PLAIN, st.just(Literal("l"))), GR
 
 @pytest.mark.parametrize("known", [pytest.param(known, id=name) for name, known, _ in RULES])
 def test_rules(known: str) -> None:
-    agrees(FactIndex.of(quads(known), TermTable()), quads(known))
+    agrees(FactIndex.from_quads(quads(known), TermTable()), quads(known))
 
 
 @settings(max_examples=examples(200))
 @given(st.one_of(st.lists(QUADS, max_size=7), st.lists(FACTS, max_size=8)))
 def test_what_follows(known: list[Quad]) -> None:
-    agrees(FactIndex.of(known, TermTable()), known)
+    agrees(FactIndex.from_quads(known, TermTable()), known)
 
 
 def agrees(found: FactIndex, known: list[Quad]) -> None:
@@ -64,7 +64,7 @@ def versions_agree(steps: list[tuple[str, Iri | BlankNode | None, list[Quad]]]) 
         known = known if change == ADD else [quad for quad in known if quad[3] != graph]
         known = known if change == DROP else [*known, *((s, p, o, graph) for s, p, o, _ in facts)]
         numbers = terms.intern_all([str(part) for quad in facts for part in quad[:3]]).reshape(-1, 3)
-        found = found.changed(name_of(graph), numbers, change)
+        found = found.with_change(name_of(graph), numbers, change)
         list(found)  # what it remembers goes on to the next
         terms.collect()
         agrees(found, list(dict.fromkeys(known)))
@@ -84,7 +84,7 @@ PLACES = st.builds(a.Place, st.sampled_from([None, Variable("g")]), st.sampled_f
 def test_patterns(known: list[Quad], s: Variable, p: Variable, o: Variable, place: a.Place) -> None:
     """Under GRAPH a triple counts once for each graph that it lies in, elsewhere once."""
     terms, pattern = TermTable(), a.TriplePattern(s, p, o)
-    rows = FactIndex.of(known, terms).matching(pattern, place).tolist()
+    rows = FactIndex.from_quads(known, terms).matching(pattern, place).tolist()
     found = [tuple(terms.term(number) for number in row) for row in rows]
     assert len(set(found)) == len(found)
     there = [quad for quad in closure(known) if match_triple(pattern, quad[:3]) is not None]
@@ -97,14 +97,14 @@ def test_patterns(known: list[Quad], s: Variable, p: Variable, o: Variable, plac
 
 def test_what_has_not_changed_is_the_same_array() -> None:
     terms = TermTable()
-    found = FactIndex.of(quads("x p y, x q y, C class< D, x type C"), terms)
+    found = FactIndex.from_quads(quads("x p y, x q y, C class< D, x type C"), terms)
     pattern, place = a.TriplePattern(Variable("s"), term("p"), Variable("o")), a.Place()
     rows = found.matching(pattern, place)
     numbers = terms.intern_all(["<x>", "<q>", "<z>"]).reshape(1, 3)
-    later = found.changed("", numbers, ADD)
+    later = found.with_change("", numbers, ADD)
     assert later.matching(pattern, place) is rows
     assert later.schema is found.schema
-    assert later.changed("", numbers, ADD).given[int(numbers[0, 1])] is later.given[int(numbers[0, 1])]
+    assert later.with_change("", numbers, ADD).given[int(numbers[0, 1])] is later.given[int(numbers[0, 1])]
     lookup = Lookup(rows, (0, 2), 1)
     assert later.table(lookup) is later.table(Lookup(rows, (0, 2), 1))
 
@@ -118,7 +118,7 @@ def test_sets_of_rows(rows: list[tuple[int, int]], others: list[tuple[int, int]]
 
 def test_a_table_has_each_row_in_the_chain_of_its_key() -> None:
     rows = np.random.default_rng(1).integers(-(1 << 40), 1 << 40, (1000, 3))
-    table = Table.of(rows, 2)
+    table = Table.from_rows(rows, 2)
     assert found_in(table) == sorted(rows.tolist())
 
 
@@ -137,7 +137,7 @@ def found_in(table: Table) -> list[list[int]]:
 
 def test_a_table_with_more_rows_shares_them_with_the_version_before() -> None:
     rows = np.random.default_rng(1).integers(0, 50, (1000, 3))
-    first = Table.of(rows[:600], 1)
+    first = Table.from_rows(rows[:600], 1)
     second = first.with_more(rows[600:610])
     third, beside = second.with_more(rows[610:]), second.with_more(rows[990:])
     assert second.chains is first.chains
@@ -165,13 +165,13 @@ def test_rows_grow_in_room_that_versions_share() -> None:
 def test_a_triple_more_is_appended_to_what_there_is() -> None:
     """However many there are: rows that are found, and their table, are those of before, with one behind them."""
     terms = TermTable()
-    found = FactIndex.of(quads(", ".join(f"x{k} p y{k}" for k in range(1500)) + ", p prop< q"), terms)
+    found = FactIndex.from_quads(quads(", ".join(f"x{k} p y{k}" for k in range(1500)) + ", p prop< q"), terms)
     place = a.Place()
     for verb in ("p", "q"):
         found.table(Lookup(found.matching(a.TriplePattern(Variable("s"), term(verb), Variable("o")), place), (0, 2), 1))
     later = found
     for k in range(3):
-        later = later.changed("g", terms.intern_all(["<x1>", "<p>", f"<z{k}>"]).reshape(1, 3), ADD)
+        later = later.with_change("g", terms.intern_all(["<x1>", "<p>", f"<z{k}>"]).reshape(1, 3), ADD)
         for verb in ("p", "q"):
             pattern = a.TriplePattern(Variable("s"), term(verb), Variable("o"))
             rows, before = later.matching(pattern, place), found.matching(pattern, place)

@@ -96,7 +96,7 @@ def follows(steps: list[tuple[str, str, list[Triple]]]) -> None:
     for change, graph, triples in steps:
         before = stands.get(graph, []) if change == ADD else []
         stands[graph] = [] if change == DROP else [*before, *triples]
-        found = found.changed(graph, in_numbers(triples, terms), change)
+        found = found.with_change(graph, in_numbers(triples, terms), change)
         terms.collect()
         known = {each for graph in stands.values() for each in graph}
         assert {quad[:3] for quad in found} == owl_closure.closed(known)
@@ -150,16 +150,16 @@ def test_what_grows_beyond_the_limit_ends_with_it(texts: list[str], told: str, m
 def test_beyond_the_limit_rdfs_holds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derived_triples, "MOST", 2_000)
     terms = TermTable()
-    found = FactIndex(terms, OWL_RL).changed(
+    found = FactIndex(terms, OWL_RL).with_change(
         "", in_numbers([triple("C rdfs:subClassOf D"), triple("x a C"), triple("p owl:inverseOf q"), triple("x p y")], terms), ADD
     )
     assert triple("y q x") in {quad[:3] for quad in found}
     chain = in_numbers([triple("p a owl:TransitiveProperty"), *(triple(f"n{k} p n{k + 1}") for k in range(2000))], terms)
-    beyond = found.changed("long", chain, ADD)
+    beyond = found.with_change("long", chain, ADD)
     assert beyond.overflow is not None
     assert triple("x a D") in {quad[:3] for quad in beyond}
     assert triple("y q x") not in {quad[:3] for quad in beyond}
-    back = beyond.changed("long", in_numbers([], terms), DROP)
+    back = beyond.with_change("long", in_numbers([], terms), DROP)
     assert back.overflow is None
     assert {*back} == {*found}
 
@@ -167,9 +167,9 @@ def test_beyond_the_limit_rdfs_holds_alone(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_older_version_can_go_on_too() -> None:
     """A change that is refused leaves the version before it."""
     terms = TermTable()
-    first = FactIndex(terms, OWL_RL).changed("", in_numbers([triple("p a owl:TransitiveProperty"), triple("x p y")], terms), ADD)
-    refused = first.changed("", in_numbers([triple("y p z"), triple("z owl:sameAs w")], terms), ADD)
+    first = FactIndex(terms, OWL_RL).with_change("", in_numbers([triple("p a owl:TransitiveProperty"), triple("x p y")], terms), ADD)
+    refused = first.with_change("", in_numbers([triple("y p z"), triple("z owl:sameAs w")], terms), ADD)
     assert triple("x p w") in {quad[:3] for quad in refused}
-    taken = first.changed("", in_numbers([triple("y p w")], terms), ADD)
+    taken = first.with_change("", in_numbers([triple("y p w")], terms), ADD)
     assert {quad[:3] for quad in taken} == owl_closure.closed({triple("p a owl:TransitiveProperty"), triple("x p y"), triple("y p w")})
     assert triple("x p w") in {quad[:3] for quad in refused}

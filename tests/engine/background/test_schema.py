@@ -45,7 +45,7 @@ def test_changes_give_what_is_stated_in_the_end(stages: list[frozenset[Statement
     schema = Schema(stages[0], is_property)
     for before, after in pairwise(stages):
         untouched = reads(schema)
-        new = schema.changed(after - before, before - after)
+        new = schema.with_statements(after - before, before - after)
         assert reads(schema) == untouched, "a schema never changes"
         assert reads(new) == reads(Schema(after, is_property))
         assert {*new.classes} == {*Schema(after, is_property).classes}
@@ -56,7 +56,7 @@ def test_changes_give_what_is_stated_in_the_end(stages: list[frozenset[Statement
 @given(STATEMENTS, STATEMENTS, st.booleans())
 def test_what_differs_is_named(before: frozenset[Statement], after: frozenset[Statement], derived: bool) -> None:
     schema = Schema(before, is_property)
-    other = schema.changed(after - before, before - after) if derived else Schema(after, is_property)
+    other = schema.with_statements(after - before, before - after) if derived else Schema(after, is_property)
     classes, properties = schema.differing(other)
     for node in "ABCDpq":
         one, two = read(schema, node), read(other, node)
@@ -68,4 +68,4 @@ def test_a_long_chain_is_read_without_all_of_its_pairs() -> None:
     chain = Schema(((f"c{k}", SUBCLASS, f"c{k + 1}") for k in range(20_000)), is_property)
     assert len(chain.classes.get("c0")) == 20_000
     assert chain.knows("c5", SUBCLASS, "c20000")
-    assert len(chain.changed((), [("c10000", SUBCLASS, "c10001")]).classes.get("c0")) == 10_000
+    assert len(chain.with_statements((), [("c10000", SUBCLASS, "c10001")]).classes.get("c0")) == 10_000

@@ -55,7 +55,7 @@ def selects_of(queries: Shown, ranked: bool) -> Selects:
         table[k] = name, len(NAMES[k].encode()), 10 + k, len(shown), len(wanted), by_name == shown
         wanted += [c.OUT_VAR if ranked else c.NONE, *map(column, by_name), *map(column, shown)]
     names = np.frombuffer("".join(NAMES).encode(), np.uint8)
-    return Selects.of(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names)
+    return Selects.from_queries(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names)
 
 
 def found_by(rows: Sequence[Row], terms: TermTable) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

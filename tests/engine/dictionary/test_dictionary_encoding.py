@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.workloads import blocks, drawn, engine_with
-from engine.dictionary.arrow_encoding import is_packed, joined, packed, plain, unpacked
+from engine.dictionary.arrow_encoding import concat_lists, is_packed, packed, plain, unpacked
 
 LISTS = st.lists(st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "<x:é>", '"b"'])), max_size=3), max_size=6)
 PART = st.tuples(LISTS, st.booleans(), st.integers(0, 3), st.integers(0, 3))
@@ -31,7 +31,7 @@ def test_packed_and_unpacked(part: tuple[list[list[str | None]], bool, int, int]
 
 @given(st.lists(PART, min_size=1, max_size=4))
 def test_joined(parts: list[tuple[list[list[str | None]], bool, int, int]]) -> None:
-    found = joined([made(*part) for part in parts])
+    found = concat_lists([made(*part) for part in parts])
     found.validate(full=True)
     assert found.to_pylist() == [values for lists, *_ in parts for values in lists]
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 import epsparql
-from engine.explain import Explanation, document, explain, mermaid, rates_given, reads_over, text
+from engine.explain import Explanation, explain, mermaid, rates_given, reads_over, render_document, render_text
 from engine.explain.algebra_outline import Outliner
 from engine.explain.render import DEEPEST, LONGEST, LONGEST_BOX
 from engine.partitioning import partition
@@ -70,7 +70,7 @@ def explained(query: str) -> Explanation:
 
 
 def words(query: a.Query) -> list[str]:
-    return [f"{item.node} {item.detail}".rstrip() for item in Outliner.of(query).query(query)]
+    return [f"{item.node} {item.detail}".rstrip() for item in Outliner.from_query(query).outline_query(query)]
 
 
 @pytest.mark.parametrize(("query", "expected"), NODES)
@@ -90,9 +90,9 @@ CHOICES = [
 @pytest.mark.parametrize(("pattern", "policy", "line"), CHOICES)
 def test_a_policy_in_words(pattern: str, policy: str, line: str) -> None:
     found = explain(parsed(f"SELECT * {{ {pattern} }}"), policy=policy)
-    assert line in text(found)
+    assert line in render_text(found)
     assert mermaid(found).startswith("flowchart BT")
-    assert PlanDocument.model_validate(document(found))
+    assert PlanDocument.model_validate(render_document(found))
 
 
 def test_no_node_is_forgotten() -> None:
@@ -103,8 +103,8 @@ def test_no_node_is_forgotten() -> None:
 @pytest.mark.parametrize(("query", "expected"), NODES)
 def test_a_plan_in_every_format(query: str, expected: list[str]) -> None:
     found = explained(query)
-    read = PlanDocument.model_validate_json(json.dumps(document(found)), strict=True)
-    shown = text(found)
+    read = PlanDocument.model_validate_json(json.dumps(render_document(found)), strict=True)
+    shown = render_text(found)
     assert all(line in shown for line in expected)
     assert f"partition key: {read.partition.key or 'none'}, because {read.partition.reason}" in shown
     for tree in (read.algebra, read.plan):
@@ -126,7 +126,7 @@ def test_a_path_that_goes_round() -> None:
     found = explained("SELECT * { ?x :a+ ?y }")
     feeds = [below for step in found.plan for below in step.inputs]
     assert len(feeds) > len(set(feeds)), "what is reached is what is gone on from"
-    assert re.search(r"\(1\), as above", text(found))
+    assert re.search(r"\(1\), as above", render_text(found))
 
 
 def test_what_exists_finds_is_a_mark() -> None:
@@ -137,14 +137,14 @@ def test_what_exists_finds_is_a_mark() -> None:
 
 
 def test_timeless_rows_are_shown() -> None:
-    assert "rows 2, timeless, of the query itself" in text(explained("SELECT * { VALUES ?x { :a :b } ?x :a ?y }"))
+    assert "rows 2, timeless, of the query itself" in render_text(explained("SELECT * { VALUES ?x { :a :b } ?x :a ?y }"))
 
 
 def test_where_graphs_are_looked_for() -> None:
-    assert "scan ?x <http://e/a> ?y of default in a graph as _:graph#0" in text(explained("SELECT * { GRAPH ?g { ?x :a ?y } }"))
+    assert "scan ?x <http://e/a> ?y of default in a graph as _:graph#0" in render_text(explained("SELECT * { GRAPH ?g { ?x :a ?y } }"))
     unnamed = explain(parsed("SELECT * { ?x :a ?y }"), "unnamed")
-    assert "scan ?x <http://e/a> ?y of default in no graph" in text(unnamed)
-    assert "scan ?x <http://e/a> ?y of default in <http://e/g>" in text(explained("SELECT * FROM :g { ?x :a ?y }"))
+    assert "scan ?x <http://e/a> ?y of default in no graph" in render_text(unnamed)
+    assert "scan ?x <http://e/a> ?y of default in <http://e/g>" in render_text(explained("SELECT * FROM :g { ?x :a ?y }"))
 
 
 def test_what_only_a_background_would_feed_is_left_out() -> None:
@@ -152,7 +152,7 @@ def test_what_only_a_background_would_feed_is_left_out() -> None:
     assert [step.operator for step in found.plan] == ["SELECT", "ORDER BY", "AND", "take", "filter", "scan", "scan"]
     assert [len(step.inputs) for step in found.plan if step.operator == "AND"] == [2]
     assert found.unbounded == ("AND on ?x keeps its left side and right side for ever",)
-    assert "ORDER BY ?g LIMIT 3 [rows kept for the instant]" in text(found)
+    assert "ORDER BY ?g LIMIT 3 [rows kept for the instant]" in render_text(found)
     timeless = explained("SELECT * { GRAPH ?g { VALUES ?x { 1 } } }")
     assert [len(step.inputs) for step in timeless.plan if step.operator == "AND"] == [2, 2]
 
@@ -218,7 +218,7 @@ def test_what_is_kept_for_ever(pattern: str, expected: list[str]) -> None:
     found = explained(f"SELECT * {{ {pattern} }}")
     assert list(found.unbounded) == expected
     assert (":::unbounded" in mermaid(found)) == bool(expected)
-    assert f"unbounded state: {'; '.join(expected) or 'none'}" in text(found)
+    assert f"unbounded state: {'; '.join(expected) or 'none'}" in render_text(found)
 
 
 PARTITIONS = [
@@ -263,17 +263,17 @@ def test_the_partition_key(query: str, key: str | None, reason: str) -> None:
 
 def test_a_group_of_a_thousand_triples() -> None:
     found = explained(f"SELECT ?x {{ {' '.join(f'?x :p{k} ?v{k} .' for k in range(1000))} }}")
-    shown = text(found)
+    shown = render_text(found)
     run = shown[shown.index("plan\n") :].splitlines()
     assert run[2] == "  └─ AND on ?x [left side kept for ever, right side kept for ever], with each side in turn"
     assert [line.split(" of ")[0] for line in run[3:1003]] == [f"     {'└' if k == 999 else '├'}─ scan ?x <http://e/p{k}> ?v{k}" for k in range(1000)]
     assert run[1003].startswith("partition key")
-    assert len(PlanDocument.model_validate_json(json.dumps(document(found))).plan) == 2000
+    assert len(PlanDocument.model_validate_json(json.dumps(render_document(found))).plan) == 2000
     is_chart(mermaid(found), 2001)
 
 
 def test_a_union_is_no_further_side() -> None:
-    shown = text(explained("SELECT * { { { ?x :a ?y } UNION { ?x :b ?y } } { ?x :c ?z } { ?x :d ?v } { ?x :e ?w } }"))
+    shown = render_text(explained("SELECT * { { { ?x :a ?y } UNION { ?x :b ?y } } { ?x :c ?z } { ?x :d ?v } { ?x :e ?w } }"))
     assert re.findall(r"AND|each side in turn|/e/\w", shown[shown.index("plan\n") : shown.index("partition")]) == [
         "AND", "each side in turn", "AND", "/e/a", "/e/b", "/e/c", "/e/d", "/e/e",
     ]  # fmt: skip
@@ -283,7 +283,7 @@ def test_a_text_grows_as_its_plan_does() -> None:
     sizes = []
     for n in (200, 400):
         found = explained(f"SELECT * {{ ?a :b ({'1 ' * n}) }}")
-        shown = text(found)
+        shown = render_text(found)
         sizes.append(len(shown) / len(found.plan))
         scans = sum(1 for step in found.plan if step.operator == "scan")
         assert (scans, len(re.findall(r"─ scan ", shown))) == (2 * n + 1, 2 * n + 1), "each is shown, and once"
@@ -295,12 +295,12 @@ def test_a_text_grows_as_its_plan_does() -> None:
 
 def test_what_is_too_long_is_cut() -> None:
     found = explained(f"PREFIX long: <http://e/{'x' * 5000}> SELECT * {{ {' '.join(f'?x long:p{k} ?v{k} .' for k in range(200))} }}")
-    shown = text(found)
+    shown = render_text(found)
     assert shown.count("... cut after 250,000 characters; the JSON format has all of it") == 3, "the query, the algebra and the plan"
     assert len(shown) < 4 * LONGEST + 1000
     assert "partition key: ?x" in shown
     assert len(mermaid(found)) < 2 * LONGEST_BOX * len(found.plan)
-    assert len(document(found)["plan"]) == 400
+    assert len(render_document(found)["plan"]) == 400
 
 
 def test_rates_choose_a_shape_and_the_text_says_why() -> None:
@@ -309,16 +309,16 @@ def test_rates_choose_a_shape_and_the_text_says_why() -> None:
         {"http://e/a": 50_000, "http://e/b": 10_000, "http://e/c": 1_000},
         {"http://e/a": 1_000, "http://e/b": 10_000, "http://e/c": 50_000},
     )
-    assert "shape: the chain of SEQs is joined from its end" in text(explain(query, rates=rates_given(common)))
-    assert "shape: the chain of SEQs is joined as it is written" in text(explain(query, rates=rates_given(rare)))
+    assert "shape: the chain of SEQs is joined from its end" in render_text(explain(query, rates=rates_given(common)))
+    assert "shape: the chain of SEQs is joined as it is written" in render_text(explain(query, rates=rates_given(rare)))
     group = epsparql.parse(PREFIXES + "SELECT * { ?s :a ?x . ?s :b ?y }").query
-    assert "shape: triple patterns of a group are joined from the rarest on" in text(explain(group, rates=rates_given(rare)))
-    assert "shape:" not in text(explain(query))
+    assert "shape: triple patterns of a group are joined from the rarest on" in render_text(explain(group, rates=rates_given(rare)))
+    assert "shape:" not in render_text(explain(query))
 
 
 def test_a_bushy_shape_is_shown() -> None:
     query = epsparql.parse(PREFIXES + "SELECT * { {?s :a ?w} SEQ {?s :b ?x} SEQ {?s :c ?y} SEQ {?s :d ?z} WITHIN 10 }").query
-    shown = text(explain(query, rates=rates_given({f"http://e/{name}": 10_000 for name in "abcd"})))
+    shown = render_text(explain(query, rates=rates_given({f"http://e/{name}": 10_000 for name in "abcd"})))
     assert "shape: the chain of SEQs is joined as {1 SEQ 2} SEQ {3 SEQ 4}, because" in shown
     plan = shown[shown.index("plan\n") : shown.index("partition")]
     assert re.findall(r"SEQ|/e/\w", plan) == ["SEQ", "SEQ", "/e/a", "/e/b", "SEQ", "/e/c", "/e/d"]
@@ -350,7 +350,7 @@ def test_what_is_read_of_a_background_is_told(pattern: str, reads: set[tuple[str
     query = parsed(f"SELECT * {{ {pattern} }}")
     found = explain(query, reads=reads_over(FACTS, query))
     assert {(read.pattern, read.triples, read.use) for read in found.reads} == reads
-    assert {(each["pattern"], each["triples"], each["use"]) for each in document(found)["background"]} == reads
-    lines = text(found).partition("\nbackground\n")[2].splitlines()
+    assert {(each["pattern"], each["triples"], each["use"]) for each in render_document(found)["background"]} == reads
+    lines = render_text(found).partition("\nbackground\n")[2].splitlines()
     assert len(lines) == len(reads)
     assert all(any(line.startswith(f"  {name}: {n:,} triples, ") for line in lines) for name, n, _ in reads)

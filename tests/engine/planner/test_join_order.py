@@ -48,7 +48,7 @@ def rates(**counts: int) -> join_order.Rates:
     return join_order.rates_given({EXAMPLE + name: n for name, n in counts.items()})
 
 
-class Run:
+class JoinOrderRun:
     """An engine; `common` says how often A, B, C came before any query."""
 
     def __init__(self, common: str = "") -> None:
@@ -111,7 +111,7 @@ def test_the_shape_makes_no_difference(chain: tuple[str, Tree], events: list[tup
     """Solutions, their entries and their order are those of the chain as written, and of the definition."""
     text, tree = chain
     n = text.count("SEQ") + 1
-    plain, shaped = Run(), Run()
+    plain, shaped = JoinOrderRun(), JoinOrderRun()
     plain.register(text, Linear.WRITTEN)
     shaped.register(text, shape_of(tree, n))
     assert tree_of(plain.shape or Linear.FROM_END, n) == tree_of(Linear.WRITTEN, n)
@@ -137,7 +137,7 @@ def test_a_background_that_makes_an_operand_timeless_changes_the_shape_and_nothi
 ) -> None:
     """The joins of what came before follow from the goals that there are; after the first such change there may be others."""
     text, tree = chain
-    plain, shaped = Run(), Run()
+    plain, shaped = JoinOrderRun(), JoinOrderRun()
     plain.register(text, Linear.WRITTEN)
     shaped.register(text, shape_of(tree, text.count("SEQ") + 1))
     for k, feed in enumerate(feeds(events)):
@@ -158,7 +158,7 @@ def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
     """Whatever the chain was joined like."""
     text = CHAINS[-1]
     for tree in (((0, 1), ((2, 3), (4, 5))), (0, (((1, 2), 3), (4, 5))), ((0, (1, (2, 3))), (4, 5))):
-        plain, shaped = Run(), Run()
+        plain, shaped = JoinOrderRun(), JoinOrderRun()
         plain.register(text, Linear.WRITTEN)
         shaped.register(text, tree)
         for run in (plain, shaped):
@@ -170,7 +170,7 @@ def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
         assert sorted(goals(shaped)) == sorted(goals(plain))
 
 
-def goals(run: Run) -> list[tuple[object, ...]]:
+def goals(run: JoinOrderRun) -> list[tuple[object, ...]]:
     """Return the goals that the query keeps, by store, in terms."""
     (network,) = (member.network for member in run.engine.members)
     (planned,) = (p for p in network.planned.values() if p.name == "q")
@@ -267,7 +267,7 @@ def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> 
 def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:
     """The same number of occurrences spans one window, or a thousand. A snapshot remembers since when they have been counted."""
     for windows, shape in ((1, ((0, 1), (2, 3))), (1_000, Linear.WRITTEN)):
-        run = Run()
+        run = JoinOrderRun()
         (one,) = parse_feed("A(w,1)@0")
         for part in range(2):
             numbers = range(1_000 * part, 1_000 * (part + 1))
@@ -284,7 +284,7 @@ def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:
 
 
 def test_a_snapshot_of_a_version_with_two_shapes_is_taken() -> None:
-    run, other = Run(), Run()
+    run, other = JoinOrderRun(), JoinOrderRun()
     for each in (run, other):
         each.register(CHAIN, Linear.FROM_END)
         each.send("A(s0,0)@1 B(s0,2)@2")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.engine import Engine
 from engine.messages import Drop, Entry, Events, Facts, Register, StateChange
 from engine.network.network import Network
-from tests.engine.runtime.test_registration import Log
+from tests.engine.runtime.test_registration import RegistrationLog
 from tests.support.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
 
@@ -22,7 +22,7 @@ def text(pattern: str) -> str:
     return f"SELECT * WHERE {{ {pattern} }}"
 
 
-def shares_of(log: Log) -> list[int]:
+def shares_of(log: RegistrationLog) -> list[int]:
     """How many read each share."""
     return sorted(len(share.readings) for member in log.engine.members for share in member.network.host.shares.numbered.values())
 
@@ -45,14 +45,14 @@ EQUAL = [
 
 @pytest.mark.parametrize(("one", "other", "readers"), EQUAL)
 def test_equal_subpatterns_are_shared(one: str, other: str, readers: list[int]) -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("one", text(one))
     log.register("other", text(other))
     assert shares_of(log) == readers
 
 
 def test_goals_are_kept_once_and_counted_for_each_as_if_it_were_alone() -> None:
-    log, alone = Log(), Log()
+    log, alone = RegistrationLog(), RegistrationLog()
     queries = [log.register(f"q{k}", text(f"{PREFIX} SEQ {{?s :C{k} ?z}}")) for k in range(3)]
     one = alone.register("q0", text(f"{PREFIX} SEQ {{?s :C0 ?z}}"))
     for part in (log, alone):
@@ -65,7 +65,7 @@ def test_goals_are_kept_once_and_counted_for_each_as_if_it_were_alone() -> None:
 
 
 def test_who_goes_leaves_the_others_what_they_have() -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("stays", text("?s :Z ?x"))
     queries = [log.register(f"q{k}", text(f"{PREFIX} SEQ {{?s :C ?z}}")) for k in range(3)]
     log.send("A(1)@1 B(2)@2")
@@ -79,7 +79,7 @@ def test_who_goes_leaves_the_others_what_they_have() -> None:
 
 
 def test_who_comes_later_sees_nothing_from_before_and_shares_when_that_is_gone() -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("early", text(f"{PREFIX} WITHIN 4"))
     assert log.send("A(1)@1") == []
     log.register("late", text(f"{RENAMED} WITHIN 4"))

@@ -9,7 +9,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import OneBucketOnly
 from engine.messages import Block, CatchUp, Drop, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume
-from engine.partitioning import Share
+from engine.partitioning import PartitionShare
 from epsparql.terms import Iri, Literal
 from tests.reference.evaluator import Occurrence
 from tests.support.run_both import block
@@ -33,7 +33,7 @@ Found = tuple[str, int, int, tuple[str | None, ...]]
 
 
 @dataclass(slots=True)
-class Log:
+class CatchUpLog:
     """A log that is written entry by entry."""
 
     parts: list[tuple[Entry, tuple[Occurrence, ...]]] = field(default_factory=list)
@@ -93,10 +93,10 @@ def found(outcomes: Sequence[Outcome], name: str = "q") -> list[Found]:
     return rows
 
 
-def without_history(log: Log) -> Log:
+def without_history(log: CatchUpLog) -> CatchUpLog:
     """The same log with the query `q` registered where it begins to read, and nothing that has anything to do with the past."""
     moved = [entry for entry, _ in log.parts if isinstance(entry, Register) and entry.reads_from is not None]
-    plain = Log()
+    plain = CatchUpLog()
     for entry, occurrences in log.parts:
         for register in moved:
             if register.reads_from == entry.offset:
@@ -106,7 +106,7 @@ def without_history(log: Log) -> Log:
     return plain
 
 
-def check(log: Log, random: Random, names: Sequence[str] = ("q",)) -> None:
+def check(log: CatchUpLog, random: Random, names: Sequence[str] = ("q",)) -> None:
     expected = without_history(log).run()
     once, cut = log.run(), log.run(random)
     for name in names:
@@ -121,7 +121,7 @@ KIND = Facts(0, "", '<http://e/a> <http://e/kind> "k" .\n')
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_query_that_reads_from_the_beginning_finds_what_it_would_have_found(text: str, seed: int) -> None:
-    random, log = Random(seed), Log()
+    random, log = Random(seed), CatchUpLog()
     log.add(KIND)
     log.feed(random, 10, 40, delay=2)
     log.add(Register(0, "other", SEQ))
@@ -136,7 +136,7 @@ def test_a_query_that_reads_from_the_beginning_finds_what_it_would_have_found(te
 
 @pytest.mark.parametrize("text", [SEQ, COUNT, MIXED])
 def test_an_offset_is_as_good_a_beginning(text: str) -> None:
-    random, log = Random(3), Log()
+    random, log = Random(3), CatchUpLog()
     log.add(KIND)
     log.feed(random, 10, 50)
     registered = log.add(Register(0, "q", text, reads_from=20))
@@ -148,7 +148,7 @@ def test_an_offset_is_as_good_a_beginning(text: str) -> None:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_paused_query_finds_what_it_would_have_found(text: str, seed: int) -> None:
-    random, log = Random(seed), Log()
+    random, log = Random(seed), CatchUpLog()
     log.add(KIND)
     log.add(Register(0, "other", SEQ))
     registered = log.add(Register(0, "q", text))
@@ -165,7 +165,7 @@ def test_a_paused_query_finds_what_it_would_have_found(text: str, seed: int) -> 
 
 
 def test_a_paused_query_reads_nothing() -> None:
-    random, log = Random(1), Log()
+    random, log = Random(1), CatchUpLog()
     registered = log.add(Register(0, "q", SEQ))
     log.feed(random, 10, 40)
     before = found(log.run())
@@ -176,7 +176,7 @@ def test_a_paused_query_reads_nothing() -> None:
 
 @pytest.mark.parametrize("over", [OVER, BOTH])
 def test_a_query_over_a_derived_stream_derives_it_anew(over: str) -> None:
-    random, log = Random(5), Log()
+    random, log = Random(5), CatchUpLog()
     log.add(Register(0, "rule", RULE))
     log.feed(random, 10, 40)
     registered = log.add(Register(0, "q", over, reads_from=0))
@@ -193,7 +193,7 @@ def test_what_a_query_finds_does_not_depend_on_when_it_catches_up() -> None:
     """The rule begins to read in the middle: before the query's registration it is as if it had been there, from then on it is what it is."""
     results = []
     for piece in (3, 50):
-        random, log = Random(6), Log()
+        random, log = Random(6), CatchUpLog()
         log.feed(random, 10, 30)
         log.add(Register(0, "rule", RULE))
         log.feed(random, 30, 50)
@@ -212,7 +212,7 @@ def test_what_a_query_finds_does_not_depend_on_when_it_catches_up() -> None:
 
 @pytest.mark.parametrize("over", [OVER, BOTH])
 def test_a_paused_rule_holds_back_those_that_read_what_it_writes(over: str) -> None:
-    random, log = Random(7), Log()
+    random, log = Random(7), CatchUpLog()
     rule = log.add(Register(0, "rule", RULE))
     reader = log.add(Register(0, "q", over))
     log.add(Register(0, "other", SEQ))
@@ -230,7 +230,7 @@ def test_a_paused_rule_holds_back_those_that_read_what_it_writes(over: str) -> N
 
 
 def test_a_rule_over_the_past_gives_those_that_read_it_what_comes_from_its_registration_on() -> None:
-    random, log = Random(8), Log()
+    random, log = Random(8), CatchUpLog()
     reader = log.add(Register(0, "reader", OVER))
     log.feed(random, 10, 40)
     rule = log.add(Register(0, "q", RULE, reads_from=0, holds=(reader,)))
@@ -245,7 +245,7 @@ def test_a_rule_over_the_past_gives_those_that_read_it_what_comes_from_its_regis
 
 
 def test_rules_that_feed_each_other_pause_together() -> None:
-    random, log = Random(9), Log()
+    random, log = Random(9), CatchUpLog()
     rule = log.add(Register(0, "rule", CLOSURE))
     reader = log.add(Register(0, "q", PATH.replace("+", "")))
     log.feed(random, 10, 30)
@@ -258,7 +258,7 @@ def test_rules_that_feed_each_other_pause_together() -> None:
 
 
 def test_dropping_a_paused_rule_lets_the_others_go_on() -> None:
-    random, log = Random(10), Log()
+    random, log = Random(10), CatchUpLog()
     rule = log.add(Register(0, "rule", RULE))
     reader = log.add(Register(0, "q", BOTH))
     log.feed(random, 10, 40)
@@ -271,7 +271,7 @@ def test_dropping_a_paused_rule_lets_the_others_go_on() -> None:
 
 
 def test_a_paused_query_finds_what_a_rule_derived_before_it_was_dropped() -> None:
-    random, log = Random(14), Log()
+    random, log = Random(14), CatchUpLog()
     rule = log.add(Register(0, "rule", RULE))
     registered = log.add(Register(0, "q", OVER))
     log.feed(random, 10, 20)
@@ -285,7 +285,7 @@ def test_a_paused_query_finds_what_a_rule_derived_before_it_was_dropped() -> Non
 
 
 def test_a_limit_that_is_reached_in_the_past_completes_the_query() -> None:
-    random, log = Random(11), Log()
+    random, log = Random(11), CatchUpLog()
     log.feed(random, 10, 40)
     registered = log.add(Register(0, "q", "SELECT ?a WHERE { ?x <http://e/p> ?a } LIMIT 2", reads_from=0))
     log.catch_up(registered, 0, random)
@@ -295,7 +295,7 @@ def test_a_limit_that_is_reached_in_the_past_completes_the_query() -> None:
 
 
 def test_dropped_while_it_is_behind() -> None:
-    random, log = Random(12), Log()
+    random, log = Random(12), CatchUpLog()
     log.add(Register(0, "other", SEQ))
     log.feed(random, 10, 40)
     registered = log.add(Register(0, "q", SEQ, reads_from=0))
@@ -308,8 +308,8 @@ def test_dropped_while_it_is_behind() -> None:
 
 
 def test_what_is_behind_reads_all_events_so_there_is_one_bucket() -> None:
-    log = Log()
+    log = CatchUpLog()
     log.feed(Random(13), 10, 20)
     log.add(Register(0, "q", SEQ, reads_from=0))
     with pytest.raises(OneBucketOnly, match="--partitions 1"):
-        Engine(Share(0, 2)).feed(block(log.parts))
+        Engine(PartitionShare(0, 2)).feed(block(log.parts))

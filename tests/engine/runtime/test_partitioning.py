@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import epsparql
 from engine.engine import Engine
 from engine.messages import Block, Drop, Entry, Facts, Outcome, Register, StateChange
-from engine.partitioning import Moved, NoKey, Share, bucket_of, keys_of
+from engine.partitioning import Moved, NoKey, PartitionShare, bucket_of, keys_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger
@@ -28,7 +28,7 @@ Log = list[tuple[Entry, tuple[Occurrence, ...]]]
 class Bucket:
     """One bucket's engine, which begins anew where it must, as a runner's host has it do."""
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: PartitionShare) -> None:
         self.engine, self.fed, self.moves = Engine(share), list[Block](), 0
 
     def feed(self, block: Block) -> Outcome:
@@ -59,7 +59,7 @@ def whole(log: Sequence[Block]) -> tuple[list[Emitted], list[StateChange]]:
 
 def shared_out(log: Sequence[Block], buckets: int, restores: frozenset[int] = frozenset()) -> tuple[list[Emitted], list[StateChange], int]:
     """Return the merged solutions and state changes of the buckets, and how often the buckets began anew."""
-    engines, merger = [Bucket(Share(number, buckets)) for number in range(buckets)], Merger()
+    engines, merger = [Bucket(PartitionShare(number, buckets)) for number in range(buckets)], Merger()
     found, changes = list[Emitted](), list[StateChange]()
     for number, block in enumerate(log):
         if number in restores:
@@ -206,7 +206,7 @@ def test_what_needs_no_events_comes_once(buckets: int) -> None:
 def test_each_bucket_reads_its_own_events_alone() -> None:
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k},o{k})@{k}" for k in range(1, 41)))}
     log = blocks(entries({"q": PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"}, fed, in_order(fed), []), ())
-    engines = [Bucket(Share(number, 2)) for number in range(2)]
+    engines = [Bucket(PartitionShare(number, 2)) for number in range(2)]
     for engine in engines:
         engine.feed(log[0])
     objects = [{k for k in range(1, 41) if _knows(engine.engine, f"<http://example.org/o{k}>")} for engine in engines]

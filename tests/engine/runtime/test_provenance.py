@@ -14,7 +14,7 @@ from engine.rewrite import rewritten
 from engine.triples.quads import triples_of
 from epsparql import algebra as a
 from epsparql import parse
-from tests.engine.runtime.test_catch_up import Log
+from tests.engine.runtime.test_catch_up import CatchUpLog
 
 BACKGROUND = (
     "<http://e/a> <http://e/kind> <http://e/K> .\n"
@@ -50,10 +50,10 @@ QUERIES = [
 ]
 
 
-def answered(text: str, log: Log) -> list[Target]:
+def answered(text: str, log: CatchUpLog) -> list[Target]:
     """The solutions of a query over the whole log."""
     registered = log.add(Register(0, "q", text))
-    shifted = Log(
+    shifted = CatchUpLog(
         [(replace(entry, offset=k), rows) for k, (entry, rows) in enumerate([log.parts[0], log.parts[registered], *log.parts[1:registered]])]
     )
     targets = []
@@ -66,16 +66,16 @@ def answered(text: str, log: Log) -> list[Target]:
     return targets
 
 
-def world_of(text: str, log: Log, target: Target) -> World:
+def world_of(text: str, log: CatchUpLog, target: Target) -> World:
     seen = [
         Occurrence(o.triple, entry.stream, o.start, o.end, None, entry.offset)
         for entry, rows in log.parts if isinstance(entry, Events) for o in rows if o.end <= target.end
     ]  # fmt: skip
     facts = [(*triple, None) for triple in triples_of(BACKGROUND)]
-    return World(seen, facts, FactIndex.of(facts, TermTable()), windows_of(parse(text).query, target.end), Budget(2_000_000))
+    return World(seen, facts, FactIndex.from_quads(facts, TermTable()), windows_of(parse(text).query, target.end), Budget(2_000_000))
 
 
-def check(proof: Proof, log: Log) -> None:
+def check(proof: Proof, log: CatchUpLog) -> None:
     """Check that all occurrences and facts of a proof were there, and that RDFS leads from them to the matched triples."""
     there = {(o.triple, o.start, o.end) for _, rows in log.parts for o in rows}
     given = set(triples_of(BACKGROUND))
@@ -97,7 +97,7 @@ def check(proof: Proof, log: Log) -> None:
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_every_solution_is_derived_again(text: str) -> None:
-    random, log = Random(4), Log()
+    random, log = Random(4), CatchUpLog()
     log.add(Facts(0, "", BACKGROUND))
     for end in range(10, 40):  # two that end together
         log.feed(random, end, end + 1)
@@ -116,7 +116,7 @@ def test_every_solution_is_derived_again(text: str) -> None:
 
 
 def test_the_search_is_bounded() -> None:
-    random, log = Random(4), Log()
+    random, log = Random(4), CatchUpLog()
     log.feed(random, 10, 60)
     text = PREFIX + "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
     world = world_of(text, log, Target((), (), 0, 100))

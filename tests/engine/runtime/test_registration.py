@@ -29,7 +29,7 @@ TEXTS = [
 ]
 
 
-class Log:
+class RegistrationLog:
     def __init__(self, engine: Engine | None = None) -> None:
         self.engine = engine or Engine()
 
@@ -68,7 +68,7 @@ def held(network: Network) -> dict[str, int]:
 
 @pytest.mark.parametrize("cycles", [3, pytest.param(1_250, marks=pytest.mark.soak)])
 def test_tables_stay_as_large_as_they_were(cycles: int) -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("stays", 'SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} FILTER(getDURATION() < "PT3S"^^xsd:duration) }')
     sizes = []
     for k in range(cycles):
@@ -85,7 +85,7 @@ def test_tables_stay_as_large_as_they_were(cycles: int) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_query_in_the_rows_of_another_is_as_one_alone(text: str) -> None:
     """Within one instant: what the first had met, asked, or left waiting is not the second's."""
-    log, alone = Log(), Log()
+    log, alone = RegistrationLog(), RegistrationLog()
     log.register("other", "SELECT * WHERE { ?s :Z ?x }")
     goes = log.register("goes", text)
     log.send("A(1)@1 B(5)@2")
@@ -98,7 +98,7 @@ def test_a_query_in_the_rows_of_another_is_as_one_alone(text: str) -> None:
 
 
 def test_others_go_on_as_if_nothing_had_been() -> None:
-    disturbed, calm = Log(), Log()
+    disturbed, calm = RegistrationLog(), RegistrationLog()
     for part in (disturbed, calm):
         for k, text in enumerate(TEXTS):
             part.register(f"q{k}", text)
@@ -110,12 +110,12 @@ def test_others_go_on_as_if_nothing_had_been() -> None:
 
 
 def test_queries_come_to_a_restored_network_as_to_the_first_one() -> None:
-    log = Log()
+    log = RegistrationLog()
     came = [log.register(f"q{k}", text) for k, text in enumerate(TEXTS)]
     log.send("A(1)@1 B(5)@2")
     for registered in came[1::3]:
         log.drop(registered)
-    restored = Log(Engine.restore(log.engine.snapshot()))
+    restored = RegistrationLog(Engine.restore(log.engine.snapshot()))
     for part in (log, restored):
         for k, text in enumerate(TEXTS):
             part.register(f"z{k}", text)
@@ -124,16 +124,16 @@ def test_queries_come_to_a_restored_network_as_to_the_first_one() -> None:
 
 
 def test_a_wide_query_that_is_gone_leaves_no_width_in_what_is_restored() -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("narrow", SEQ)
     wide = log.register("wide", "SELECT * WHERE { ?s :A ?a . ?s :B ?b . ?t :A ?c . ?t :B ?d . ?u :A ?e . ?u :B ?f }")
     log.send("A(1)@1")
     log.drop(wide)
-    assert len(Log(Engine.restore(log.engine.snapshot())).send("B(5)@2")) == 1
+    assert len(RegistrationLog(Engine.restore(log.engine.snapshot())).send("B(5)@2")) == 1
 
 
 def test_a_refused_rule_leaves_no_trace() -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("reads", "SELECT * WHERE { {?s :A ?x} MINUS {?s :D ?y} }")
     network = log.engine.members[0].network
     before = {name: ranges.end for name, ranges in network.arrays.used.items()}
@@ -159,7 +159,7 @@ def test_ranges_are_a_function_of_what_is_in_use(steps: list[tuple[bool, int]]) 
 
 def test_registering_takes_no_longer_when_many_are_there() -> None:
     """The written rows are counted, and no clock is read: a network's arrays stay the same objects while there is room."""
-    log = Log()
+    log = RegistrationLog()
     for k in range(70):
         log.register(f"q{k}", f"SELECT * WHERE {{ {{?s :p{k} ?x}} SEQ {{?s :p{k + 1} ?y}} }}")
     network = log.engine.members[0].network
@@ -172,7 +172,7 @@ def test_registering_takes_no_longer_when_many_are_there() -> None:
 
 
 def test_graphs_are_numbered_once_a_query_asks_for_them() -> None:
-    log = Log()
+    log = RegistrationLog()
     log.register("plain", "SELECT * WHERE { ?s :A ?x }")
     log.send("g/A(1)@1")
     without = len(log.engine.terms)

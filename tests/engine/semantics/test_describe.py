@@ -59,4 +59,4 @@ PREDICATES = st.sampled_from([term(text) for text in ("p", "q", "S", "P", "O")])
 @given(st.lists(st.tuples(NAMES, PREDICATES, NAMES), max_size=25), st.lists(NAMES, max_size=2))
 def test_agrees_with_the_definition(known: list[Triple], targets: list[Term]) -> None:
     expected = describe.description(targets, frozenset(known))
-    assert set(Descriptions(known).of(targets)) == set(expected)
+    assert set(Descriptions(known).describe_terms(targets)) == set(expected)

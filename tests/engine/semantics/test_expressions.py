@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.evaluator import ExpressionError, evaluate, number, parse_term, supported, truth
+from engine.expressions.evaluator import ExpressionError, evaluate, parse_number, parse_term, supported, truth
 from engine.expressions.functions import FUNCTIONS
 from engine.expressions.numeric import DIGITS
 from engine.expressions.temporal import civil_from_days, days_from_civil, duration_micros, format_instant, instant_micros
@@ -397,10 +397,10 @@ def test_literals_round_trip(text: str) -> None:
 
 # ---------------------------------------------------------------- helpers
 def test_numbers_of_terms() -> None:
-    exact = number(lit("2.50^d"))
+    exact = parse_number(lit("2.50^d"))
     assert exact is not None
     assert (exact.kind, exact.value) == (Kind.DECIMAL, Decimal("2.5"))
-    assert number(lit("x")) is None
+    assert parse_number(lit("x")) is None
     assert duration_micros("PT6H") == 6 * HOUR
     assert duration_micros("P1M") is None
     assert duration_micros("P1H") is None
@@ -447,7 +447,7 @@ def test_comparison_agrees_with_fractions(left: Literal, op: Comparison, right: 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**12), max_value=10**12))
 def test_decimals_are_exact(decimal: Decimal) -> None:
-    found = number(Literal(f"{decimal:f}", XSD + "decimal"))
+    found = parse_number(Literal(f"{decimal:f}", XSD + "decimal"))
     assert found is not None
     assert Fraction(found.value) == Fraction(decimal)
 

@@ -9,7 +9,7 @@ import pytest
 
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.literals import nodes
+from epsparql.literals import walk_nodes
 from epsparql.translate.source_map import Places
 
 PLACES = [
@@ -48,7 +48,7 @@ def split(marked: str, form: str = "SELECT *") -> tuple[str, list[str]]:
 
 def stretches(text: str, kind: type) -> list[str]:
     parsed = parse(text)
-    spans = [parsed.places.of(node) for node in nodes(parsed.query) if type(node) is kind]
+    spans = [parsed.places.find_span(node) for node in walk_nodes(parsed.query) if type(node) is kind]
     return [text[span.start : span.end] for span in spans if span is not None]
 
 
@@ -72,7 +72,7 @@ def test_the_place_of_a_rule() -> None:
 
 def test_equal_nodes_have_places_of_their_own() -> None:
     parsed = parse("SELECT * { {?s ?p ?o} SEQ {?s ?p ?o} SEQ {?s ?p ?o} MINUS {?s ?p ?o} }")
-    found = [parsed.places.of(node) for node in nodes(parsed.query) if isinstance(node, a.Bgp)]
+    found = [parsed.places.find_span(node) for node in walk_nodes(parsed.query) if isinstance(node, a.Bgp)]
     assert len(set(found)) == 4
 
 
@@ -80,8 +80,8 @@ def test_a_copy_keeps_its_places() -> None:
     parsed = parse("SELECT * { {?s ?p ?o} SEQ {?s ?p ?o} }")
     copy = pickle.loads(pickle.dumps(parsed))
     assert copy == parsed
-    assert copy.places.of(copy.query.pattern) == parsed.places.of(parsed.query.pattern) is not None
+    assert copy.places.find_span(copy.query.pattern) == parsed.places.find_span(parsed.query.pattern) is not None
 
 
 def test_a_node_that_was_not_noted_has_no_place() -> None:
-    assert Places().of(a.Bgp(())) is None
+    assert Places().find_span(a.Bgp(())) is None

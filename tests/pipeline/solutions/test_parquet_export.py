@@ -30,7 +30,7 @@ from tests.pipeline.log.test_retention import fill, retention
 from tests.pipeline.solutions.exports import Target, closing_export, exported, exporter, feed, logged, run, values
 from tests.soak import is_full
 from tests.support import spark_cases as cases
-from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Bucket, Line, Served, served
+from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Line, S3Bucket, Served, served
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def s3(store: Served, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+def s3(store: Served, monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     return store.bucket()
@@ -50,7 +50,7 @@ def s3(store: Served, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 def out(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     kind: str = request.param
     if kind == "s3":
-        found: Bucket = request.getfixturevalue("s3")
+        found: S3Bucket = request.getfixturevalue("s3")
         return Target(kind, found.uri("some/where"))
     return Target(kind, str(tmp_path / "out"))
 
@@ -99,7 +99,7 @@ def test_a_long_name_holds_up_nothing(tmp_path: Path, out: Target) -> None:
         assert {pq.read_schema(path).metadata[b"query"].decode() for path in Path(out.given).rglob("*.parquet")} == set(LONG)
 
 
-def test_a_long_name_that_a_store_has_taken_stays(tmp_path: Path, s3: Bucket) -> None:
+def test_a_long_name_that_a_store_has_taken_stays(tmp_path: Path, s3: S3Bucket) -> None:
     """So an export that was cut short by an older version ends in the same files."""
     data, out, name = tmp_path / "data", Target("s3", s3.uri("some/where")), "a" * 300
     with LogWriter(data, cases.frozen_clock) as log:
@@ -332,7 +332,7 @@ def test_a_damaged_note_is_refused(tmp_path: Path) -> None:
         exporter(tmp_path / "data", Target("directory", str(tmp_path / "out")))
 
 
-def test_of_two_exporters_the_one_that_came_first_ends(tmp_path: Path, s3: Bucket, caplog: pytest.LogCaptureFixture) -> None:
+def test_of_two_exporters_the_one_that_came_first_ends(tmp_path: Path, s3: S3Bucket, caplog: pytest.LogCaptureFixture) -> None:
     """A store has no locks: the second one, of a copy, is let in where nothing is exported yet, or the same; the first one finds its note gone."""
     data, out = tmp_path / "data", Target("s3", s3.uri("shared"))
     cases.write("sequences", data)
@@ -353,7 +353,7 @@ def test_of_two_exporters_the_one_that_came_first_ends(tmp_path: Path, s3: Bucke
 
 # ---------------------------------------------------------------- a store that fails
 @pytest.mark.slow
-def test_a_store_that_fails_is_tried_again(tmp_path: Path, s3: Bucket, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_fails_is_tried_again(tmp_path: Path, s3: S3Bucket, caplog: pytest.LogCaptureFixture) -> None:
     """Cut wherever it may be, nothing is missing and nothing is there twice; no message has the credentials."""
     data = tmp_path / "data"
     grow(data, 0)
@@ -381,7 +381,7 @@ def attempted(export: Exporter) -> None:
 
 
 def test_a_stop_does_not_wait_for_a_store_for_long(
-    tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, s3: S3Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(RemoteStore, "patience_s", 0.2)
     data = tmp_path / "data"

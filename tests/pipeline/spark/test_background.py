@@ -36,7 +36,7 @@ Log = list[tuple[Entry, tuple[Occurrence, ...]]]
 
 
 @dataclass(frozen=True)
-class Case:
+class SparkCase:
     """A log, and what its queries are to find."""
 
     queries: dict[str, str]
@@ -49,7 +49,7 @@ class Case:
 
 
 @st.composite
-def with_facts(draw: st.DrawFn) -> Case:
+def with_facts(draw: st.DrawFn) -> SparkCase:
     """A rule, and queries of any kind, over facts and a schema."""
     rules = {f"rule{k}": text for k, text in enumerate(draw(st.lists(strategies.rules(), max_size=1)))}
     queries = rules | {f"q{k}": text for k, text in enumerate(draw(st.lists(strategies.queries(), min_size=2, max_size=2)))}
@@ -57,18 +57,18 @@ def with_facts(draw: st.DrawFn) -> Case:
     fed = {"default": draw(strategies.feeds(8)), strategies.OTHER: draw(strategies.feeds(4))}
     background = [*draw(strategies.facts()), *draw(SCHEMAS)]
     log = entries(queries, fed, draw(strategies.arrivals(fed)).bodies, background, strategies.MAX_DELAY)
-    return Case(queries, log, strategies.MAX_DELAY, run_oracle(queries, fed, background))
+    return SparkCase(queries, log, strategies.MAX_DELAY, run_oracle(queries, fed, background))
 
 
 @st.composite
-def with_changes(draw: st.DrawFn) -> Case:
+def with_changes(draw: st.DrawFn) -> SparkCase:
     """Queries over what occurrences entail by the schema of their instant."""
     queries = {f"q{k}": text for k, text in enumerate(draw(st.lists(strategies.within(":g", GROUPS), min_size=2, max_size=2)))}
     queries = {name: text for name, text in queries.items() if accepted({name: text})}
     delay, policy = draw(st.integers(0, 2)), draw(POLICIES)
     story = told(queries, draw(SCHEMAS), draw(STEPS), delay, policy)
     expected = run_oracle(queries, {"default": story.entailed}, settings=dict.fromkeys(queries, Settings(policy)))
-    return Case(queries, story.log, delay * SECOND, expected)
+    return SparkCase(queries, story.log, delay * SECOND, expected)
 
 
 def drawn(cases: st.SearchStrategy[Drawn], number: int) -> list[Drawn]:
@@ -86,7 +86,7 @@ def drawn(cases: st.SearchStrategy[Drawn], number: int) -> list[Drawn]:
 
 
 @pytest.mark.parametrize("cases", [with_facts(), with_changes()], ids=["facts", "changes"])
-def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Path, cases: st.SearchStrategy[Case]) -> None:
+def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Path, cases: st.SearchStrategy[SparkCase]) -> None:
     logs = {tmp_path / f"case{k}": case for k, case in enumerate(drawn(cases, CASES))}
     for data, case in logs.items():
         write(case, data)
@@ -98,7 +98,7 @@ def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Pat
     assert sum(bool(rows) for case in logs.values() for rows in case.expected.values()) >= CASES // 2, "many find something"
 
 
-def write(case: Case, data: Path) -> None:
+def write(case: SparkCase, data: Path) -> None:
     with LogWriter(data, frozen_clock) as log:
         for stream in ("default", strategies.OTHER):
             log.append(lambda offset, stream=stream: SetStream(offset, stream, case.max_delay))  # type: ignore[misc]
@@ -115,7 +115,7 @@ def batch(occurrences: Sequence[Occurrence]) -> pa.RecordBatch:
     return batch_of(s, p, o, graphs, [occurrence.start for occurrence in occurrences], [occurrence.end for occurrence in occurrences])
 
 
-def found(case: Case, data: Path) -> dict[str, Rows]:
+def found(case: SparkCase, data: Path) -> dict[str, Rows]:
     solutions, changes = found_in(data)
     assert all(change.state == "completed" for change in changes), changes
     return results(case.queries, ((x.query, x.entry, x.start, x.end, x.values) for x in solutions))

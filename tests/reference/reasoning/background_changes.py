@@ -21,24 +21,24 @@ Version = tuple[Micros, frozenset[Fact]]
 """The background as it is given from the first instant after this one on."""
 
 
-class Moment(Evaluation):
+class ChangingMoment(Evaluation):
     """A pattern's solutions that end by an instant, and its timeless ones there."""
 
-    def __init__(self, world: World, previous: "Moment | None", graph: Term | None = None) -> None:
+    def __init__(self, world: World, previous: "ChangingMoment | None", graph: Term | None = None) -> None:
         super().__init__(world, world, graph)
         self.previous = previous
-        self.places: dict[Term | None, Moment] = {}
+        self.places: dict[Term | None, ChangingMoment] = {}
 
     @property
     def instant(self) -> Micros:
         assert self.world.t0 is not None
         return self.world.t0
 
-    def inside(self, graph: Term | None, window: str | None) -> "Moment":
+    def inside(self, graph: Term | None, window: str | None) -> "ChangingMoment":
         assert window is None
         if graph not in self.places:
             before = None if self.previous is None else self.previous.inside(graph, None)
-            self.places[graph] = Moment(self.world, before, graph)
+            self.places[graph] = ChangingMoment(self.world, before, graph)
         return self.places[graph]
 
     @property
@@ -105,11 +105,11 @@ def solutions(query: algebra.Select, stream: Sequence[Occurrence], versions: Seq
     known = {instant: closed([facts for after, facts in versions if after < instant or not stream][-1]) for instant in instants}
     seen = frozenset().union(*(entailed([o], known[o.end]) for o in stream))
     query = replace(query, pattern=marked(query.pattern))
-    moment: Moment | None = None
+    moment: ChangingMoment | None = None
     found: Counter[SelectRow] = Counter()
     there: frozenset[Solution] = frozenset()
     for instant in instants:
-        moment = Moment(World(seen, known[instant], instant, instants[-1], settings, query.sources.dataset), moment)
+        moment = ChangingMoment(World(seen, known[instant], instant, instants[-1], settings, query.sources.dataset), moment)
         timeless = frozenset(x for x in moment.evaluate(query.pattern) if x.timeless)
         if query.distinct:
             timeless = frozenset(Solution(projected(x, query.projection)) for x in timeless)

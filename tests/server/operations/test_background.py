@@ -119,7 +119,7 @@ def test_the_server_tells_of_a_fault_and_does_not_start(tmp_path: Path, capsys: 
     assert "a.ttl:1:9: " in capsys.readouterr().err
 
 
-class TestReplay:
+class TestReplayOverBackground:
     @pytest.mark.parametrize(("regime", "solutions"), [("rdfs", 0), ("owl-rl", 1)])
     def test_a_regime(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], regime: str, solutions: int) -> None:
         text = f"<{EX}value> <http://www.w3.org/2002/07/owl#inverseOf> <{EX}of> ."

@@ -18,14 +18,14 @@ from tests.pipeline.log.test_retention import fill
 from tests.pipeline.solutions.exports import Target, feed, logged, values
 from tests.soak import is_full
 from tests.support import spark_cases as cases
-from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Bucket, Line, served
+from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Line, S3Bucket, served
 
 pytestmark = pytest.mark.slow
 USER = f"{ACCESS}:{quote(SECRET, safe='')}@"
 
 
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "store").mkdir()
@@ -34,7 +34,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 @pytest.mark.parametrize("missing", ["store", "bucket", pytest.param("answer", marks=pytest.mark.soak)])
-def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path: Path) -> None:
     """The fault is told as other faults of settings are, and without the credentials. `answer` takes its 30 s: test_store.py has it, too."""
     with Line(s3) as line:
         if missing == "store":
@@ -50,7 +50,7 @@ def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: P
     assert quote(SECRET, safe="") not in run.stderr
 
 
-def test_a_store_that_another_log_is_exported_to_is_refused(s3: Bucket, tmp_path: Path) -> None:
+def test_a_store_that_another_log_is_exported_to_is_refused(s3: S3Bucket, tmp_path: Path) -> None:
     uri = s3.uri("p", user=USER)
     data = tmp_path / "data"
     options = ["--export", uri, "--export-every-s", "0.1"]
@@ -72,7 +72,7 @@ def serve(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=Path(__file__).parents[3])
 
 
-def test_each_solution_is_there_once_whatever_happens(s3: Bucket, tmp_path: Path) -> None:
+def test_each_solution_is_there_once_whatever_happens(s3: S3Bucket, tmp_path: Path) -> None:
     """The server is killed with -9 at a request of its export, again and again; the store is cut off for a while; at the stop it does not answer."""
     data, told, begins = tmp_path / "data", tmp_path / "log", count(step=30)
 
@@ -130,7 +130,7 @@ def lag(child: Child) -> float:
     return float(found[1])
 
 
-def test_limits_wait_for_a_store(s3: Bucket, tmp_path: Path) -> None:
+def test_limits_wait_for_a_store(s3: S3Bucket, tmp_path: Path) -> None:
     """Nothing goes that is not exported, however small the limits; everything does that is."""
     data = tmp_path / "data"
     fill(data, range(150), begin=True)

@@ -25,12 +25,12 @@ from tests.server.operations.test_export import USER, serve
 from tests.server.routes.test_streams import assert_problem
 from tests.soak import is_full
 from tests.support import spark_cases as cases
-from tests.support.s3_emulator import CREDENTIALS, SECRET, Bucket, Line, served
+from tests.support.s3_emulator import CREDENTIALS, SECRET, Line, S3Bucket, served
 from tests.support.webhook_receiver import receiving
 
 
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "store").mkdir()
@@ -40,7 +40,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["store", "bucket", "answer"])
-def test_a_store_that_is_not_there_is_told(missing: str, s3: Bucket, tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path: Path) -> None:
     """The fault is told as other faults of settings are, and without the credentials."""
     with Line(s3) as line:
         if missing == "store":
@@ -170,7 +170,7 @@ def refused(data: Path, store: str | None = None, *options: str) -> str:
 
 
 @pytest.mark.slow
-def test_machines_go_one_after_the_other(s3: Bucket, tmp_path: Path) -> None:
+def test_machines_go_one_after_the_other(s3: S3Bucket, tmp_path: Path) -> None:
     """Each server is killed with -9 and its disk is lost. What was acknowledged is there, and solutions are those of one that was never disturbed."""
     told, options = tmp_path / "log", ["--store", s3.uri("p", user=USER), "--allow-host", "127.0.0.1"]
     machines = 8 if is_full() else 2
@@ -207,7 +207,7 @@ def _undisturbed(tmp_path: Path, readings: int) -> "Counter[tuple[object, ...]]"
 
 
 @pytest.mark.slow
-def test_events_wait_for_the_store_and_end_with_another_server(s3: Bucket, tmp_path: Path) -> None:
+def test_events_wait_for_the_store_and_end_with_another_server(s3: S3Bucket, tmp_path: Path) -> None:
     told, data, other = tmp_path / "log", tmp_path / "data", tmp_path / "other"
     with (
         Line(s3) as line,
@@ -251,7 +251,7 @@ def get(child: Child, path: str) -> httpx.Response:
 
 
 @pytest.mark.slow
-def test_all_is_there_again_but_what_retention_let_go(s3: Bucket, tmp_path: Path) -> None:
+def test_all_is_there_again_but_what_retention_let_go(s3: S3Bucket, tmp_path: Path) -> None:
     """Old segments go from the store; webhooks, paused queries and the background are in the directory that an empty one becomes."""
     told, data, then = tmp_path / "log", tmp_path / "data", tmp_path / "then"
     fill(data, range(150), begin=True)

@@ -156,7 +156,7 @@ class TestGraphs:
             assert [each.end for each in client.solutions(f"{name} {other}", wait_s=30)] == [moment(2)]
 
 
-class TestReplay:
+class TestReplayOfForms:
     def test_ask(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         yes, no = write(tmp_path, "yes.rq", ask("default")), write(tmp_path, "no.rq", ask("default", 9))
         stream = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2) + "\n" + event(3))

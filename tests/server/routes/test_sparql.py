@@ -160,7 +160,7 @@ REFUSED = [
 ]
 
 
-class TestRefusals:
+class TestSparqlRefusals:
     @pytest.mark.parametrize(("query", "code", "line"), REFUSED)
     def test_a_query(self, asked: httpx.Client, query: str, code: str, line: int | None) -> None:
         problem = ask(asked, query)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.background.reasoning.owl_rl.derived_triples import Conclusions
 from engine.background.reasoning.owl_rl.rdf_lists import Lists
 from engine.background.reasoning.owl_rl.rdfs_bridge import Key, Lift
-from engine.background.reasoning.owl_rl.rules import UP, Atom, Axioms, Instance, Names, Rule, rules
+from engine.background.reasoning.owl_rl.rules import UP, Atom, Axioms, Instance, Rule, RuleVocabulary, rules
 from engine.background.reasoning.owl_rl.triple_index import Fact, Store, bound, unified
 from engine.background.reasoning.rdfs_schema import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, Schema, Statement, schema_stating
 from engine.dictionary.term_dictionary import IRI, LITERAL, Held, TermTable
@@ -35,7 +35,7 @@ class Closure:
 
     def __init__(self, terms: TermTable) -> None:
         self.terms = terms
-        self.names = Names(terms.intern)
+        self.names = RuleVocabulary(terms.intern)
         self._axioms = Axioms(self.names)
         self._static: dict[Key, list[tuple[Rule, int]]] = {}  # premises of schemas
         self._concluding: dict[int, list[Rule]] = {}  # rules of schemas alone, by the predicate that they conclude
@@ -109,7 +109,7 @@ class Closure:
         self.given = before | {p: without(before[p], removed[p]) for p in changed if p in before}
         relisted = self._relist(given) if self.names.first in changed or self.names.rest in changed else []
         for p, rows in removed.items():
-            self._count(p, rows, self._lose)
+            self._count_instances(p, rows, self._lose)
             if p in self._relations:
                 self._unstated += ((s, p, o) for s, o in rows[:, :2].tolist())
         self._take_back()
@@ -117,15 +117,15 @@ class Closure:
         self._state()
         self.given = given
         for p, rows in added.items():
-            self._count(p, rows, self._gain)
+            self._count_instances(p, rows, self._gain)
         self._come_again(relisted)
         self._follow()
         self._tidy()
         self._concluded.show(given, removed, added)
 
-    def _count(self, p: int, rows: Ints, change: Callable[[Fact, Counter[Fact]], None]) -> None:
+    def _count_instances(self, p: int, rows: Ints, change: Callable[[Fact, Counter[Fact]], None]) -> None:
         for s, o in self._lift.noticed(p, rows)[:, :2].tolist():
-            for seen in self._lift.of((s, p, o)):
+            for seen in self._lift.lift_triple((s, p, o)):
                 change(seen, self._by_given)
 
     def _come_again(self, relisted: Iterable[Fact]) -> None:
@@ -148,7 +148,7 @@ class Closure:
             while self._gone or self._leaving:
                 while self._gone:
                     fact = self._gone.popleft()
-                    for seen in self._lift.of(fact):
+                    for seen in self._lift.lift_triple(fact):
                         self._lose(seen, self._by_derived)
                     if fact[1] in self._relations:
                         self._unstated.append(fact)
@@ -156,7 +156,7 @@ class Closure:
                     self._leave(self._leaving.popleft())
             if not self._unstated:
                 return
-            self.schema = self.schema.changed((), self._no_longer_stated())
+            self.schema = self.schema.with_statements((), self._no_longer_stated())
             self._unstated = []
             self._shift(self._lifted())
 
@@ -176,7 +176,7 @@ class Closure:
             while self._coming or self._entering:
                 while self._coming:
                     fact = self._coming.popleft()
-                    for seen in self._lift.of(fact):
+                    for seen in self._lift.lift_triple(fact):
                         self._gain(seen, self._by_derived)
                     if fact[1] in self._relations:
                         self._stated.append(fact)
@@ -189,7 +189,7 @@ class Closure:
     def _state(self) -> None:
         """Take what has been stated into the schema, and let rules see what follows by it."""
         if self._stated:
-            self.schema = self.schema.changed(self._statement(*fact) for fact in self._stated)
+            self.schema = self.schema.with_statements(self._statement(*fact) for fact in self._stated)
             self._stated = []
         self._shift(self._lifted())
 
@@ -208,7 +208,7 @@ class Closure:
         while self._leaving:
             seen = self._leaving.popleft()
             if seen in self._seen and seen not in self._by_given and seen not in self._by_derived:
-                self._seen.remove(seen)
+                self._seen.remove_triple(seen)
 
     # ------------------------------------------------------------ what rules see
     def _lifted(self) -> Lift:
@@ -224,9 +224,9 @@ class Closure:
             chosen = None if before.use(p) != lift.use(p) or p in concerned.same else concerned.same
             if chosen is not None and (before.reads_objects(p) or lift.reads_objects(p)):
                 chosen = chosen | concerned.kinds
-            for facts, counts in ((self._given_with(p, chosen), self._by_given), (self._concluded.of(p, chosen), self._by_derived)):
+            for facts, counts in ((self._given_with(p, chosen), self._by_given), (self._concluded.list_conclusions(p, chosen), self._by_derived)):
                 for fact in facts:
-                    old, new = before.of(fact), lift.of(fact)
+                    old, new = before.lift_triple(fact), lift.lift_triple(fact)
                     for seen in old - new:
                         self._lose(seen, counts)
                     for seen in new - old:
@@ -271,7 +271,7 @@ class Closure:
             self._deactivate(instance)
         if seen[1] == self.names.same:
             self._part(seen[0])
-        self._seen.remove(seen)
+        self._seen.remove_triple(seen)
         self._left[seen] = None
 
     def _apply(self, seen: Fact, instance: Callable[[Instance], None], conclusion: Callable[[Fact], None]) -> None:
@@ -386,7 +386,7 @@ class Closure:
 
     def _retract(self, fact: Fact) -> None:
         if fact in self._concluded:
-            self._concluded.remove(fact)
+            self._concluded.remove_triple(fact)
             self._gone.append(fact)
             self._suspects[fact] = None
 
@@ -413,7 +413,7 @@ class Closure:
     def _list(self, axiom: Fact) -> None:
         s, p, o = axiom
         members = self._lists.members(o)
-        self._listed[axiom] = [*self._axioms.of(self.names.lists[p], s, members)] if members else []
+        self._listed[axiom] = [*self._axioms.list_instances(self.names.lists[p], s, members)] if members else []
         for instance in self._listed[axiom]:
             self._activate(instance)
 

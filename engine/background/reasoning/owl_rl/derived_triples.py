@@ -37,7 +37,7 @@ class Conclusions:
     def predicates(self) -> Set[int]:
         return self._pairs.keys()
 
-    def of(self, p: int, nodes: Set[int] | None = None) -> Iterator[Fact]:
+    def list_conclusions(self, p: int, nodes: Set[int] | None = None) -> Iterator[Fact]:
         """Yield conclusions of a predicate with any of these nodes as a subject or object; None stands for all."""
         pairs = self._pairs.get(p, {}) if nodes is None or nodes else {}
         return ((s, p, o) for s, o in pairs if nodes is None or s in nodes or o in nodes)
@@ -54,7 +54,7 @@ class Conclusions:
         self._pairs.setdefault(p, {})[s, o] = None
         self._touched.setdefault(p, set()).add((s, o))
 
-    def remove(self, fact: Fact) -> None:
+    def remove_triple(self, fact: Fact) -> None:
         s, p, o = fact
         del self._pairs[p][s, o]
         if not self._pairs[p]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.background.reasoning.owl_rl.rules import UP, Names
+from engine.background.reasoning.owl_rl.rules import UP, RuleVocabulary
 from engine.background.reasoning.owl_rl.triple_index import Fact
 from engine.background.reasoning.rdfs_schema import Schema
 from engine.dictionary.term_dictionary import LITERAL, TermTable
@@ -46,7 +46,7 @@ class Lift:
     A lift never changes; it only keeps what is seen of predicates and classes.
     """
 
-    def __init__(self, terms: TermTable, names: Names, schema: Schema[Term], wanted: Mapping[Key, int], same: Iterable[int]) -> None:
+    def __init__(self, terms: TermTable, names: RuleVocabulary, schema: Schema[Term], wanted: Mapping[Key, int], same: Iterable[int]) -> None:
         self.terms, self.names, self.schema = terms, names, schema
         self.wanted = set(wanted)
         self.predicates = {key for key in wanted if isinstance(key, int)}
@@ -60,7 +60,7 @@ class Lift:
     @cached_property
     def _below(self) -> set[Term]:
         """Return the classes that rules ask for, and those below these."""
-        asked = [*map(self._term, self._asked)]
+        asked = [*map(self._read_term, self._asked)]
         return self.schema.classes.all_below(asked).union(asked)
 
     def forget(self) -> None:
@@ -75,7 +75,7 @@ class Lift:
             (before.schema.classes.differing(self.schema.classes) & (before._below | self._below)) if before.schema is not self.schema else set()
         )
         for lift in (before, self) if asked else ():
-            terms = [*map(self._term, asked)]
+            terms = [*map(self._read_term, asked)]
             classes |= lift.schema.classes.all_below(terms).union(terms)
         properties = before.schema.properties.differing(self.schema.properties)
         return Concerned({*self._numbers(classes), *self._numbers(properties)}, self.same ^ before.same)
@@ -104,7 +104,7 @@ class Lift:
         return found
 
     def _use(self, predicate: int) -> Use:
-        schema, names, term = self.schema, self.names, self._term(predicate)
+        schema, names, term = self.schema, self.names, self._read_term(predicate)
         above = {predicate, *self._numbers(schema.predicates.get(term, ()))}
         typed = (
             [kind for kind in self._numbers(kinds) if (names.type, kind) in self.classes]
@@ -117,12 +117,12 @@ class Lift:
     def kind(self, class_: int) -> tuple[int, ...]:
         found = self.kinds.get(class_)
         if found is None:
-            term = self._term(class_)
+            term = self._read_term(class_)
             above = self._numbers(self.schema.classes.get(term)) if term in self._below else []
             found = self.kinds[class_] = tuple(each for each in dict.fromkeys((class_, *above)) if each in self._asked)
         return found
 
-    def of(self, fact: Fact) -> set[Fact]:
+    def lift_triple(self, fact: Fact) -> set[Fact]:
         """Return what rules see of a triple."""
         s, p, o = fact
         names, use = self.names, self.use(p)
@@ -136,7 +136,7 @@ class Lift:
                 closed = above if above == names.type else UP + above
                 found.update((s, closed, kind) for kind in self.kind(o) if (closed, kind) in self.classes)
             elif above == names.on_property:
-                found.update((s, UP + above, each) for each in (o, *self._numbers(self.schema.properties.get(self._term(o)))))
+                found.update((s, UP + above, each) for each in (o, *self._numbers(self.schema.properties.get(self._read_term(o)))))
             elif above in names.most and is_one(self.terms.text(o)):
                 found.add((s, UP + above, names.one))
         if self.same:
@@ -158,7 +158,7 @@ class Lift:
         if p in (names.subclass, names.subproperty):
             yield from ((each, p, each) for each in (s, o) if each in self.same)
 
-    def _term(self, number: int) -> Term:
+    def _read_term(self, number: int) -> Term:
         found = self.terms.term(number)
         assert found is not None
         return found
@@ -172,7 +172,7 @@ def is_one(literal: str) -> bool:
     return literal.startswith('"') and literal.partition('"^^')[0].strip('"').lstrip("+0") == "1"
 
 
-def speaks_of_words(given: Mapping[int, Ints], words: Sequence[int], names: Names) -> bool:
+def speaks_of_words(given: Mapping[int, Ints], words: Sequence[int], names: RuleVocabulary) -> bool:
     """Return whether a statement that rules are about is about RDFS's own words: then rules see more than is lifted."""
     of_schema = [*names.schema, *names.lists, names.first]
     kinds = given.get(names.type, EMPTY)

@@ -67,7 +67,7 @@ class Instance(NamedTuple):
     values: tuple[int, ...]
 
 
-class Names:
+class RuleVocabulary:
     """Holds the numbers of the words that the rules are about."""
 
     def __init__(self, intern: Callable[[str], int]) -> None:
@@ -102,11 +102,11 @@ class Names:
 _SPACES = {"owl": OWL, "rdf": RDF, "rdfs": RDFS}
 
 
-def rules(names: Names) -> list[Rule]:
+def rules(names: RuleVocabulary) -> list[Rule]:
     return [rule_of(line.split(maxsplit=1)[1], names) for line in RULES.strip().splitlines()]
 
 
-def rule_of(text: str, names: Names) -> Rule:
+def rule_of(text: str, names: RuleVocabulary) -> Rule:
     variables: dict[str, int] = {}
 
     def atoms(part: str) -> tuple[Atom, ...]:
@@ -125,7 +125,7 @@ def rule_of(text: str, names: Names) -> Rule:
 class Axioms:
     """Makes rules about collections: one for each number of members."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: RuleVocabulary) -> None:
         self._names = names
         self._rules: dict[tuple[str, int], Rule] = {}
         self._made: Mapping[str, Callable[[int], str]] = {
@@ -138,7 +138,7 @@ class Axioms:
             ),
         }
 
-    def of(self, name: str, about: int, members: Sequence[int]) -> Iterator[Instance]:
+    def list_instances(self, name: str, about: int, members: Sequence[int]) -> Iterator[Instance]:
         """Yield what follows where `about` has these members by a property of OWL."""
         match name:
             case "intersectionOf":

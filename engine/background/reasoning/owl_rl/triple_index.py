@@ -27,7 +27,7 @@ class Store:
         self._objects.setdefault(p, {}).setdefault(s, set()).add(o)
         self._subjects.setdefault(p, {}).setdefault(o, set()).add(s)
 
-    def remove(self, fact: Fact) -> None:
+    def remove_triple(self, fact: Fact) -> None:
         s, p, o = fact
         for index, one, other in ((self._objects, s, o), (self._subjects, o, s)):
             index[p][one].discard(other)
@@ -68,7 +68,7 @@ class Store:
             return
         best, fewest = atoms[0], -1
         for atom in atoms:
-            n = self._count(*bound(atom, values))
+            n = self._count_triples(*bound(atom, values))
             if not n:
                 return
             if fewest < 0 or n < fewest:
@@ -91,7 +91,7 @@ class Store:
                     yield from self.solutions(rest, values)
             values[~best[0]] = values[~best[2]] = 0
 
-    def _count(self, s: int, p: int, o: int) -> int:
+    def _count_triples(self, s: int, p: int, o: int) -> int:
         if s and o:
             return int(o in self.objects(s, p))
         return len(self.objects(s, p)) if s else len(self.subjects(p, o)) if o else len(self._objects.get(p, ()))
