@@ -22,7 +22,7 @@ from tests.reference.reasoning.background_changes import Version
 from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import examples
 from tests.support import strategies
-from tests.support.feeds import EXAMPLE, Body, parse_facts, parse_feed, show, shown
+from tests.support.feeds import EXAMPLE, SECOND, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
 
@@ -513,6 +513,17 @@ def test_a_change_at_the_last_instant_says_the_same_however_the_log_is_cut() -> 
     ends: list[Entry | str] = [Finish(0, name) for name in (DEFAULT_STREAM, "urn:other", "urn:further")]
     log = of_shorthand([registered("q", K), "Z@1", registered("late", f"{K} . ?t :Z ?z"), "add K(k)", "Z(2)@1", *ends])
     assert run(blocks(log, ())).emitted == run(blocks(log, range(1, len(log)))).emitted == []
+
+
+@pytest.mark.parametrize("changes", [[], ["add K(k)"]])
+def test_the_last_instant_hides_no_tick_of_an_entry_before_it(changes: list[Entry | str]) -> None:
+    """An instant that closes at an entry gives its solutions at that entry, also if the streams end in the same block."""
+    parts: list[Entry | str] = [registered("q", f"{{ {A} }} OPTIONAL {{ {B} }}"), "Z@9", *changes, "A@9", "A(2)@12", Finish(0, DEFAULT_STREAM)]
+    log = of_shorthand(parts)
+    last, rows = log[-2]
+    assert isinstance(last, Events)
+    log[-2] = replace(last, watermark=11 * SECOND), rows  # it waits for the end of the stream
+    assert run(blocks(log, ())).emitted == run(blocks(log, range(1, len(log)))).emitted
 
 
 def test_a_query_that_comes_after_a_change_has_it_from_the_first_beside_others_too() -> None:
