@@ -419,7 +419,7 @@ def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     assert sum(outcome.solutions.num_rows for outcome in outcomes) == 15
     (failed,) = (failed for outcome in outcomes for failed in outcome.changes)
     assert (failed.name, failed.state) == ("q", "failed")
-    assert failed.reason.startswith("with the background as it is now, q keeps ")
+    assert failed.reason.startswith("with the background as it is now, q stores ")
     assert engine.goals == 0
 
 
