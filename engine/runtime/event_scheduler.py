@@ -74,7 +74,7 @@ class Member:
             order = np.lexsort((table[c.IN_END], release))
             table, release = table[:, order], release[order]
         marks = [*self._mark_last_instant(entries, course, release), *self._make_marks(entries, time, release, table[c.IN_END], openings)]
-        marks.sort(key=lambda mark: (mark[0], mark[4]))  # ticks of earlier entries come before the mark of the last instant
+        marks.sort(key=lambda mark: mark[4])  # At one place too, the first entry that passes an instant closes it.
         self.time = int(time[-1])
         table[c.IN_ENTRY] = release + first
         return insert_marks(np.ascontiguousarray(table), marks)

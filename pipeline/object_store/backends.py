@@ -32,6 +32,8 @@ _IGNORED = ("scheme", "endpoint_override", "retry_limit_seconds", "project_id", 
 _HIDDEN = "***"
 _SHORTEST = 4
 """A secret of at least this many letters is looked for in messages: shorter ones are words."""
+_LONGEST_KEY = 1024
+"""S3, GCS and Azure have no longer keys, in bytes."""
 _STORE_S = 10.0
 _WAITS: Any = {"connect_timeout": "5s", "read_timeout": "10s", "timeout": "120s"}
 """A client waits this long for a connection, for the next bytes of an answer, and for all of a request."""
@@ -162,7 +164,7 @@ class RemoteStore:
 
     def put(self, name: str, data: pa.Buffer | bytes) -> None:
         with self._uri.redact_faults():
-            obstore.put(self._client, name, memoryview(data))
+            obstore.put(self._client, name, memoryview(data).cast("B"))  # Arrow's are of signed bytes
 
     def create(self, name: str, data: bytes) -> bool:
         with self._uri.redact_faults():
@@ -173,6 +175,8 @@ class RemoteStore:
         return True
 
     def names(self, folder: str) -> list[str]:
+        if len(folder.encode()) > _LONGEST_KEY:
+            return []  # no store has such an object, and the client panics at a URI of 64 KiB
         with self._uri.redact_faults():
             found = obstore.list_with_delimiter(self._client, f"{folder}/")
         listed = [f"{basename(each.rstrip('/'))}/" for each in found["common_prefixes"]]

@@ -23,7 +23,7 @@ from server.child_server import Child, ChildFailed
 from tests.pipeline.log.test_retention import SEGMENT, fill
 from tests.soak import budget_s, first_seed, is_short
 from tests.support import spark_cases as cases
-from tests.support.logs import until
+from tests.support.logs import DEADLINE_S, until
 
 pytestmark = pytest.mark.slow
 OLDER, WHOLE, FURTHER = 60, 150, 190
@@ -272,7 +272,7 @@ def check_child(url: str, told: str, count: int) -> None:
     states: list[httpx.Response] = []
 
     def settled() -> bool:
-        states[:] = [httpx.get(f"{url}/readyz")]
+        states[:] = [httpx.get(f"{url}/readyz", timeout=DEADLINE_S)]
         return states[0].is_success or "fail" in states[0].text or "damaged" in states[0].text
 
     until(settled, told)

@@ -322,6 +322,26 @@ def test_background_that_would_close_a_negative_cycle_is_not_taken_in(log: Log) 
     assert [row[0] for row in log.send("B(3)@3")] == ["rule"], "the rule goes on"
 
 
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize(
+    "text", ["SELECT * { {?s :A ?x} MINUS {?s :C ?x} }", "SELECT (COUNT(*) AS ?n) { ?s :A ?x } WINDOW [RANGE 'PT1S' STEP 'PT1S']"]
+)
+def test_an_instant_before_a_background_closes_at_the_entry_that_passes_it_however_the_log_is_cut(text: str, most: int) -> None:
+    """The stream's end comes in the same block, and its last instant is no reason to let an earlier one wait for it."""
+    first, waits = tuple(parse_feed("A(1)@3")), tuple(parse_feed("A(2)@9"))
+    entries: list[tuple[Entry, tuple[Occurrence, ...]]] = [
+        (Register(0, "q", PREFIXES + text), ()),
+        (Events(1, "default", 1, 3 * SECOND), first),
+        (Facts(2, "", "<http://example.org/s> <http://example.org/B> <http://example.org/o> .\n"), ()),
+        (Events(3, "default", 1, 4 * SECOND), waits),
+        (Finish(4, "default"), ()),
+    ]
+    engine, found = Engine(), []
+    for at in range(0, len(entries), most):
+        found += engine.feed(block(entries[at : at + most])).solutions.to_pylist()
+    assert [(row["entry"], row["end"].timestamp()) for row in found] == [(3, 3), (4, 9)]
+
+
 def test_limit_completes_a_query(log: Log) -> None:
     log.register("none", "SELECT * WHERE { ?s :A ?a } LIMIT 0")
     log.register("two", "SELECT * WHERE { ?s :A ?a } LIMIT 2")
