@@ -133,7 +133,8 @@ def write_fixture(version: str, scratch: Path) -> None:
 
 def unpack(version: str, where: Path) -> None:
     with tarfile.open(FIXTURES / f"{version}.tar.xz") as archive:
-        archive.extractall(where, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+        archive.extractall(where)
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

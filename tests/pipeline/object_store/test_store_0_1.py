@@ -33,7 +33,8 @@ BOUNDS = st.dictionaries(st.integers(1, 5), BOUND, max_size=4).map(lambda found:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     with tarfile.open(FIXTURE) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+        archive.extractall(tmp_path)
     return tmp_path
 
 
