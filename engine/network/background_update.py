@@ -203,8 +203,8 @@ def _join_brought(host: KernelHost, planned: Planned, fragment: Fragment, change
         if left is None or not len(left.timeless):
             continue
         for fact in change.removed:
-            if fact.node == node and fact.side == c.RIGHT:
-                rows = without(rows, fact.rows[:, [fact.columns.index(column) for column in (*keys, *free)]])
+            if _copies_for(fragment, fact, node):
+                rows = without(rows, fact.rows[:, _order_columns(fragment, fact, node)])
         by_key: dict[tuple[int, ...], list[list[int]]] = {}
         for cells in rows.tolist():
             by_key.setdefault(tuple(cells[: len(keys)]), []).append(cells[len(keys) :])
@@ -222,6 +222,43 @@ def _join_brought(host: KernelHost, planned: Planned, fragment: Fragment, change
     return found
 
 
+def _keep_joined(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+    """Store what a join looked up before and copies now, and return what is new.
+
+    Those rows have found their joins already. If they came as new ones, a negative part would decide on a timeless solution once more.
+    """
+    added = list(change.added)
+    for node, looked_up in change.fewer.items():
+        if fragment.nodes[node].kind != c.JOIN or fragment.lookups[node] is not None:
+            continue
+        for k, fact in enumerate(added):
+            if not _copies_for(fragment, fact, node):
+                continue
+            order = _order_columns(fragment, fact, node)
+            new = without(fact.rows[:, order], looked_up)
+            stood = replace(fact, columns=tuple(fact.columns[column] for column in order), rows=without(fact.rows[:, order], new))
+            added[k] = replace(stood, rows=new)
+            row = host.arrays.net.nodes[planned.at.node + node]
+            edges, row[c.EDGE_N] = int(row[c.EDGE_N]), 0
+            _take_in_now(host, planned, stood)
+            if planned.registered not in host.slots.planned:
+                return []
+            row[c.EDGE_N] = edges
+    return [fact for fact in added if len(fact.rows)]
+
+
+def _copies_for(fragment: Fragment, fact: Fact, node: int) -> bool:
+    """Return whether a fact holds copies of what a join may look up instead. A filter may stand between them."""
+    own, passes = (node, c.RIGHT), fragment.nodes[fact.node].kind == c.PASS
+    return (fact.node, fact.side) == own or (passes and fragment.edges_of(fact.node) == [own])
+
+
+def _order_columns(fragment: Fragment, fact: Fact, node: int) -> list[int]:
+    """Return where a fact has the columns of a join's look-up, in the order of that."""
+    row = fragment.nodes[node]
+    return [fact.columns.index(column) for column in (*fragment.columns_at(row.key), *fragment.columns_at(row.look))]
+
+
 def _hold_to(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
     """Hold what a query keeps to the background for which `fragment` is its plan.
 
@@ -232,7 +269,9 @@ def _hold_to(host: KernelHost, planned: Planned, fragment: Fragment, change: Dif
         _review_goals(host, planned, fragment, units)
     if planned.registered not in host.slots.planned:
         return []
-    return _take_in_timed(host, planned, fragment, [*change.added, *_join_brought(host, planned, fragment, change)])
+    brought = _join_brought(host, planned, fragment, change)
+    added = _keep_joined(host, planned, fragment, change)
+    return _take_in_timed(host, planned, fragment, [*added, *brought]) if planned.registered in host.slots.planned else []
 
 
 def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added: Sequence[Fact]) -> list[Fact]:
@@ -243,11 +282,15 @@ def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added
     timers = {node for node, row in enumerate(fragment.nodes) if row.kind == c.WITHOUTFOR}
     now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
     for fact in now:
-        rows = np.zeros((len(fact.rows), host.arrays.net.rows.shape[1]), np.int64)
-        rows[:, c.START], rows[:, c.END] = c.BIG, -c.BIG
-        rows[:, fact.columns] = fact.rows
-        host.take_in_timeless(rows, np.broadcast_to(np.array([planned.at.node + fact.node, fact.side], np.int64), (len(rows), 2)))
+        _take_in_now(host, planned, fact)
     return [fact for fact in added if not any(fact is each for each in now)]
+
+
+def _take_in_now(host: KernelHost, planned: Planned, fact: Fact) -> None:
+    rows = np.zeros((len(fact.rows), host.arrays.net.rows.shape[1]), np.int64)
+    rows[:, c.START], rows[:, c.END] = c.BIG, -c.BIG
+    rows[:, fact.columns] = fact.rows
+    host.take_in_timeless(rows, np.broadcast_to(np.array([planned.at.node + fact.node, fact.side], np.int64), (len(rows), 2)))
 
 
 def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units: Sequence[Unit]) -> None:

@@ -365,6 +365,34 @@ def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], fe
     assert sorted(row.rsplit("@", 1)[-1] for row in found) == sorted(row.rsplit("@", 1)[-1] for row in intervals)
 
 
+TWO, OTHERWISE = "?s :A ?u . ?s :K ?v", "OPTIONAL { ?s :p ?t }"
+MOVED = [
+    pytest.param(f"{{ ?s :p ?t }} OPTIONALSEQ {{ {TWO} }}", "0 add A(u) K(v) K(w)|1 replace A(u) K(v)", id="OPTIONALSEQ, copied"),
+    pytest.param(f"{{ ?s :p ?t }} OPTIONALSEQ {{ {TWO} }}", "0 add A(u) K(v)|1 add K(w)", id="OPTIONALSEQ, looked up"),
+    pytest.param(f"{{ {TWO} . ?u :L ?x }} {OTHERWISE}", "0 add A(u) K(v) K(w) L(u,x) L(u,y)|1 replace A(u) K(v) L(u,x)", id="both of a group"),
+    pytest.param(f"{{ {TWO} }} {OTHERWISE}", "0 add A(u) K(v) K(w)|1 replace A(u) K(x)", id="another one comes"),
+    pytest.param(f"{{ {TWO} }} {OTHERWISE}", "0 add A(u) K(v) K(w)|1 replace A(u) K(v)|2 add K(w)", id="there and back"),
+    pytest.param(f"{{ {TWO} FILTER(?v != 7) }} {OTHERWISE}", "0 add A(u) K(1) K(7)|1 replace A(u) K(1)", id="a filter, copied"),
+    pytest.param(f"{{ {TWO} FILTER(?v != 7) }} {OTHERWISE}", "0 add A(u) K(1)|1 add K(2)", id="a filter, looked up"),
+    pytest.param(f"{{ {TWO} }} WITHOUT {{ ?s :p ?t }} FOR 5", "0 add A(u) K(v) K(w)|1 replace A(u) K(v)", id="a timer"),
+    pytest.param(f"{{ ?s :p ?t }} OPTIONAL {{ {TWO} }}", "0 add A(u) K(v) K(w)|2 replace A(u) K(v)", id="of an optional group"),
+    pytest.param(f"{{ ?s :p ?t }} MINUS {{ {TWO} . ?u :L ?x }}", "0 add A(u) K(v) K(w) L(u,x)|2 replace A(u) K(v) L(u,x)", id="of MINUS"),
+]
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize(("pattern", "changes"), MOVED)
+def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
+    """A change may take a pattern past the number of triples that are copied, either way."""
+    with copied(few):
+        agree(
+            f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            parse_feed("Z@3 p(s,1)@4 p(s,2)@5"),
+            [change(text) for text in changes.split("|")],
+            frozenset(range(1, 20)),
+        )
+
+
 WITHOUT_FOR = [
     pytest.param("?s :K ?k", "A@1 C@20", "1 add K(k)", [], id="a fact that comes before the timer"),
     pytest.param("?s :K ?k", "A@1 C@20", "0 add K(k)|1 drop", ["1-6"], id="one that goes before it"),
