@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
-from epsparql.errors import Span, Warning_
+from epsparql.errors import QueryError, Span, Warning_
 from epsparql.literals import walk_nodes
 from epsparql.translate.translator import ParsedQuery
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
@@ -96,10 +96,17 @@ def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED
 
 
 def get_shape(text: str) -> Shape:
-    """Return the shape of a text that was accepted before; it is cached until `drop_shape`. Raises: QueryError."""
+    """Return the shape of a text that was accepted before; it is cached until `drop_shape`.
+
+    A text that another version accepted, and this one does not, reads and writes nothing; the runner fails its query with the reason.
+    """
     found = _shapes.get(text)
     if found is None:
-        found = _shapes[text] = compute_shape(epsparql.parse(text))
+        try:
+            found = compute_shape(epsparql.parse(text))
+        except QueryError:
+            found = Shape(Bindings(()), (), None)
+        _shapes[text] = found
     return found
 
 

@@ -56,6 +56,15 @@ def started(data: Path, *background: str, entailment: str = "rdfs") -> tuple[int
         return log.head(), graphs, log.catalogue.entailment
 
 
+def test_a_start_beside_a_query_that_this_version_does_not_take(tmp_path: Path) -> None:
+    """The log may have such a query, and no solution log beside it says yet that it failed."""
+    with LogWriter(tmp_path / "data", clock) as log:
+        log.append(lambda offset: Register(offset, "broken", "CONSTRUCT { ?s ?p } INTO STREAM <x:b> WHERE { ?s ?p }"))
+    (tmp_path / "a.nt").write_text(LINE)
+    assert started(tmp_path / "data", str(tmp_path / "a.nt"))[1] == {"": [LINE]}
+
+
+
 def test_a_start_brings_graphs_into_the_log_once(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text(FILES["a.ttl"])
     (tmp_path / "b.ttl").write_text("[] <urn:p> [] .")

@@ -20,6 +20,11 @@ def test_shapes_of_thousands_of_queries_are_kept_until_they_are_forgotten() -> N
     assert get_shape(select(0)) is not first[0]
 
 
+def test_a_text_that_this_version_does_not_take_reads_and_writes_nothing() -> None:
+    shape = get_shape("CONSTRUCT { ?s ?p } INTO STREAM <x:b> WHERE { ?s ?p }")
+    assert (shape.touched, shape.into) == ((), None)
+
+
 def test_a_rule_is_checked_beside_rules_alone_and_a_select_beside_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [select(number) for number in range(10)]
     for text in (*others, BACK):
