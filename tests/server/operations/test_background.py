@@ -64,7 +64,6 @@ def test_a_start_beside_a_query_that_this_version_does_not_take(tmp_path: Path) 
     assert started(tmp_path / "data", str(tmp_path / "a.nt"))[1] == {"": [LINE]}
 
 
-
 def test_a_start_brings_graphs_into_the_log_once(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text(FILES["a.ttl"])
     (tmp_path / "b.ttl").write_text("[] <urn:p> [] .")
