@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from engine.checkpoint.network_state import restore, snapshot_network
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
 from engine.network.network import Network
@@ -26,6 +25,7 @@ from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import Member, find_reached
 from engine.runtime.result_assembly import NOTHING
+from engine.snapshot.network_state import restore, snapshot_network
 from epsparql import algebra as a
 from epsparql import parse
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind, Past, copied, in_order, is_history, join, of_own, pause, register
-from engine.checkpoint.format import Fetch, Put, pack, unpack
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
@@ -58,6 +57,7 @@ from engine.runtime.watermarks import (
     import_arrivals,
     make_arrivals,
 )
+from engine.snapshot.format import Fetch, Put, pack, unpack
 from engine.state_size import Own, Usage
 from epsparql import algebra as a
 

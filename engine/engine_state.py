@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind
-from engine.checkpoint.network_state import FEED, pending, pending_again, restore, snapshot_network
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal, SnapshotMismatch
 from engine.messages import ADD, RDFS, Register
@@ -20,6 +19,7 @@ from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import Member
 from engine.runtime.watermarks import Stream
+from engine.snapshot.network_state import FEED, pending, pending_again, restore, snapshot_network
 from epsparql import QueryError
 
 if TYPE_CHECKING:

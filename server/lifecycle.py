@@ -19,7 +19,7 @@ from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.warmup import warm as warm_formats
-from server.push.notifier import Notifier
+from server.query_output.notifier import Notifier
 from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5

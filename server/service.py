@@ -16,8 +16,8 @@ from server.background.manager import BackgroundManager
 from server.http.auth import Gate
 from server.lifecycle import Housekeeping, Lifecycle
 from server.process import Threads
-from server.push.notifier import Notifier
-from server.push.query_output import QueryOutput
+from server.query_output.notifier import Notifier
+from server.query_output.query_output import QueryOutput
 from server.registrations.catalog_view import CatalogView
 from server.settings import Settings
 

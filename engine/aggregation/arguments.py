@@ -10,7 +10,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import ExpressionError, evaluate
 from engine.expressions.nondeterministic import Identity, asks_identity
 from engine.kernel.state import layout as c
-from engine.scope import looks_at_time, variables_of
+from engine.pattern_scope import looks_at_time, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from engine.expressions import temporal
 from engine.expressions.values import Duration
-from engine.scope import nodes_of, parts
+from engine.pattern_scope import nodes_of, parts
 from epsparql import algebra as a
 from epsparql.render.expressions import Expressions
 from epsparql.render.terms import Terms

@@ -12,11 +12,11 @@ from engine.explain.source_attribution import Written
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
+from engine.pattern_scope import conjuncts, nodes_of
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.planner.operators.without import LIFTED
-from engine.scope import conjuncts, nodes_of
 from epsparql import algebra as a
 
 

@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 from engine.expressions import temporal
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import ExpressionError, Kind, Micros, Number, Text
-from engine.scope import parts
+from engine.pattern_scope import parts
 from epsparql import algebra
 from epsparql.terms import BlankNode, Iri, Literal, Term
 

@@ -15,7 +15,7 @@ from engine.background.reasoning.rdfs_schema import Triple
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Entailment, is_of
 from engine.messages import UNRESTRICTED
 from engine.partitioning.hash_partitioner import Part
-from engine.scope import nodes_of, parts, scope
+from engine.pattern_scope import nodes_of, parts, scope
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import TermOrVariable, Variable

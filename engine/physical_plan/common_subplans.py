@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import asks
 from engine.physical_plan.filter_compiler import add_slots, compile_filter
 from engine.physical_plan.plan import Fragment, RowRange, Scan
 from engine.rewrite.rename_hidden import with_names
-from engine.scope import asks
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import Variable

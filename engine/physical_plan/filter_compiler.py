@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from engine.dictionary.float_bounds import approximation, constant_micros
 from engine.expressions import temporal
 from engine.kernel.state import layout as c
+from engine.pattern_scope import looks_at_time, parts, variables_of
 from engine.physical_plan.plan import Fragment, Inquiry, RowRange
-from engine.scope import looks_at_time, parts, variables_of
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 

@@ -3,11 +3,11 @@
 from engine.aggregation import GroupCollector, ModifiersCollector
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
+from engine.pattern_scope import in_name_order
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.operators.graph import plan_empty_group
 from engine.rewrite.rename_hidden import seen_as
-from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 

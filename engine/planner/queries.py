@@ -8,10 +8,10 @@ from engine.aggregation.window_report import ReportCollector
 from engine.alpha.alpha_nodes import AS_SENT
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
+from engine.pattern_scope import in_name_order
 from engine.physical_plan.plan import Inquiry, Node, RowRange, Scan, TemplateTriple
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.groups_and_modifiers import plan_modifiers
-from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 

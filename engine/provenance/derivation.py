@@ -14,8 +14,8 @@ from engine.provenance.aggregates import reports
 from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, Span, World
 from engine.provenance.path_proofs import Way, Ways
 from epsparql import algebra as a
-from epsparql.literals import walk_nodes
 from epsparql.terms import Term, TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 NOTHING: Bindings = {}
 Related = Callable[[Proof, Proof], bool]

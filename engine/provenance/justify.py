@@ -9,8 +9,8 @@ from engine.messages import Micros
 from engine.provenance.derivation import NOTHING, Derivation
 from engine.provenance.model import Bindings, Proof, Span, World
 from epsparql import algebra as a
-from epsparql.literals import walk_nodes
 from epsparql.terms import BlankNode, Iri, Literal, Term, TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Mapping
 
 from engine.messages import UNRESTRICTED
+from engine.pattern_scope import IDENTIFYING, nodes_of
 from engine.rewrite.fold_constants import folded
 from engine.rewrite.hoist_exists import set_aside
 from engine.rewrite.prune_binds import needed
 from engine.rewrite.rename_hidden import hidden_apart
 from engine.rewrite.resolve_datasets import placed
 from engine.rewrite.unify_variables import keyed
-from engine.scope import IDENTIFYING, nodes_of
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from engine.expressions.evaluator import evaluate, supported, truth
 from engine.expressions.literals import FALSE, TRUE
 from engine.expressions.values import ExpressionError
-from engine.scope import conjuncts
+from engine.pattern_scope import conjuncts
 from epsparql import algebra as a
 
 _OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)

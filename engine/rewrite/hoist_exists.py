@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
+from engine.pattern_scope import asks
 from engine.rewrite.transform import with_patterns
-from engine.scope import asks
 from epsparql import algebra as a
 from epsparql.terms import Variable
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 
+from engine.pattern_scope import Variables, asks, looks_at_time, scope, variables_of
 from engine.rewrite.transform import with_patterns
-from engine.scope import Variables, asks, looks_at_time, scope, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Variable
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from engine.pattern_scope import asks, scope
 from engine.rewrite.transform import Node, with_patterns
-from engine.scope import asks, scope
 from epsparql import algebra as a
 from epsparql.terms import Iri, Variable
 

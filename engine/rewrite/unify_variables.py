@@ -1,8 +1,8 @@
 """Two variables that must be the same term become one, which joins are keyed by; the other is bound to it afterwards."""
 
+from engine.pattern_scope import asks, conjuncts, scope
 from engine.rewrite.rename_hidden import with_names
 from engine.rewrite.transform import with_patterns
-from engine.scope import asks, conjuncts, scope
 from epsparql import algebra as a
 from epsparql.terms import Variable
 

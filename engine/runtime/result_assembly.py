@@ -17,8 +17,8 @@ from engine.dictionary.term_dictionary import Selects, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import INSTANT, SOLUTIONS, TIED, int64s
 from engine.network.placed_query import Planned
+from engine.pattern_scope import in_name_order
 from engine.planner.queries import RANK
-from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
+from engine.pattern_scope import Matches, Scope, Variables, conjuncts, parts, scope
 from engine.physical_plan.operator_names import RELATIONS
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
@@ -21,7 +22,6 @@ from engine.planner.operators.minus import visible
 from engine.planner.operators.optional import reach_of
 from engine.planner.operators.property_paths import keeps_steps
 from engine.planner.operators.without import blocking_life
-from engine.scope import Matches, Scope, Variables, conjuncts, parts, scope
 from epsparql import algebra as a
 from epsparql.errors import Span, Warning_
 from epsparql.translate.source_map import beginning

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.literals import MAX_LENGTH, duration_text, visible_variables
+from epsparql.algebra.in_scope_variables import visible_variables
+from epsparql.literals import MAX_LENGTH, duration_text
 from epsparql.render.expressions import Expressions
 from epsparql.render.terms import Terms, write_stream
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable

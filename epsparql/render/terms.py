@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from epsparql import algebra as a
 from epsparql.iris import resolve
-from epsparql.literals import walk_nodes
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 _SHORT = {
     XSD + "integer": re.compile(r"[+-]?[0-9]+"),

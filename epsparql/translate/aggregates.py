@@ -4,11 +4,12 @@ from collections.abc import Container, Iterator
 
 from epsparql import algebra as a
 from epsparql.errors import ScopeFault
-from epsparql.literals import MAX_TREE_DEPTH, tree_depth
+from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.terms import XSD, Literal, Variable
 from epsparql.translate.context import Context
 from epsparql.translate.expressions import Scope, expression
+from epsparql.trees import tree_depth
 
 _NONE = a.Constant(Literal("0", XSD + "integer"))
 _FUNCTIONS = {function.value: function for function in a.AggregateFunction}

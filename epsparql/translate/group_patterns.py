@@ -3,8 +3,9 @@
 from typing import NoReturn, TypeVar, assert_never
 
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.errors import ScopeFault, Span, SyntaxFault, Unsupported
-from epsparql.literals import MAX_TREE_DEPTH, visible_variables
+from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.terms import Iri, Variable
 from epsparql.translate.context import Context

@@ -4,9 +4,10 @@ from functools import reduce
 from typing import NoReturn
 
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.errors import InvalidLiteral, ScopeFault, Span, SyntaxFault, Unsupported
 from epsparql.lint.scopes import parts
-from epsparql.literals import MAX_TREE_DEPTH, visible_variables
+from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.parser import ast_queries as f
 from epsparql.terms import Variable

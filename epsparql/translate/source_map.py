@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from epsparql.errors import Span
-from epsparql.literals import walk_nodes
+from epsparql.trees import walk_nodes
 
 
 def beginning(span: Span, keyword: str) -> Span:

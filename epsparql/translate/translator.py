@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.algebra.normalize import renumbered
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
 from epsparql.lint.warnings import doubts
-from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, tree_depth, visible_variables, word_beyond
+from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, word_beyond
 from epsparql.parser import ast as s
 from epsparql.parser import ast_queries as f
 from epsparql.parser.grammar import parse_document
@@ -22,6 +23,7 @@ from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_
 from epsparql.translate.group_patterns import Groups
 from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import Places
+from epsparql.trees import tree_depth
 
 
 @dataclass(frozen=True, slots=True)

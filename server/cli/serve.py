@@ -27,7 +27,7 @@ from server.cli.timeouts import prepare, timely
 from server.http.auth import Gate, load_grants
 from server.observability.logging import log_to_stderr
 from server.process import set_aside
-from server.push.websocket_protocol import FrameWriter
+from server.query_output.websocket_protocol import FrameWriter
 from server.service import Service, running
 from server.settings import Settings, SettingsError
 

@@ -7,13 +7,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from pipeline.log.catalog import Registration
-from server.push.connection_limits import SOCKET
-from server.push.page_cache import Page
-from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import FrameWriter, encode_text_frame
+from server.http.connection_limits import SOCKET
+from server.query_output.page_cache import Page
+from server.query_output.watermark_progress import Progress
+from server.query_output.websocket_protocol import FrameWriter, encode_text_frame
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow_query
-from server.subscriptions.slow_consumers import DeliveryProgress
+from server.subscriptions.delivery_progress import DeliveryProgress
+from server.subscriptions.query_follower import End, Idle, follow_query
 
 ENABLED = True
 """Tests and measurements turn the broadcast off: each WebSocket then follows by itself, as event streams and webhooks do."""

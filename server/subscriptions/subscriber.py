@@ -6,14 +6,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from pipeline.log.catalog import Registration
-from server.push.connection_limits import SOCKET
-from server.push.page_cache import Page
-from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import encode_text_frame
+from server.http.connection_limits import SOCKET
+from server.query_output.page_cache import Page
+from server.query_output.watermark_progress import Progress
+from server.query_output.websocket_protocol import encode_text_frame
 from server.service import Service
 from server.subscriptions import broadcast
 from server.subscriptions.broadcast import Broadcasts, Member, batch_frames
-from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.query_follower import End, Idle, follow_query
 
 NORMAL, BAD_REQUEST, FAILED, RESTART, UNKNOWN, TOO_SLOW = 1000, 1008, 1011, 1012, 4004, 4008
 _CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}

@@ -18,10 +18,10 @@ from pipeline.errors import PipelineError, StoreFailed
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
 from server.http.problem_details import Fault, Problem
-from server.push.page_cache import Line
-from server.push.watermark_progress import Progress
+from server.query_output.page_cache import Line
+from server.query_output.watermark_progress import Progress
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.query_follower import End, Idle, follow_query
 from server.webhook_delivery.registrations import Webhook, WebhookFiles
 from server.webhook_delivery.signing import sign_delivery
 from server.webhook_delivery.target_policy import TargetPolicy, TargetRefused, parse_target

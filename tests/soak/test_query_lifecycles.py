@@ -43,7 +43,7 @@ from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import budget_s, first_seed, is_short
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, show, shown, term
 from tests.support.run_both import block, results
 

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
-from engine.scope import Scope
 
 WINDOW = None
 LIVES: dict[int, tuple[int | None, int | None]] = {

@@ -6,8 +6,8 @@ from functools import cache
 from math import exp, lgamma, log
 
 from engine.messages import UNRESTRICTED
+from engine.pattern_scope import asks
 from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, cheapest
-from engine.scope import asks
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
 

@@ -3,9 +3,9 @@
 from engine.errors import Refusal
 from engine.expressions.evaluator import supported
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Variables, looks_at_time, parts, variables_of
 from engine.physical_plan import filter_compiler
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder
-from engine.scope import Variables, looks_at_time, parts, variables_of
 from epsparql import algebra as a
 
 

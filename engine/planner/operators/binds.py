@@ -1,12 +1,12 @@
 """This module plans BIND: a column is copied, or the host answers a question."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import IDENTIFYING, in_name_order, parts, variables_of
 from engine.physical_plan import filter_compiler
 from engine.physical_plan.plan import Inquiry
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
 from engine.planner.operators.exists import add_marks, plan_marks
-from engine.scope import IDENTIFYING, in_name_order, parts, variables_of
 from epsparql import algebra as a
 
 

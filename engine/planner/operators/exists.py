@@ -7,12 +7,12 @@ from typing import Any
 from engine.errors import Refusal
 from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
 from engine.physical_plan.plan import Node, RowRange
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
 from engine.rewrite.rename_hidden import variables_below
-from engine.scope import Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Variable
 

@@ -1,10 +1,10 @@
 """This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import ANY_TRIPLE, of_place
 from engine.physical_plan.plan import Node, fact
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import NO_COLUMNS, add_scans, graph_rows, parts_of
-from engine.scope import ANY_TRIPLE, of_place
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope
 from engine.physical_plan.join_trees import Linear, Shape, Tree, ends_of, tree_of
 from engine.physical_plan.plan import Node
 from engine.planner.builder.join_nodes import Join, add_join
@@ -12,7 +13,6 @@ from engine.planner.builder.join_order import choose_shape, find_chain
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.operators import path_reachability
 from engine.planner.operators.property_paths import plan_path
-from engine.scope import Scope
 from epsparql import algebra as a
 
 RELATIONS = {

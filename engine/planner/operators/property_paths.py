@@ -9,13 +9,13 @@ from typing import assert_never
 import numpy as np
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import ANY_TRIPLE
 from engine.physical_plan.filter_compiler import add_slots
 from engine.physical_plan.plan import COPIED, Fact, Node, Unit
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.scans import add_scans, note_read, parts_of
 from engine.planner.operators.path_reachability import Sleep, may_be_empty, plan_link, wake_tables
 from engine.rewrite.resolve_datasets import in_each_graph
-from engine.scope import ANY_TRIPLE
 from engine.triples.relation import distinct
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable

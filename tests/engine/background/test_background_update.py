@@ -21,7 +21,7 @@ from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.background_changes import Version
 from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
@@ -579,7 +579,7 @@ WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 
 
 @st.composite
 def queries(draw: st.DrawFn) -> str:
-    body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
+    body = draw(query_strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
     if draw(st.integers(0, 3)) == 0:
         made, keys, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(("?s", "?v", "?s ?v"))), draw(st.sampled_from(WINDOWS))
         return strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
@@ -605,7 +605,7 @@ CHANGES = st.lists(
 @RANDOM
 @given(
     query=queries(),
-    stream=strategies.feeds(10),
+    stream=query_strategies.feeds(10),
     changes=CHANGES,
     cuts=st.frozensets(st.integers(1, 14), max_size=4),
     few=st.sampled_from((0, 0, 1, 1000)),

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.background.fact_store import FactIndex
-from engine.checkpoint.format import pack, unpack
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
@@ -21,6 +20,7 @@ from engine.physical_plan.join_trees import Linear, Shape, Tree, least, shape_of
 from engine.planner import plan_query
 from engine.planner.builder import join_order
 from engine.rewrite import rewritten
+from engine.snapshot.format import pack, unpack
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import XSD, Iri

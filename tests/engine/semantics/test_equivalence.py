@@ -12,7 +12,7 @@ from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import parse_facts, parse_feed, show
 from tests.support.run_both import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
@@ -23,8 +23,8 @@ Streams = dict[str, list[Occurrence]]
 
 def streams() -> st.SearchStrategy[Streams]:
     """The default stream alone, or with a second one."""
-    alone = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds()})
-    both = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(4)})
+    alone = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds()})
+    both = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), strategies.OTHER: query_strategies.feeds(4)})
     return st.one_of(alone, alone, both)
 
 
@@ -78,21 +78,21 @@ def in_emission_order(query: str, found: list[Emitted]) -> bool:
 
 @pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
 @settings(RANDOM, max_examples=examples(20))
-@given(fed=strategies.feeds(12), background=strategies.facts(), data=st.data())
+@given(fed=query_strategies.feeds(12), background=query_strategies.facts(), data=st.data())
 def test_shapes(shape: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     """Each operator on groups that often match, shuffled within the delay, cut and restored."""
     sent = {DEFAULT_STREAM: fed}
-    agree_however_it_arrives(data.draw(strategies.of_shape(shape)), sent, background, data.draw(strategies.arrivals(sent)))
+    agree_however_it_arrives(data.draw(query_strategies.of_shape(shape)), sent, background, data.draw(query_strategies.arrivals(sent)))
 
 
 @RANDOM
-@given(query=strategies.groupings(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.groupings(), fed=streams(), background=query_strategies.facts())
 def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
     agree(query, fed, background)
 
 
 @RANDOM
-@given(condition=strategies.calculations(), fed=strategies.numeric_feeds())
+@given(condition=query_strategies.calculations(), fed=query_strategies.numeric_feeds())
 def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
     """The kernel's float64 decides only what the exact arithmetic of the host would."""
     pairs = "{ { ?s :p ?v } SEQ { ?s :q ?w } "
@@ -101,36 +101,36 @@ def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
 
 
 @RANDOM
-@given(query=strategies.orderings(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.orderings(), fed=streams(), background=query_strategies.facts())
 def test_orderings(query: str, fed: Streams, background: list[Fact]) -> None:
     """The order of emission is compared too, as the queries have ORDER BY."""
     agree(query, fed, background)
 
 
 @RANDOM
-@given(query=strategies.forms(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.forms(), fed=streams(), background=query_strategies.facts())
 def test_forms(query: str, fed: Streams, background: list[Fact]) -> None:
     agree(query, fed, background)
 
 
 @RANDOM
-@given(query=strategies.window_queries(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.window_queries(), fed=streams(), background=query_strategies.facts())
 def test_named_windows(query: str, fed: Streams, background: list[Fact]) -> None:
     agree(query, fed, background)
 
 
 @RANDOM
-@given(query=strategies.selects(), fed=streams(), background=strategies.facts(), chosen=strategies.settings())
+@given(query=query_strategies.selects(), fed=streams(), background=query_strategies.facts(), chosen=query_strategies.settings())
 def test_queries(query: str, fed: Streams, background: list[Fact], chosen: Settings) -> None:
     agree(query, fed, background, chosen)
 
 
 @RANDOM
 @given(
-    texts=st.lists(strategies.rules(), min_size=1, max_size=2),
-    query=strategies.queries(),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(2)}),
-    background=strategies.facts(),
+    texts=st.lists(query_strategies.rules(), min_size=1, max_size=2),
+    query=query_strategies.queries(),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), strategies.OTHER: query_strategies.feeds(2)}),
+    background=query_strategies.facts(),
 )
 def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact]) -> None:
     queries = {f"rule{number}": text for number, text in enumerate(texts)} | {"q": query}
@@ -141,17 +141,17 @@ def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact
 
 
 @RANDOM
-@given(query=st.one_of(strategies.queries(), strategies.window_queries()), fed=streams(), background=strategies.facts(), data=st.data())
+@given(query=st.one_of(query_strategies.queries(), query_strategies.window_queries()), fed=streams(), background=query_strategies.facts(), data=st.data())
 def test_arrivals(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
-    agree_however_it_arrives(query, fed, background, data.draw(strategies.arrivals(fed)))
+    agree_however_it_arrives(query, fed, background, data.draw(query_strategies.arrivals(fed)))
 
 
 @RANDOM
 @given(
-    rules=st.lists(strategies.rules(), min_size=2, max_size=4),
-    selects=st.lists(st.one_of(strategies.queries(), strategies.window_queries()), min_size=1, max_size=3),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(4)}),
-    background=strategies.facts(),
+    rules=st.lists(query_strategies.rules(), min_size=2, max_size=4),
+    selects=st.lists(st.one_of(query_strategies.queries(), query_strategies.window_queries()), min_size=1, max_size=3),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), strategies.OTHER: query_strategies.feeds(4)}),
+    background=query_strategies.facts(),
     data=st.data(),
 )
 def test_many_together(rules: list[str], selects: list[str], fed: Streams, background: list[Fact], data: st.DataObject) -> None:
@@ -160,7 +160,7 @@ def test_many_together(rules: list[str], selects: list[str], fed: Streams, backg
     queries = {name: text for name, text in texts.items() if accepted({name: text})}
     assume(queries)
     explain(queries, fed, background)
-    arrival = data.draw(strategies.arrivals(fed))
+    arrival = data.draw(query_strategies.arrivals(fed))
     log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
     whole = run([block(log)])
     kept = without(queries, whole.refused)

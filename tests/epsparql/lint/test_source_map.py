@@ -9,8 +9,8 @@ import pytest
 
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.literals import walk_nodes
 from epsparql.translate.source_map import Places
+from epsparql.trees import walk_nodes
 
 PLACES = [
     pytest.param("{?s :p ?o} |SEQ| {?s :q ?r} SEQ {?s :r ?t}", a.SeqJoin, id="the inner of two SEQ"),

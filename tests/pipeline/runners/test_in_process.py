@@ -21,9 +21,10 @@ from pipeline.log import LogWriter
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import FrameReader, FrameWriter, unseal
 from pipeline.runners import log_follower
-from pipeline.runners.engine_host import EngineHost, Snapshots
+from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.partitions import Host, host_of
+from pipeline.runners.snapshots import Snapshots
 from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, check_solutions, listed
 from tests.support import spark_cases as cases
 from tests.support.logs import Clock, occurrences, until

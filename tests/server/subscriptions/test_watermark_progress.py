@@ -6,7 +6,7 @@ import pytest
 
 from engine.messages import Micros
 from pipeline.log.catalog import Catalogue, Registration, Stream
-from server.push.watermark_progress import Progress, WatermarkHistory
+from server.query_output.watermark_progress import Progress, WatermarkHistory
 
 
 def select(*streams: str) -> str:

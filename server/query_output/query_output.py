@@ -5,10 +5,10 @@ import pyarrow as pa
 from pipeline.log.catalog import Registration
 from pipeline.solutions.formats import Form, ndjson
 from pipeline.solutions.solution_log import SolutionReader, solution_id
-from server.push.notifier import Notifier
-from server.push.page_cache import Line, Page, PageCache
-from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import encode_text_frame
+from server.query_output.notifier import Notifier
+from server.query_output.page_cache import Line, Page, PageCache
+from server.query_output.watermark_progress import Progress
+from server.query_output.websocket_protocol import encode_text_frame
 from server.registrations.catalog_view import CatalogView
 from server.registrations.query_cache import drop_shape, get_shape
 

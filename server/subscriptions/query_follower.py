@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipeline.log.catalog import Registration
-from server.push.page_cache import Page
-from server.push.watermark_progress import Progress
+from server.query_output.page_cache import Page
+from server.query_output.watermark_progress import Progress
 from server.service import Service
 
 
