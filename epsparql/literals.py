@@ -48,7 +48,7 @@ _SECONDS = {"W": 604_800, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LexicalFault:
     """Says what is wrong with a lexical form, and what was probably meant (or the form expected)."""
 
     message: str
@@ -68,26 +68,28 @@ def show_lexical(lexical: str) -> str:
     return lexical if len(lexical) <= 60 else f"{lexical[:60]}..."
 
 
-def literal_fault(literal: Literal) -> Fault | None:
+def literal_fault(literal: Literal) -> LexicalFault | None:
     """Return the fault of a constant: fatal for durations and dateTimes, a doubt for numbers and booleans."""
     lexical = literal.lexical.strip(" \t\r\n")  # XSD collapses white space before it looks
     short = literal.datatype.removeprefix(XSD)
     if literal.datatype == XSD + "duration":
-        return None if _DURATION.fullmatch(lexical) else Fault(f'"{show_lexical(lexical)}" is no xsd:duration', likely_duration(lexical), True)
+        return None if _DURATION.fullmatch(lexical) else LexicalFault(f'"{show_lexical(lexical)}" is no xsd:duration', likely_duration(lexical), True)
     if literal.datatype == XSD + "dateTime":
         return _datetime_fault(lexical)
     simple = _SIMPLE.get(literal.datatype)
     if simple is None or simple.fullmatch(lexical):
         return None
-    return Fault(f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False)
+    return LexicalFault(
+        f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False
+    )
 
 
-def _datetime_fault(lexical: str) -> Fault | None:
+def _datetime_fault(lexical: str) -> LexicalFault | None:
     found = _DATETIME.fullmatch(lexical)
     if found is None or not _is_instant(found):
-        return Fault(f'"{show_lexical(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
+        return LexicalFault(f'"{show_lexical(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
     if found[7] is not None and len(found[7]) > 6:
-        return Fault(f'"{show_lexical(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
+        return LexicalFault(f'"{show_lexical(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
     return None
 
 

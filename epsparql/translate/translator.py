@@ -22,7 +22,7 @@ from epsparql.translate.context import Context
 from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_of
 from epsparql.translate.group_patterns import Groups
 from epsparql.translate.select import list_shown
-from epsparql.translate.source_map import Places
+from epsparql.translate.source_map import SourceMap
 from epsparql.trees import tree_depth
 
 
@@ -33,7 +33,7 @@ class ParsedQuery:
     query: a.Query
     text: str
     warnings: tuple[Warning_, ...]
-    places: Places = field(default_factory=Places, compare=False, repr=False)
+    places: SourceMap = field(default_factory=SourceMap, compare=False, repr=False)
 
 
 def parse(text: str) -> ParsedQuery:
@@ -76,7 +76,7 @@ class _Translation:
         places = places if numbered is query else places.moved(query, numbered)
         return ParsedQuery(numbered, self._context.text, tuple(sorted(found, key=_find_position)), places)
 
-    def _query(self, query: f.QueryForm, registration: f.Registration | None) -> a.Query:
+    def _query(self, query: f.QueryForm, registration: f.RegisterClause | None) -> a.Query:
         sources = sources_of(self._context, query.sources, registration)
         self._context.windows = sources.windows
         streams = streams_of(self._context, query.sources)

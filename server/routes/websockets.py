@@ -27,7 +27,7 @@ from server.http.query_parameters import check_parameters
 from server.query_output.websocket_protocol import find_writer
 from server.routes.streams import unread_time_warning
 from server.service import Service
-from server.subscriptions.broadcast import Member
+from server.subscriptions.broadcast import BroadcastMember
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
@@ -216,7 +216,7 @@ async def _run_subscriber(websocket: WebSocket, registration: Registration, afte
         state.monitor.watch_delivery(delivery),
     ):
         try:
-            code, reason = await Subscriber(service, registration, state.broadcasts, Member(writer, delivery), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, BroadcastMember(writer, delivery), drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:

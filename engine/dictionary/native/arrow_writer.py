@@ -7,7 +7,7 @@ from numba import types
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.arrow_c_data import PRIVATE, STRUCT_WORDS, WORD, allocated, fill_struct, padded
-from engine.dictionary.native.collation import Keys, sort_order
+from engine.dictionary.native.collation import RowKeys, sort_order
 from engine.dictionary.native.handle import arrays_at, pair
 from engine.dictionary.native.layout import LENGTH, NONE, START, USED
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int32s_at, int64s_at, viewing
@@ -93,12 +93,12 @@ def sort_instant(found, by, numbers, spare, first, after):
         numbers[row] = NONE
         for m in range(found.queries[query, SHOWN]):
             numbers[row, m] = cell(rows, row, found.wanted[column + 1 + m])
-    sort_order(Keys(which, by, numbers, found.cells, found.text), order, spare, first, after)
+    sort_order(RowKeys(which, by, numbers, found.cells, found.text), order, spare, first, after)
     if several:
         for k in range(first, after):
             row, before = order[k], order[max(k - 1, first)]
             by[row] = max(rows[row, BEGIN], by[before]) if which[row] == which[before] and k > first else rows[row, BEGIN]
-        sort_order(Keys(by, which, np.empty((len(rows), 0), np.int64), found.cells, found.text), order, spare, first, after)
+        sort_order(RowKeys(by, which, np.empty((len(rows), 0), np.int64), found.cells, found.text), order, spare, first, after)
 
 
 @jit
@@ -115,7 +115,7 @@ def sort_solutions(found):
         ordered &= k == 0 or rows[k, ENTRY] > rows[k - 1, ENTRY] or (rows[k, ENTRY] == rows[k - 1, ENTRY] and rows[k, END] >= rows[k - 1, END])
     numbers = np.empty((n, widest), np.int64)
     if not ordered:
-        when = Keys(rows[:, ENTRY].copy(), rows[:, END].copy(), np.empty((n, 0), np.int64), found.cells, found.text)
+        when = RowKeys(rows[:, ENTRY].copy(), rows[:, END].copy(), np.empty((n, 0), np.int64), found.cells, found.text)
         sort_order(when, order, spare, 0, n)
     first = 0
     while first < n:

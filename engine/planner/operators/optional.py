@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from engine.kernel.state import layout as c
-from engine.pattern_scope import conjuncts
+from engine.pattern_scope import list_conjuncts
 from engine.physical_plan.plan import Node
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
@@ -26,7 +26,7 @@ def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, *, 
 
     If nothing `expires`, it looks at all that ever came.
     """
-    own = span_of([] if pattern.condition is None else conjuncts(pattern.condition))
+    own = span_of([] if pattern.condition is None else list_conjuncts(pattern.condition))
     life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
     match pattern:
         case a.LeftJoin():

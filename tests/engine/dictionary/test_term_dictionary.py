@@ -292,5 +292,5 @@ def test_ever_new_terms_under_a_window_leave_the_table_as_it_is(where: str) -> N
 def test_collecting_at_every_feed_changes_nothing(query: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     sent = {DEFAULT_STREAM: fed}
     arrival = data.draw(query_strategies.arrivals(sent))
-    log = entries({"q": query}, sent, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries({"q": query}, sent, arrival.bodies, background, query_strategies.MAX_DELAY)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores, spare_terms=0) == run([block(log)])

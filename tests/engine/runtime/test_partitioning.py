@@ -120,7 +120,7 @@ def test_a_keyed_query(
     queries = {"q": query}
     assume(accepted(queries) and has_key(query))
     arrival = data.draw(query_strategies.arrivals({DEFAULT_STREAM: fed}))
-    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, query_strategies.MAX_DELAY)
     log = inserted(log, [(min(at, len(log) - 1), Facts(0, graph, text)) for graph, text in _facts(later)])
     same(queries, log, arrival.cuts, arrival.restores, buckets)
 
@@ -129,7 +129,7 @@ def test_a_keyed_query(
 @given(
     texts=st.lists(query_strategies.rules().map(keyed), min_size=1, max_size=2),
     query=query_strategies.queries() | query_strategies.queries().map(keyed),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), strategies.OTHER: query_strategies.feeds(3)}),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(3)}),
     background=query_strategies.facts(),
     at=st.integers(0, 12),
     dropped=st.integers(0, 20),
@@ -142,7 +142,7 @@ def test_sets_of_queries(
     queries = {f"rule{number}": text for number, text in enumerate(texts)}
     assume(accepted(queries | {"q": query}))
     arrival = data.draw(query_strategies.arrivals(fed))
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries(queries, fed, arrival.bodies, background, query_strategies.MAX_DELAY)
     first = next(k for k, (entry, _) in enumerate(log) if isinstance(entry, Register))
     extra: list[tuple[int, Entry]] = [(min(len(queries) + first + at, len(log)), Register(0, "q", query))]
     if dropped < len(log) and dropped > first + len(queries) + at:

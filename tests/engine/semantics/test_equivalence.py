@@ -24,7 +24,7 @@ Streams = dict[str, list[Occurrence]]
 def streams() -> st.SearchStrategy[Streams]:
     """The default stream alone, or with a second one."""
     alone = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds()})
-    both = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), strategies.OTHER: query_strategies.feeds(4)})
+    both = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(4)})
     return st.one_of(alone, alone, both)
 
 
@@ -56,12 +56,12 @@ def agree(query: str, fed: Streams, background: list[Fact], chosen: Settings = U
     assert run_engine(queries, fed, background, {"q": chosen}) == run_oracle(queries, fed, background, {"q": chosen})
 
 
-def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], arrival: strategies.Arrival) -> None:
+def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], arrival: query_strategies.Arrival) -> None:
     """Any order within the delay gives the same solutions; cuts and restores do not even change the order of emission."""
     queries = {"q": query}
     assume(accepted(queries))
     explain(queries, fed, background)
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries(queries, fed, arrival.bodies, background, query_strategies.MAX_DELAY)
     whole = run([block(log)])
     assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
@@ -76,7 +76,7 @@ def in_emission_order(query: str, found: list[Emitted]) -> bool:
     return keys == sorted(keys) and [end for _, end, _ in keys] == sorted(end for _, end, _ in keys)
 
 
-@pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
+@pytest.mark.parametrize("shape", [*query_strategies.SHAPES, *query_strategies.BINDINGS])
 @settings(RANDOM, max_examples=examples(20))
 @given(fed=query_strategies.feeds(12), background=query_strategies.facts(), data=st.data())
 def test_shapes(shape: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
@@ -97,7 +97,7 @@ def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
     """The kernel's float64 decides only what the exact arithmetic of the host would."""
     pairs = "{ { ?s :p ?v } SEQ { ?s :q ?w } "
     for pattern in (f"FILTER({condition})", f"FILTER(!({condition}))", f"BIND({condition} AS ?x)"):
-        agree(f"{strategies.PROLOGUE}SELECT * WHERE {pairs}{pattern} }}", {DEFAULT_STREAM: fed}, [])
+        agree(f"{query_strategies.PROLOGUE}SELECT * WHERE {pairs}{pattern} }}", {DEFAULT_STREAM: fed}, [])
 
 
 @RANDOM
@@ -129,7 +129,7 @@ def test_queries(query: str, fed: Streams, background: list[Fact], chosen: Setti
 @given(
     texts=st.lists(query_strategies.rules(), min_size=1, max_size=2),
     query=query_strategies.queries(),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), strategies.OTHER: query_strategies.feeds(2)}),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), query_strategies.OTHER: query_strategies.feeds(2)}),
     background=query_strategies.facts(),
 )
 def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact]) -> None:
@@ -141,7 +141,9 @@ def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact
 
 
 @RANDOM
-@given(query=st.one_of(query_strategies.queries(), query_strategies.window_queries()), fed=streams(), background=query_strategies.facts(), data=st.data())
+@given(
+    query=st.one_of(query_strategies.queries(), query_strategies.window_queries()), fed=streams(), background=query_strategies.facts(), data=st.data()
+)
 def test_arrivals(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
     agree_however_it_arrives(query, fed, background, data.draw(query_strategies.arrivals(fed)))
 
@@ -150,7 +152,7 @@ def test_arrivals(query: str, fed: Streams, background: list[Fact], data: st.Dat
 @given(
     rules=st.lists(query_strategies.rules(), min_size=2, max_size=4),
     selects=st.lists(st.one_of(query_strategies.queries(), query_strategies.window_queries()), min_size=1, max_size=3),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), strategies.OTHER: query_strategies.feeds(4)}),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), query_strategies.OTHER: query_strategies.feeds(4)}),
     background=query_strategies.facts(),
     data=st.data(),
 )
@@ -161,7 +163,7 @@ def test_many_together(rules: list[str], selects: list[str], fed: Streams, backg
     assume(queries)
     explain(queries, fed, background)
     arrival = data.draw(query_strategies.arrivals(fed))
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries(queries, fed, arrival.bodies, background, query_strategies.MAX_DELAY)
     whole = run([block(log)])
     kept = without(queries, whole.refused)
     assert results(kept, whole.emitted) == run_oracle(kept, fed, background)
@@ -204,7 +206,7 @@ TOGETHER = [
 
 @pytest.mark.parametrize(("queries", "feed", "facts"), TOGETHER)
 def test_examples(queries: dict[str, str], feed: str, facts: str) -> None:
-    texts = {name: strategies.PROLOGUE + text for name, text in queries.items()}
+    texts = {name: query_strategies.PROLOGUE + text for name, text in queries.items()}
     fed, background = {DEFAULT_STREAM: parse_feed(feed)}, parse_facts(facts)
     assert run_engine(texts, fed, background) == run_oracle(texts, fed, background)
     assert run_engine(texts, fed, background)

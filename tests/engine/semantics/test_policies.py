@@ -187,7 +187,7 @@ def queries(draw: st.DrawFn) -> str:
     body = draw(query_strategies.shaped(draw(st.sampled_from(SHAPES)), groups))
     head = draw(st.sampled_from(("*", "*", "?s ?v")))
     anonymous = body.replace("_:@", "[]")
-    return f"{strategies.PROLOGUE}SELECT {head} WHERE {anonymous}"
+    return f"{query_strategies.PROLOGUE}SELECT {head} WHERE {anonymous}"
 
 
 def accepted(query: str, chosen: Settings) -> bool:
@@ -208,7 +208,7 @@ def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], backgroun
     note(f"{chosen.policy}: {query}\n{show(fed)}\nbackground: {show(background)}")
     streams, how = {DEFAULT_STREAM: fed}, {"q": chosen}
     arrival = data.draw(query_strategies.arrivals(streams))
-    log = entries({"q": query}, streams, arrival.bodies, background, strategies.MAX_DELAY, how)
+    log = entries({"q": query}, streams, arrival.bodies, background, query_strategies.MAX_DELAY, how)
     whole = run([block(log)])
     assert results({"q": query}, whole.emitted) == run_oracle({"q": query}, streams, background, how)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
@@ -219,7 +219,7 @@ def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], backgroun
     rule=query_strategies.rules(),
     query=queries(),
     chosen=st.fixed_dictionaries(dict.fromkeys(("rule", "q"), st.sampled_from(POLICIES).map(Settings))),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), strategies.OTHER: query_strategies.feeds(2)}),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(2)}),
 )
 def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str, list[Occurrence]]) -> None:
     """Policies are each query's own."""

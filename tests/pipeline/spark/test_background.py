@@ -54,10 +54,10 @@ def with_facts(draw: st.DrawFn) -> SparkCase:
     rules = {f"rule{k}": text for k, text in enumerate(draw(st.lists(query_strategies.rules(), max_size=1)))}
     queries = rules | {f"q{k}": text for k, text in enumerate(draw(st.lists(query_strategies.queries(), min_size=2, max_size=2)))}
     queries = {name: text for name, text in queries.items() if accepted(queries if name in rules else {name: text})}
-    fed = {"default": draw(query_strategies.feeds(8)), strategies.OTHER: draw(query_strategies.feeds(4))}
+    fed = {"default": draw(query_strategies.feeds(8)), query_strategies.OTHER: draw(query_strategies.feeds(4))}
     background = [*draw(query_strategies.facts()), *draw(SCHEMAS)]
-    log = entries(queries, fed, draw(query_strategies.arrivals(fed)).bodies, background, strategies.MAX_DELAY)
-    return SparkCase(queries, log, strategies.MAX_DELAY, run_oracle(queries, fed, background))
+    log = entries(queries, fed, draw(query_strategies.arrivals(fed)).bodies, background, query_strategies.MAX_DELAY)
+    return SparkCase(queries, log, query_strategies.MAX_DELAY, run_oracle(queries, fed, background))
 
 
 @st.composite
@@ -100,7 +100,7 @@ def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Pat
 
 def write(case: SparkCase, data: Path) -> None:
     with LogWriter(data, frozen_clock) as log:
-        for stream in ("default", strategies.OTHER):
+        for stream in ("default", query_strategies.OTHER):
             log.append(lambda offset, stream=stream: SetStream(offset, stream, case.max_delay))  # type: ignore[misc]
         for entry, occurrences in case.log:
             if isinstance(entry, Events):
