@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engine.aggregation import VERDICT
 from engine.background.fact_store import FactIndex
 from engine.dictionary.arrow_encoding import one_after_another
-from engine.dictionary.native import arrow_writer as e
+from engine.dictionary.native.solution_order import ALIKE, BEGIN, END, ENTRY, FIRST, NAME, NAME_SIZE, NODE, QUERY_WIDTH, REGISTERED, SHOWN
 from engine.dictionary.term_dictionary import SelectTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import INSTANT, SOLUTIONS, TIED, int64s
@@ -25,7 +25,7 @@ from epsparql.terms import BlankNode, TermOrVariable, Variable
 Ints = NDArray[np.int64]
 NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NOTHING_TIED = pa.RecordBatch.from_pylist([], schema=TIED)
-assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (e.BEGIN, e.END, e.NODE, e.ENTRY), "emission reads what the kernel writes"
+assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (BEGIN, END, NODE, ENTRY), "emission reads what the kernel writes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,12 +46,12 @@ def _make_selects(planned: Sequence[Planned]) -> SelectTables:
     names = [one.name.encode() for one in planned]
     places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
     places[[one.out for one in planned]] = np.arange(len(planned))
-    queries = np.zeros((len(planned), e.QUERY_WIDTH), np.int64)
-    queries[:, e.REGISTERED], queries[:, e.SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
-    queries[:, e.NAME_SIZE] = [len(name) for name in names]
-    queries[:, e.NAME] = np.cumsum(queries[:, e.NAME_SIZE]) - queries[:, e.NAME_SIZE]
-    queries[:, e.FIRST] = np.cumsum(2 * queries[:, e.SHOWN] + 1) - (2 * queries[:, e.SHOWN] + 1)
-    queries[:, e.ALIKE] = [one.shows_by_name for one in planned]
+    queries = np.zeros((len(planned), QUERY_WIDTH), np.int64)
+    queries[:, REGISTERED], queries[:, SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
+    queries[:, NAME_SIZE] = [len(name) for name in names]
+    queries[:, NAME] = np.cumsum(queries[:, NAME_SIZE]) - queries[:, NAME_SIZE]
+    queries[:, FIRST] = np.cumsum(2 * queries[:, SHOWN] + 1) - (2 * queries[:, SHOWN] + 1)
+    queries[:, ALIKE] = [one.shows_by_name for one in planned]
     wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
     return SelectTables.from_queries(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
 

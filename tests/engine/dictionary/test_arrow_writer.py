@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.dictionary.arrow_encoding import is_packed
 from engine.dictionary.native import arrow_writer as e
+from engine.dictionary.native.solution_order import QUERY_WIDTH
 from engine.dictionary.term_dictionary import SelectTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import SOLUTIONS, TIED
@@ -49,7 +50,7 @@ def selects_of(queries: Shown, ranked: bool) -> SelectTables:
     def column(cell: int) -> int:
         return c.NONE if cell < 0 else c.OUT_VAR + 1 + cell
 
-    wanted, table = list[int](), np.zeros((len(queries), e.QUERY_WIDTH), np.int64)
+    wanted, table = list[int](), np.zeros((len(queries), QUERY_WIDTH), np.int64)
     for k, (by_name, shown) in enumerate(queries):
         name = len("".join(NAMES[:k]).encode())
         table[k] = name, len(NAMES[k].encode()), 10 + k, len(shown), len(wanted), by_name == shown
