@@ -255,7 +255,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableOffsets:
     """Says where a fragment begins in each of a network's TABLES, or where it ends."""
 
     node: int
@@ -269,7 +269,7 @@ class Place:
 
 
 TABLES = ("nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves")
-"""Each query has a range of rows in these tables, which are in order of the fields of `Place`."""
+"""Each query has a range of rows in these tables, which are in order of the fields of `TableOffsets`."""
 SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT, c.LOOK_AT)
 CODE_COLUMNS = (c.FILTER, c.CONDITION)
 
@@ -279,12 +279,12 @@ def sizes(fragment: Fragment) -> list[int]:
     return [len(getattr(fragment, name)) for name in TABLES]
 
 
-def end_of(fragment: Fragment, at: Place) -> Place:
+def end_of(fragment: Fragment, at: TableOffsets) -> TableOffsets:
     """Return where a fragment at its place ends."""
-    return Place(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
+    return TableOffsets(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
 
 
-def ranges_of(at: Place, after: Place) -> dict[str, tuple[int, int]]:
+def ranges_of(at: TableOffsets, after: TableOffsets) -> dict[str, tuple[int, int]]:
     """Return the (first, n) rows of each table between two places."""
     return {name: (first, end - first) for name, first, end in zip(TABLES, astuple(at), astuple(after), strict=True)}
 
@@ -308,7 +308,7 @@ def scan_table(fragment: Fragment) -> Ints:
     return scans
 
 
-def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
+def placed_nodes(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
     """Return the fragment's nodes with all their references moved."""
     nodes = node_table(fragment)
     nodes[:, SLOT_COLUMNS] += at.slot
@@ -324,7 +324,7 @@ def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
     return nodes
 
 
-def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str, Ranges]) -> Net:
+def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapping[str, Ranges]) -> Net:
     """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
     edges = table(fragment.edges, 2)
     edges[:, 0] += at.node
@@ -353,7 +353,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
     return net
 
 
-def timers_of(fragment: Fragment, at: Place) -> Ints:
+def timers_of(fragment: Fragment, at: TableOffsets) -> Ints:
     """Return the rows of `timers` for a fragment at its place."""
     acting = np.flatnonzero(acts(node_table(fragment))).tolist()
     return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)

@@ -23,7 +23,7 @@ from engine.planner.operators.property_paths import plan_path
 from engine.planner.operators.triple_patterns import plan_triples
 from engine.planner.operators.without import plan_without, plan_without_for
 from engine.planner.queries import plan_query_form
-from engine.rewrite.rename_hidden import variables_below
+from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 
@@ -33,7 +33,7 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
     if names.options.policy not in POLICIES:
         raise Refusal(f"the policy {names.options.policy!r}")
     builder = PlanBuilder(query, names, plan_pattern)
-    for variable in sorted(variables_below(query), key=lambda v: v.name):
+    for variable in sorted(find_variables(query), key=lambda v: v.name):
         builder.column(variable)
     for stream in query.streams:
         names.stream(stream)  # also of one that no scan reads

@@ -147,7 +147,7 @@ class Halt(ParseFatalException):
 
 
 # ---------------------------------------------------------------- kinds of parser elements
-class Mark:
+class Sign:
     """Marks a keyword (in capitals) or a sign, which only serves to build nodes."""
 
     __slots__ = ("span", "value")
@@ -189,7 +189,7 @@ class Token(PyparsingToken):
         return end, [self.build(source, found[1], source.span(start, end))]
 
 
-class Rule(ParseElementEnhance):
+class Production(ParseElementEnhance):
     """Matches a production: `make` turns what `expr` found into one node."""
 
     def __init__(self, expr: ParserElement, make: Callable[[Source, list[Any]], object]) -> None:
@@ -262,8 +262,8 @@ def _refuse_depth(source: Source, at: int) -> None:
         raise Halt(source, SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", span, source.text, "a flatter query"))
 
 
-def _mark(source: Source, value: str, span: Span) -> Mark:
-    return Mark(value.upper(), span)
+def _mark(source: Source, value: str, span: Span) -> Sign:
+    return Sign(value.upper(), span)
 
 
 def word(name: str, *, expected: str | None = "") -> Token:
@@ -312,7 +312,7 @@ def separated(item: ParserElement, separator: ParserElement) -> ParserElement:
 
 def keep_nodes(found: Iterable[Any]) -> list[Any]:
     """Return what was found without the keywords and signs."""
-    return [part for part in found if type(part) is not Mark]
+    return [part for part in found if type(part) is not Sign]
 
 
 def extent(found: Sequence[Any]) -> Span:
@@ -347,7 +347,7 @@ def _literal(source: Source, found: list[Any]) -> ast.StringLiteral:
     string: ast.StringLiteral = found[0]
     if len(found) == 1:
         return string
-    if isinstance(found[1], Mark):
+    if isinstance(found[1], Sign):
         if len(found) == 3:
             return ast.StringLiteral(string.lexical, None, found[2], extent(found))
         return ast.StringLiteral(string.lexical, found[1].value.lower()[1:], None, extent(found))
@@ -361,7 +361,7 @@ string = Token(_STRING, _string, "a string")  # [135]
 number = Token(_NUMBER, lambda source, value, span: ast.NumericLiteral(value, span), "a number")  # [130]
 boolean = Token(f"(?i:true|false){_WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false")  # [134]
 language = Token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*", _mark, None)  # [145]
-literal = Rule(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
+literal = Production(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
 blank_label = Token(  # [142], [138]
     f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node"
 )
@@ -378,14 +378,14 @@ _OPERATORS = {operator.symbol: operator for operator in ast.BinaryOperator}
 _COMPARING = ast.BinaryOperator.EQUAL.strength
 
 
-def _build_operator(source: Source, value: str, span: Span) -> Mark:
-    return Mark("NOT IN" if len(value) > 3 else value.upper(), span)
+def _build_operator(source: Source, value: str, span: Span) -> Sign:
+    return Sign("NOT IN" if len(value) > 3 else value.upper(), span)
 
 
 def _fold(source: Source, found: list[Any]) -> ast.Expression:
     """Fold operands and operators, which come in turn, by strength: [111]-[117], where all but comparisons associate to the left."""
     operands: list[ast.Expression] = [found[0]]
-    operators: list[Mark] = []
+    operators: list[Sign] = []
     for mark, operand in zip(found[1::2], found[2::2], strict=True):
         strength = _OPERATORS[mark.value].strength
         while operators and _OPERATORS[operators[-1].value].strength >= strength:
@@ -398,12 +398,12 @@ def _fold(source: Source, found: list[Any]) -> ast.Expression:
     return operands[0]
 
 
-def _reduce(operands: list[ast.Expression], operators: list[Mark]) -> None:
+def _reduce(operands: list[ast.Expression], operators: list[Sign]) -> None:
     right, left = operands.pop(), operands.pop()
     operands.append(ast.Binary(_OPERATORS[operators.pop().value], left, right, extent((left, right))))
 
 
-def _refuse_comparison_chain(source: Source, left: Mark, right: Mark) -> None:
+def _refuse_comparison_chain(source: Source, left: Sign, right: Sign) -> None:
     if _OPERATORS[left.value].strength == _OPERATORS[right.value].strength == _COMPARING:
         message = f"{left.value!r} and {right.value!r} cannot follow each other: a comparison gives true or false"
         raise Halt(source, SyntaxFault(message, right.span, source.text, "'&&', '||', or brackets around one comparison"))
@@ -442,10 +442,10 @@ def _iri_or_function(source: Source, found: list[Any]) -> ast.Expression:
 
 def _aggregate(source: Source, found: list[Any]) -> ast.AggregateCall:
     """Build a call of a set function: [127] Aggregate."""
-    distinct = isinstance(found[2], Mark) and found[2].value == "DISTINCT"
+    distinct = isinstance(found[2], Sign) and found[2].value == "DISTINCT"
     argument = found[3] if distinct else found[2]
-    separator = found[-2].lexical if isinstance(found[-3], Mark) and found[-3].value == "=" else None
-    return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Mark) else argument, separator, extent(found))
+    separator = found[-2].lexical if isinstance(found[-3], Sign) and found[-3].value == "=" else None
+    return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Sign) else argument, separator, extent(found))
 
 
 def _unknown_function(source: Source, value: str, span: Span) -> NoReturn:
@@ -464,7 +464,7 @@ def _members(source: Source, found: list[Any]) -> ast.ExpressionList:
 
 
 open_paren, close_paren, comma = sign("("), sign(")"), sign(",")
-expression_list = Rule(  # [71] ArgList, [77] ExpressionList
+expression_list = Production(  # [71] ArgList, [77] ExpressionList
     Nested(
         all_of(
             open_paren,
@@ -479,14 +479,14 @@ expression_list = Rule(  # [71] ArgList, [77] ExpressionList
     ),
     _members,
 )
-bracketed = Rule(Nested(all_of(open_paren, expression, close_paren)), lambda source, found: found[1])  # [120]
-exists = Rule(  # [125], [126]
+bracketed = Production(Nested(all_of(open_paren, expression, close_paren)), lambda source, found: found[1])  # [120]
+exists = Production(  # [125], [126]
     all_of(one_of(all_of(word("NOT", expected=None), word("EXISTS")), word("EXISTS", expected=None)), Labelled(group, "a group in braces")), _exists
 )
 opt_distinct = Opt(word("DISTINCT", expected=None))
 aggregate = Ahead(  # [127]
     f"(?i:{'|'.join(_AGGREGATES)}){_WORD_END}",
-    Rule(
+    Production(
         one_of(
             all_of(word("COUNT", expected=None), Nested(all_of(open_paren, opt_distinct, one_of(sign("*"), expression), close_paren))),
             all_of(
@@ -499,8 +499,8 @@ aggregate = Ahead(  # [127]
     ),
 )
 built_in = one_of(  # [121]
-    Rule(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
-    Rule(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
+    Production(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
+    Production(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
     exists,
     aggregate,
     Token(
@@ -509,16 +509,16 @@ built_in = one_of(  # [121]
         None,
     ),
 )
-iri_or_function = Rule(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
+iri_or_function = Production(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
 primary = one_of(variable, number, bracketed, literal, boolean, built_in, iri_or_function)  # [119]
 unary_sign = Token(f"!|[+-](?!{_NUMBER[5:]})", _mark, None)
-unary = Labelled(Rule(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
+unary = Labelled(Production(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
 binary_operator = Token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _build_operator, "an operator")
 in_operator = Token(f"(?i:NOT{_SKIP.pattern}IN|IN){_WORD_END}", _build_operator, None)  # [114]
-expression <<= Rule(  # [110]-[117]
+expression <<= Production(  # [110]-[117]
     all_of(unary, ZeroOrMore(one_of(all_of(binary_operator, unary), all_of(in_operator, expression_list)))), _fold
 )
-constraint = one_of(bracketed, built_in, Rule(all_of(iri, expression_list), _iri_or_function))  # [69]
+constraint = one_of(bracketed, built_in, Production(all_of(iri, expression_list), _iri_or_function))  # [69]
 
 
 # ---------------------------------------------------------------- triples
@@ -576,35 +576,37 @@ node = Forward()
 path = Forward()
 type_verb = Token(f"a{_WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
 bar, hat = sign("|", expected=None), sign("^", expected=None)
-in_property_set = Rule(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
-negated = Rule(  # [95]
+in_property_set = Production(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
+negated = Production(  # [95]
     all_of(
         sign("!", expected=None),
         one_of(in_property_set, Nested(all_of(open_paren, Opt(separated(in_property_set, bar)), close_paren))),
     ),
     _negated,
 )
-path_in_brackets = Rule(Nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
+path_in_brackets = Production(Nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
 path_primary = Labelled(one_of(iri, type_verb, negated, path_in_brackets), "the next part of the path, which is no variable")  # [94]
 path_modifier = Token(f"\\*|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})", _mark, None)  # [93]
-path_element = Rule(all_of(path_primary, Opt(path_modifier)), _repeated)  # [91]
-path_part = Rule(all_of(Opt(hat), path_element), _inverse)  # [92]
-path_sequence = Rule(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
-path <<= Rule(separated(path_sequence, bar), _alternative)  # [88], [89]
+path_element = Production(all_of(path_primary, Opt(path_modifier)), _repeated)  # [91]
+path_part = Production(all_of(Opt(hat), path_element), _inverse)  # [92]
+path_sequence = Production(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
+path <<= Production(separated(path_sequence, bar), _alternative)  # [88], [89]
 _NO_PATH = f"(?!{_SKIP.pattern}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
 lone_iri = Token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
 lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: ast.TypeVerb(span), None)
 verb = Labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
 objects = separated(Labelled(node, "an object"), comma)  # [79], [86]
-property_ = Rule(all_of(verb, objects), _property)
+property_ = Production(all_of(verb, objects), _property)
 properties = all_of(property_, ZeroOrMore(all_of(semicolon, Opt(property_))))  # [77], [83]
-blank_properties = Rule(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
-collection = Rule(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
+blank_properties = Production(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
+collection = Production(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
 term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_label, anonymous, nil)  # [106], [109]
 triples_node = one_of(blank_properties, collection)  # [98], [100]
 node <<= one_of(term, triples_node)  # [104], [105]
 triples = Labelled(  # [75], [81]
-    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples), "a triple pattern", r"(?!\.(?![0-9]))[^{};,)\]]"
+    Production(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples),
+    "a triple pattern",
+    r"(?!\.(?![0-9]))[^{};,)\]]",
 )
 triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [52], [55]
 
@@ -617,7 +619,7 @@ def _duration(source: Source, found: list[Any]) -> ast.DurationText:
             return ast.DurationText(text, True, None, span)
         case ast.StringLiteral(lexical, None, None, _):
             return ast.DurationText(lexical, False, found[2] if len(found) > 1 else None, extent(found))
-        case Mark():
+        case Sign():
             return ast.DurationText(first.value, False, None, first.span)
     raise AssertionError(found)
 
@@ -680,7 +682,7 @@ def _window_element(source: Source, found: list[Any]) -> ast.WindowElement:
 
 
 def _service(source: Source, found: list[Any]) -> ast.ServiceElement:
-    return ast.ServiceElement(isinstance(found[1], Mark), found[-2], found[-1], extent(found))
+    return ast.ServiceElement(isinstance(found[1], Sign), found[-2], found[-1], extent(found))
 
 
 def _values_row(source: Source, found: list[Any]) -> ast.ValuesRow:
@@ -688,12 +690,12 @@ def _values_row(source: Source, found: list[Any]) -> ast.ValuesRow:
 
 
 def _data(found: list[Any]) -> tuple[ast.DataTerm | None, ...]:
-    return tuple(None if type(part) is Mark else part for part in found[1:-1])
+    return tuple(None if type(part) is Sign else part for part in found[1:-1])
 
 
 def _values_of_one(source: Source, found: list[Any]) -> ast.ValuesElement:
     """Build a VALUES of one variable: [63] InlineDataOneVar."""
-    rows = (ast.ValuesRow((None if type(part) is Mark else part,), part.span) for part in found[2:-1])
+    rows = (ast.ValuesRow((None if type(part) is Sign else part,), part.span) for part in found[2:-1])
     return ast.ValuesElement((found[0],), tuple(rows), extent(found))
 
 
@@ -719,41 +721,41 @@ _SEQOPTIONAL = (
 _OPERATOR_NAMES = [*(operator.value for operator in ast.ChainOperator), "EQUALOPTIONAL"]
 
 braces = Labelled(group, "a group in braces")
-bare_duration = Token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Mark(value, span), None)
+bare_duration = Token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Sign(value, span), None)
 duration = Labelled(  # Dur
-    Rule(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), number, bare_duration), _duration),
+    Production(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), number, bare_duration), _duration),
     'a duration such as "PT10S"^^xsd:duration, or a number of seconds',
 )
 step = one_of(
-    Rule(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
-    Rule(all_of(counting("WITHIN"), duration), _within),
-    Rule(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _build_without),
+    Production(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
+    Production(all_of(counting("WITHIN"), duration), _within),
+    Production(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _build_without),
     refused(f"(?i:SEQOPTIONAL){_WORD_END}", lambda value: _SEQOPTIONAL),
 )
-chain = Rule(all_of(group, ZeroOrMore(step)), _chain)  # [67], Chain
-filter_ = Rule(all_of(word("FILTER"), Labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
-bind = Rule(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
-optional = Rule(all_of(word("OPTIONAL"), braces), _optional)  # [57]
-minus = Rule(all_of(word("MINUS"), braces), _minus)  # [66]
+chain = Production(all_of(group, ZeroOrMore(step)), _chain)  # [67], Chain
+filter_ = Production(all_of(word("FILTER"), Labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
+bind = Production(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
+optional = Production(all_of(word("OPTIONAL"), braces), _optional)  # [57]
+minus = Production(all_of(word("MINUS"), braces), _minus)  # [66]
 applied = one_of(filter_, optional, bind, minus)
 name = Labelled(one_of(variable, iri), "a variable or an IRI")  # [107]
-graph = Rule(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
-service = Rule(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
-window_element = Rule(all_of(word("WINDOW", expected=None), name, braces), _window_element)
+graph = Production(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
+service = Production(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
+window_element = Production(all_of(word("WINDOW", expected=None), name, braces), _window_element)
 open_brace, close_brace = sign("{"), sign("}")
 data_term = Labelled(one_of(number, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
-row = Rule(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
+row = Production(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
 data = one_of(  # [62]
-    Rule(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
-    Rule(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
+    Production(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
+    Production(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
 )
-values = Rule(all_of(word("VALUES"), data), _build_values)  # [28], [61]
+values = Production(all_of(word("VALUES"), data), _build_values)  # [28], [61]
 not_triples = Labelled(  # [56]
     one_of(chain, applied, graph, values, window_element, service), "a group, FILTER, BIND, OPTIONAL, MINUS, GRAPH, VALUES", "[{A-Za-z]"
 )
 group_body = all_of(Opt(triples_block), ZeroOrMore(all_of(not_triples, Opt(dot), Opt(triples_block))))  # [54]
 sub_select = Forward()
-group <<= Rule(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
+group <<= Production(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
 
 
 # ---------------------------------------------------------------- queries
@@ -767,7 +769,7 @@ def _prefix(source: Source, found: list[Any]) -> ast_queries.PrefixDeclaration:
 
 def _stream(source: Source, found: list[Any]) -> ast_queries.StreamName:
     (name,) = found
-    return ast_queries.StreamName(None if isinstance(name, Mark) else name, name.span)
+    return ast_queries.StreamName(None if isinstance(name, Sign) else name, name.span)
 
 
 class Clause:
@@ -798,8 +800,8 @@ def _from_window(source: Source, found: list[Any]) -> ast_queries.FromWindow:
     return ast_queries.FromWindow(name, stream, length, width, extent(found))
 
 
-def _registration(source: Source, found: list[Any]) -> ast_queries.Registration:
-    return ast_queries.Registration(found[1].value, found[2], extent(found))
+def _registration(source: Source, found: list[Any]) -> ast_queries.RegisterClause:
+    return ast_queries.RegisterClause(found[1].value, found[2], extent(found))
 
 
 def _item(source: Source, found: list[Any]) -> ast_queries.SelectItem:
@@ -823,7 +825,7 @@ def _window_clause(source: Source, found: list[Any]) -> ast_queries.WindowClause
 
 def _order_condition(source: Source, found: list[Any]) -> ast_queries.OrderCondition:
     """Build a comparator of ORDER BY: [24] OrderCondition."""
-    return ast_queries.OrderCondition(found[-1], isinstance(found[0], Mark) and found[0].value == "DESC", extent(found))
+    return ast_queries.OrderCondition(found[-1], isinstance(found[0], Sign) and found[0].value == "DESC", extent(found))
 
 
 def _modifier(source: Source, found: list[Any]) -> ast_queries.SolutionModifier:
@@ -846,7 +848,7 @@ def _sources(found: list[Any]) -> tuple[ast_queries.Source, ...]:
 
 
 def _selected(found: list[Any]) -> ast_queries.SelectForm:
-    distinct = any(isinstance(part, Mark) and part.value == "DISTINCT" for part in found)
+    distinct = any(isinstance(part, Sign) and part.value == "DISTINCT" for part in found)
     return ast_queries.SelectForm(distinct, tuple(part for part in found if isinstance(part, ast_queries.SelectItem)), found[-1], found[0].span)
 
 
@@ -877,7 +879,7 @@ def _describe(source: Source, found: list[Any]) -> ast_queries.DescribeQuery:
 
 def _build_document(source: Source, found: list[Any]) -> ast_queries.Document:
     declarations = tuple(part for part in found if isinstance(part, ast_queries.Declaration))
-    registration = next((part for part in found if isinstance(part, ast_queries.Registration)), None)
+    registration = next((part for part in found if isinstance(part, ast_queries.RegisterClause)), None)
     return ast_queries.Document(declarations, registration, found[-2])
 
 
@@ -887,33 +889,34 @@ _UPDATE = {
 }
 
 prefix_name = Token(f"(?:{_PREFIX})?:", _prefixed_name, "a prefix such as ex:")  # [140]
-base = Rule(all_of(word("BASE"), iri_ref), _base)  # [5]
-prefix = Rule(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
+base = Production(all_of(word("BASE"), iri_ref), _base)  # [5]
+prefix = Production(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
 declarations = ZeroOrMore(one_of(base, prefix))  # [4]
-stream_name = Rule(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
-in_stream = Rule(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
+stream_name = Production(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
+in_stream = Production(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
 window_length = Labelled(  # Dur
-    Rule(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), bare_duration), _duration), 'a duration such as "PT10S"^^xsd:duration'
+    Production(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), bare_duration), _duration),
+    'a duration such as "PT10S"^^xsd:duration',
 )
 open_bracket, close_bracket = sign("["), sign("]")
 sliding = all_of(open_bracket, word("RANGE"), window_length, word("STEP"), window_length, close_bracket)
 from_ = one_of(  # [13]
-    Rule(all_of(word("FROM"), in_stream), _from_stream),
-    Rule(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
-    Rule(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
+    Production(all_of(word("FROM"), in_stream), _from_stream),
+    Production(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
+    Production(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
 )
-into_stream = Rule(all_of(word("INTO"), in_stream), lambda source, found: found[1])
-item = Rule(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
+into_stream = Production(all_of(word("INTO"), in_stream), lambda source, found: found[1])
+item = Production(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
 items = Labelled(one_of(sign("*"), all_of(item, ZeroOrMore(Labelled(item, "another variable")))), "variables, '*' or (expression AS ?variable)")
 where = one_of(  # [17]
-    all_of(word("WHERE"), Rule(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)),
+    all_of(word("WHERE"), Production(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)),
     Labelled(group, "a pattern in braces"),
 )
-call = one_of(built_in, Rule(all_of(iri, expression_list), _iri_or_function))
-group_key = Rule(  # [20]
+call = one_of(built_in, Production(all_of(iri, expression_list), _iri_or_function))
+group_key = Production(  # [20]
     one_of(variable, Nested(all_of(open_paren, expression, Opt(all_of(word("AS"), variable)), close_paren)), call), _group_key
 )
-group_clause = Rule(  # [19]
+group_clause = Production(  # [19]
     all_of(
         word("GROUP", expected="a solution modifier such as GROUP BY or LIMIT"),
         word("BY"),
@@ -922,11 +925,11 @@ group_clause = Rule(  # [19]
     ),
     _clause,
 )
-having_clause = Rule(  # [21], [22]
+having_clause = Production(  # [21], [22]
     all_of(word("HAVING", expected=None), Labelled(constraint, "a condition in brackets or a function call"), ZeroOrMore(constraint)), _clause
 )
-window_clause = Rule(  # WindowClause
-    Rule(
+window_clause = Production(  # WindowClause
+    Production(
         all_of(
             word("WINDOW", expected=None),
             open_bracket,
@@ -937,10 +940,10 @@ window_clause = Rule(  # WindowClause
     ),
     lambda source, found: Clause("WINDOW", (found[0],), found[0].span),
 )
-order_condition = Rule(  # [24]
+order_condition = Production(  # [24]
     one_of(variable, all_of(words(("ASC", "DESC"), None), Labelled(bracketed, "an expression in brackets")), constraint), _order_condition
 )
-order_clause = Rule(  # [23]
+order_clause = Production(  # [23]
     all_of(
         word("ORDER", expected=None),
         word("BY"),
@@ -949,38 +952,40 @@ order_clause = Rule(  # [23]
     ),
     _clause,
 )
-limit_clause = Rule(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
-offset_clause = Rule(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
+limit_clause = Production(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
+offset_clause = Production(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
 limits = one_of(all_of(limit_clause, Opt(offset_clause)), all_of(offset_clause, Opt(limit_clause)))  # [25]
-modifier = Rule(  # [18]
+modifier = Production(  # [18]
     all_of(Opt(group_clause), Opt(having_clause), Opt(window_clause), Opt(order_clause), Opt(limits)), _modifier
 )
 trailing = all_of(modifier, Opt(values))  # [18], [28]
-body = Rule(all_of(where, trailing), _body)
+body = Production(all_of(where, trailing), _body)
 no_pattern = Token("", lambda source, value, span: ast.GroupGraphPattern((), span), None)
 select_clause = all_of(word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
-sub_select <<= Rule(all_of(select_clause, body), _sub_select)  # [8]
-select = Rule(all_of(select_clause, ZeroOrMore(from_), body), _build_select)  # [7]
-template = Labelled(Rule(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
-construct = Rule(  # [10]
+sub_select <<= Production(all_of(select_clause, body), _sub_select)  # [8]
+select = Production(all_of(select_clause, ZeroOrMore(from_), body), _build_select)  # [7]
+template = Labelled(Production(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
+construct = Production(  # [10]
     all_of(
         word("CONSTRUCT"),
         one_of(
             all_of(template, Opt(into_stream), ZeroOrMore(from_), body),
-            all_of(Opt(into_stream), ZeroOrMore(from_), Rule(all_of(word("WHERE"), template, trailing), _body)),
+            all_of(Opt(into_stream), ZeroOrMore(from_), Production(all_of(word("WHERE"), template, trailing), _body)),
         ),
     ),
     _construct,
 )
-ask = Rule(all_of(word("ASK"), ZeroOrMore(from_), body), _ask)  # [12]
+ask = Production(all_of(word("ASK"), ZeroOrMore(from_), body), _ask)  # [12]
 targets = Labelled(one_of(sign("*"), all_of(name, ZeroOrMore(name))), "variables, IRIs or '*'")
-describe = Rule(all_of(word("DESCRIBE"), targets, ZeroOrMore(from_), Rule(all_of(one_of(where, no_pattern), trailing), _body)), _describe)  # [11]
-register = Rule(
+describe = Production(
+    all_of(word("DESCRIBE"), targets, ZeroOrMore(from_), Production(all_of(one_of(where, no_pattern), trailing), _body)), _describe
+)  # [11]
+register = Production(
     all_of(word("REGISTER", expected=None), words(("RSTREAM", "ISTREAM", "DSTREAM"), "RSTREAM, ISTREAM or DSTREAM"), stream_name, word("AS")),
     _registration,
 )
 end = Token("\\Z", _mark, "the end of the query")
-document = Rule(  # [1]-[4]
+document = Production(  # [1]-[4]
     all_of(declarations, Opt(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end), _build_document
 )
 document.parse_with_tabs()

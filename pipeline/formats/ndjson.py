@@ -15,10 +15,10 @@ from msgspec import UNSET, UnsetType
 from engine.messages import Micros
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import events_batch
-from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
-from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
+from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import read_message
 
@@ -26,7 +26,7 @@ LONGEST_KEY = 255
 """A frame's id and an idempotency key have at most this many characters."""
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """Represents one line: the fields that it may have."""
 
     s: str | UnsetType = UNSET
@@ -39,7 +39,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     at: str | UnsetType = UNSET
 
 
-class FrameLine(Line, forbid_unknown_fields=True, gc=False):
+class FrameLine(EventLine, forbid_unknown_fields=True, gc=False):
     """Represents a line of a WebSocket frame, whose first line may carry the frame's id."""
 
     id: str | UnsetType = UNSET
@@ -47,7 +47,7 @@ class FrameLine(Line, forbid_unknown_fields=True, gc=False):
 
 _EACH_LINE = "one JSON object per line"
 _WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
-_LINE = msgspec.json.Decoder(Line)
+_LINE = msgspec.json.Decoder(EventLine)
 _FRAME_LINE = msgspec.json.Decoder(FrameLine)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 _STRING = r'"((?:[^"\\]|\\.)*)"'
@@ -78,10 +78,10 @@ def _too_long(body: bytes) -> FormatError:
 
 
 def read_lines(
-    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine] = _LINE
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[EventLine] | msgspec.json.Decoder[FrameLine] = _LINE
 ) -> tuple[pa.RecordBatch, str | None]:
     """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
-    rows, first = Rows(Budget(len(body))), None
+    rows, first = RowBuilder(ExpansionBudget(len(body))), None
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line = _decode(text, number, decoder)
@@ -90,7 +90,7 @@ def read_lines(
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
 
-def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]) -> Line:
+def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[EventLine] | msgspec.json.Decoder[FrameLine]) -> EventLine:
     try:
         text.decode()
         return decoder.decode(text)
@@ -114,7 +114,7 @@ def _invalid(message: str, text: bytes, number: int) -> FormatError:
     field = path.rstrip("`")
     unknown = re.search(r"unknown field `(.*)`", reason)
     if unknown:
-        fields = ", ".join(Line.__struct_fields__)
+        fields = ", ".join(EventLine.__struct_fields__)
         return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
     if not field:
         return FormatError("json", reason, number, 1, _EACH_LINE)
@@ -149,11 +149,11 @@ class _Place:
     def fault(self, code: str, message: str, name: str, expected: str = "") -> FormatError:
         return FormatError(code, message, self.number, self.column(name, 0), expected)
 
-    def read(self, line: Line, default: Interval, rows: Rows) -> None:
+    def read(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
         """Add the occurrences of the line. Raises: FormatError."""
         when = self._when(line)
         labels = Labels(self.text, default if when is None else None)
-        if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in Line.__struct_fields__):
+        if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in EventLine.__struct_fields__):
             return
         graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
         at = when or default
@@ -167,13 +167,13 @@ class _Place:
         rows.spend_row()
         rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
 
-    def _required(self, terms: Terms, name: str, line: Line, labels: Labels) -> str:
+    def _required(self, terms: CanonicalTerms, name: str, line: EventLine, labels: Labels) -> str:
         text = getattr(line, name)
         if text is UNSET:
             raise FormatError("field", f"the field {name!r} is missing", self.number, 1, "s, p and o, or triples")
         return self._term(terms, name, text, labels)
 
-    def _term(self, terms: Terms, name: str, text: str, labels: Labels) -> str:
+    def _term(self, terms: CanonicalTerms, name: str, text: str, labels: Labels) -> str:
         try:
             if text.startswith("_:"):
                 return labels.blank_node(terms[text][2:])
@@ -181,7 +181,7 @@ class _Place:
         except FormatError as fault:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
 
-    def _read_triples(self, text: str, at: Interval, rows: Rows, graph: str | None, *, stated: bool) -> None:
+    def _read_triples(self, text: str, at: Interval, rows: RowBuilder, graph: str | None, *, stated: bool) -> None:
         """Read a message of Turtle, whose blank nodes are scoped by the whole line."""
         try:
             read_message(text.encode(), ox.RdfFormat.TURTLE, at, rows, scope=self.text, stated=stated, graph=graph)
@@ -190,7 +190,7 @@ class _Place:
             offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1
             raise FormatError(fault.code, fault.message, self.number, self.column("triples", offset), fault.expected) from None
 
-    def _when(self, line: Line) -> Interval | None:
+    def _when(self, line: EventLine) -> Interval | None:
         """Return the time that the line states, or None."""
         if line.at is not UNSET:
             for name in ("start", "end"):
@@ -208,7 +208,7 @@ class _Place:
             raise self.fault("interval", f"its start {line.start} is after its end {line.end}", "start")
         return Interval(start, end)
 
-    def _instant(self, line: Line, name: str) -> Micros:
+    def _instant(self, line: EventLine, name: str) -> Micros:
         try:
             return instant(getattr(line, name))
         except ValueError as fault:

@@ -97,7 +97,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class BackgroundGraph:
     """Represents a background graph by the log entries whose triples it has. `size` is the length of their texts, in characters."""
 
     name: str  # "" for no graph
@@ -117,7 +117,7 @@ class Catalogue:
     position: int = 0
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, Registration] = field(default_factory=dict)  # the key is the name; the order is that of registration
-    graphs: dict[str, Graph] = field(default_factory=dict)  # these are the background graphs
+    graphs: dict[str, BackgroundGraph] = field(default_factory=dict)  # these are the background graphs
     entailment: str = RDFS
     rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """The key is the entry from which queries were behind.
@@ -245,9 +245,9 @@ class Catalogue:
     def _learn(self, entry: Facts) -> None:
         known = self.graphs.pop(entry.graph, None)
         if entry.change == REPLACE or known is None:
-            known = Graph(entry.graph)
+            known = BackgroundGraph(entry.graph)
         if entry.change != DROP:
-            self.graphs[entry.graph] = Graph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
+            self.graphs[entry.graph] = BackgroundGraph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
 
     def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
         """Return the queries, with the states that the runner reported in `changes`."""

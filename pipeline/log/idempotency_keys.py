@@ -61,7 +61,7 @@ _Digests: TypeAlias = "npt.NDArray[np.bytes_]"
 _Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
-class Keys:
+class IdempotencyKeys:
     """Keeps the keys of a data directory, for the one thread that writes its log."""
 
     def __init__(self, directory: Path, head: int, now: Micros) -> None:

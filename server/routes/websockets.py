@@ -20,15 +20,15 @@ from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from server.dependencies import admit
 from server.http import auth
+from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
-from server.push.connection_limits import SOCKET
-from server.push.websocket_protocol import find_writer
+from server.query_output.websocket_protocol import find_writer
 from server.routes.streams import unread_time_warning
 from server.service import Service
-from server.subscriptions.broadcast import Member
-from server.subscriptions.slow_consumers import DeliveryProgress
+from server.subscriptions.broadcast import BroadcastMember
+from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
 SUBPROTOCOL = "epsparql.v1+json"
@@ -216,7 +216,7 @@ async def _run_subscriber(websocket: WebSocket, registration: Registration, afte
         state.monitor.watch_delivery(delivery),
     ):
         try:
-            code, reason = await Subscriber(service, registration, state.broadcasts, Member(writer, delivery), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, BroadcastMember(writer, delivery), drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:

@@ -18,7 +18,7 @@ from pipeline.errors import Corrupt, LogFailed, PipelineError
 from pipeline.log import LogWriter
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
-from pipeline.solutions.solution_log import Solution, SolutionReader, check_solutions, listed
+from pipeline.solutions.solution_log import SolutionReader, StoredSolution, check_solutions, listed
 from server.child_server import Child, ChildFailed
 from tests.pipeline.log.test_retention import SEGMENT, fill
 from tests.soak import budget_s, first_seed, is_short
@@ -42,8 +42,8 @@ class Healthy:
     whole: Path
     older: Path
     other: Path
-    found: list[Solution]
-    backups: tuple[list[Solution], ...]  # what the older copy and the other directory bring, taken whole
+    found: list[StoredSolution]
+    backups: tuple[list[StoredSolution], ...]  # what the older copy and the other directory bring, taken whole
 
 
 Damage = Callable[[Path, random.Random, Healthy], str]
@@ -165,7 +165,7 @@ DAMAGES: list[Damage] = [
 
 
 # ---------------------------------------------------------------- what must come of it
-def go_on(data: Path) -> list[Solution]:
+def go_on(data: Path) -> list[StoredSolution]:
     """Start as `serve` does, feed the further events, and read all solutions. Raises: PipelineError, OSError."""
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
         check_solutions(data)
@@ -183,7 +183,7 @@ def go_on(data: Path) -> list[Solution]:
     return found
 
 
-def read(data: Path) -> list[Solution]:
+def read(data: Path) -> list[StoredSolution]:
     with closing(SolutionReader(data)) as solutions:
         (registered,) = {solution.registered for batch in solutions.emitted(0) for solution in listed(batch)}
         found = listed(solutions.read(registered, None, 10**6))

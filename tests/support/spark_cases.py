@@ -15,7 +15,7 @@ from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Register, Resum
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.solutions.solution_log import Solution, SolutionReader, listed
+from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND
@@ -26,7 +26,7 @@ RULE = 'PREFIX : <http://e/> CONSTRUCT { ?s :rise ?w } INTO STREAM <up> WHERE { 
 RISES = "PREFIX : <http://e/> SELECT ?s ?w FROM STREAM <up> WHERE { ?s :rise ?w }"
 BROKEN = "SELECT ?s WHERE { ?s ?p }"
 
-Found = tuple[list[Solution], tuple[StateChange, ...]]
+Found = tuple[list[StoredSolution], tuple[StateChange, ...]]
 
 
 def frozen_clock() -> int:

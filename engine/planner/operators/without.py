@@ -1,10 +1,10 @@
 """This module plans WITHOUT in both forms: SEQ ... WITHOUT, and WITHOUT ... FOR."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope, looks_at_time
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
-from engine.scope import Scope, looks_at_time
 from epsparql import algebra as a
 
 LIFTED = c.FOREVER - 1

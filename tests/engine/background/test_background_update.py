@@ -21,7 +21,7 @@ from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.background_changes import Version
 from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
@@ -356,7 +356,7 @@ CASES = [
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(("pattern", "feed", "changes", "intervals"), CASES)
 def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
-    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
     stream, changed = parse_feed(feed), [change(text) for text in changes.split("|")]
     with copied(few):
         agree(query, stream, changed, frozenset(range(1, 20)))
@@ -386,7 +386,7 @@ def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, cha
     """A change may take a pattern past the number of triples that are copied, either way."""
     with copied(few):
         agree(
-            f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
             parse_feed("Z@3 p(s,1)@4 p(s,2)@5"),
             [change(text) for text in changes.split("|")],
             frozenset(range(1, 20)),
@@ -410,7 +410,7 @@ WITHOUT_FOR = [
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(("absent", "feed", "changes", "intervals"), WITHOUT_FOR)
 def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
-    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} WITHOUT {{ {absent} }} FOR 5 }}"
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} WITHOUT {{ {absent} }} FOR 5 }}"
     log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])
     with copied(few):
         whole = run(blocks(log, ()))
@@ -422,7 +422,7 @@ def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str
 @pytest.mark.parametrize(("window", "fails"), [(2, True), (20, False)])
 def test_what_has_left_its_window_is_never_taken_for_absent(window: int, fails: bool) -> None:
     """A query says so and ends if no log is at hand that has it."""
-    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} SEQ {{ {B} }} WITHIN {window} WITHOUT {{ {C} }} }}"
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} SEQ {{ {B} }} WITHIN {window} WITHOUT {{ {C} }} }}"
     log = log_of(query, in_order({DEFAULT_STREAM: parse_feed("C@1 Z@8 B@9 Z@10")}), [change("2 add A(1)")])
     engine = Engine()
     outcomes = [engine.feed(each) for each in blocks(log, range(1, 10))]
@@ -434,7 +434,7 @@ def test_what_has_left_its_window_is_never_taken_for_absent(window: int, fails: 
 def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     """A path with two free ends has as many pairs as the square of its length, also where the pairs are made anew."""
     bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3")})
-    log = log_of(f"{strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
+    log = log_of(f"{query_strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
     register = log[0][0]
     assert isinstance(register, Register)
     log[0] = replace(register, max_goals=2_000), ()
@@ -460,7 +460,7 @@ def test_rules_and_reports_count_what_the_background_brings_once() -> None:
     }
     bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3 A@4")})
     changes = [change(text) for text in ("0 add K(1)", "1 add g/K(1)", "1 add K(2)", "2 replace K(2)", "3 add K(1)")]
-    texts = {name: strategies.PROLOGUE + text for name, text in texts.items()}
+    texts = {name: query_strategies.PROLOGUE + text for name, text in texts.items()}
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(k, name, text), ()) for k, (name, text) in enumerate(texts.items())]
     for entry, occurrences in log_of("", bodies, changes)[1:]:
         log.append((replace(entry, offset=len(log)), occurrences))
@@ -489,7 +489,7 @@ def of_shorthand(parts: Sequence[Entry | str]) -> list[tuple[Entry, tuple[Occurr
 
 
 def registered(name: str, pattern: str, head: str = "SELECT *", tail: str = "") -> Register:
-    return Register(0, name, f"{strategies.PROLOGUE} {head} WHERE {{ {pattern} }} {tail}")
+    return Register(0, name, f"{query_strategies.PROLOGUE} {head} WHERE {{ {pattern} }} {tail}")
 
 
 def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
@@ -579,11 +579,11 @@ WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 
 
 @st.composite
 def queries(draw: st.DrawFn) -> str:
-    body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
+    body = draw(query_strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
     if draw(st.integers(0, 3)) == 0:
         made, keys, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(("?s", "?v", "?s ?v"))), draw(st.sampled_from(WINDOWS))
-        return strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
-    return strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
+        return query_strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
+    return query_strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
 
 
 def _schema() -> st.SearchStrategy[tuple[Iri, Iri, Iri]]:
@@ -605,7 +605,7 @@ CHANGES = st.lists(
 @RANDOM
 @given(
     query=queries(),
-    stream=strategies.feeds(10),
+    stream=query_strategies.feeds(10),
     changes=CHANGES,
     cuts=st.frozensets(st.integers(1, 14), max_size=4),
     few=st.sampled_from((0, 0, 1, 1000)),

@@ -179,7 +179,7 @@ def test_bytes_that_are_no_text_are_placed() -> None:
 
 def test_forgotten_terms_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ntriples, "CACHED", 2)
-    terms = ntriples.Terms("<", "predicate")
+    terms = ntriples.CanonicalTerms("<", "predicate")
     assert [terms[f"<x:{n % 3}>"] for n in range(9)] == [f"<x:{n % 3}>" for n in range(9)]
     assert len(terms) <= 2
 
