@@ -22,8 +22,8 @@ MOST_SOURCES = 10_000
 """A stream stores the positions of at most this many sources."""
 MOST_DECLARED = 1000
 """A stream declares at most this many sources."""
-LONGEST_HEADER = 12 * LONGEST_POSITION + 6 * LONGEST_ID + 200
-"""A source as JSON has at most this many characters, also with each character of its texts written as an escape."""
+LONGEST_HEADER = 12 * (2 * LONGEST_POSITION + LONGEST_ID) + 200
+"""A source as JSON in ASCII has at most this many characters: the escape of one character has up to twelve."""
 _EXPECTED = (
     'an object such as {"id": "readings-0", "after": "41", "position": "57"}, '
     f"with an id of at most {LONGEST_ID} and positions of at most {LONGEST_POSITION} characters"

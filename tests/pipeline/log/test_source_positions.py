@@ -171,7 +171,7 @@ def test_the_number_of_sources_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
         ('{"id": "a", "position": "1", "reset": "yes"}', "Expected `bool`"),
         ('{"id": "a", "after": "1", "position": "1"}', "each body has a new position"),
         ('{"id": "a", "position": null}', "each body has a new position"),
-        (r'{"id": "a", "position": "\ud800"}', "surrogate"),
+        (r'{"id": "a", "position": "\ud800"}', "cannot be read"),
         ('{"id":' + "[" * 100_000, ""),
     ],
 )
@@ -187,8 +187,7 @@ def test_the_longest_source_fits_into_the_header() -> None:
     found = Source("\U0001f600" * LONGEST_ID, "\U0001f601" * LONGEST_POSITION, "\U0001f602" * LONGEST_POSITION, reset=True)
     text = json.dumps({"id": found.id, "after": found.after, "position": found.position, "reset": True})
     assert parse_source(text) == found
-    assert len(text) <= 2 * LONGEST_HEADER
-    assert len(text.replace("\\ud83d", "")) <= LONGEST_HEADER
+    assert len(text) <= LONGEST_HEADER
 
 
 # ---------------------------------------------------------------- storage
