@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -467,7 +467,7 @@ class Naive:
         late = sum(self.watermark is not None and end < self.watermark for end in ends)
         self.sent.append((source, self.now, ends))
         counting = [name for name in self.declared if self.timeout is None or self.now - self.heard(name) < self.timeout]
-        reached = [self.latest(lambda source, name=name: source == name) for name in counting] or [self.latest(lambda _: True)]  # type: ignore[misc]
+        reached = [self.latest({name}) for name in counting] or [self.latest({source for source, _, _ in self.sent})]
         if None not in reached:
             least = min(end for end in reached if end is not None) - self.delay
             self.watermark = least if self.watermark is None else max(least, self.watermark)
@@ -476,9 +476,8 @@ class Naive:
     def heard(self, name: str) -> int:
         return max([self.opened, *(at for source, at, _ in self.sent if source == name)])
 
-    def latest(self, chosen: "Mapping[str, object] | object") -> int | None:
-        assert callable(chosen)
-        return max((end for source, _, ends in self.sent if chosen(source) for end in ends), default=None)
+    def latest(self, sources: Collection[str | None]) -> int | None:
+        return max((end for source, _, ends in self.sent if source in sources for end in ends), default=None)
 
 
 BODIES = st.lists(

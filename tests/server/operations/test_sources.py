@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,20 @@ def test_a_token_for_the_stream_reads_its_sources(tmp_path: Path) -> None:
         assert Client(url, "feeder").sources("default") == {"a": "1"}
         with pytest.raises(ApiError, match="403"):
             Client(url, "reader").sources("default")
+
+
+def test_the_page_is_true(client: Client, http: httpx.Client) -> None:
+    """The header, the settings and the line of a frame that docs/sources.md shows are taken."""
+    page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text(encoding="utf-8")
+    (header,), (settings,) = re.findall(r"'Epsparql-Source: (\{.*\})'", page), re.findall(r"-d '(\{.*\})'", page)
+    assert http.put("/streams/readings", content=settings).status_code == 201
+    assert assert_problem(post(http, "readings", event(1), **{"Epsparql-Source": header}), 409, "source-conflict")["source"] == {
+        "id": "kafka:readings:0",
+        "position": None,
+    }
+    client.send("readings", event(1), source=Source("kafka:readings:0", None, "41"))
+    assert post(http, "readings", event(2), **{"Epsparql-Source": header}).status_code == 202
+    assert client.sources("readings") == {"kafka:readings:0": "57", "kafka:readings:1": None}
 
 
 def test_a_body_in_any_format_has_a_source(http: httpx.Client, client: Client, stream: str) -> None:
