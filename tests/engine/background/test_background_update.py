@@ -378,16 +378,39 @@ MOVED = [
     pytest.param(f"{{ ?s :p ?t }} OPTIONAL {{ {TWO} }}", "0 add A(u) K(v) K(w)|2 replace A(u) K(v)", id="of an optional group"),
     pytest.param(f"{{ ?s :p ?t }} MINUS {{ {TWO} . ?u :L ?x }}", "0 add A(u) K(v) K(w) L(u,x)|2 replace A(u) K(v) L(u,x)", id="of MINUS"),
 ]
+REACHED = "?s :K ?u . ?u :road+ ?v"
+CROSSED = [
+    pytest.param(REACHED, "0 add K(u) road(u,v)|1 add road(v,w)", id="a path, looked up"),
+    pytest.param(REACHED, "0 add K(u) road(u,v) road(v,w)|1 replace K(u) road(u,v)|2 add road(u,x)", id="a path, copied and looked up again"),
+    pytest.param(f"{{ {REACHED} }} {OTHERWISE}", "0 add K(u) road(u,v) road(v,w)|1 replace K(u) road(u,v)", id="a path of what OPTIONAL keeps, copied"),
+    pytest.param(f"{{ {REACHED} }} {OTHERWISE}", "0 add K(u) road(u,v)|1 add road(v,w)", id="a path of what OPTIONAL keeps, looked up"),
+]
+EITHER = "{ ?s :A ?u } UNION { ?s :K ?u }"
+ANOTHER_WAY = [
+    pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "0 add A(u)|1 add K(u)", id="OPTIONAL"),
+]
 
 
 @pytest.mark.parametrize("few", [0, 1, 1000])
-@pytest.mark.parametrize(("pattern", "changes"), MOVED)
+@pytest.mark.parametrize(("pattern", "changes"), MOVED + CROSSED)
 def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
     """A change may take a pattern past the number of triples that are copied, either way."""
     with copied(few):
         agree(
             f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
             parse_feed("Z@3 p(s,1)@4 p(s,2)@5"),
+            [change(text) for text in changes.split("|")],
+            frozenset(range(1, 20)),
+        )
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize(("pattern", "changes"), ANOTHER_WAY)
+def test_what_stands_and_is_found_another_way_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
+    with copied(few):
+        agree(
+            f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            parse_feed("q(a,b)@3 p(s,1)@4 p(s,2)@5"),
             [change(text) for text in changes.split("|")],
             frozenset(range(1, 20)),
         )
