@@ -30,10 +30,12 @@ def add_sets(fragment: Fragment) -> None:
     decided = enumerate(fragment.deciding.items(), len(fragment.nodes))
     instead = {target: (number, c.LEFT) for number, (target, timeless) in decided if timeless}
     fragment.edges[:] = [instead.get(edge, edge) for edge in fragment.edges]
-    for rows in (fragment.scans, fragment.facts):
-        for k, row in enumerate(rows):
-            node, side = instead.get((row.node, row.side), (row.node, row.side))
-            rows[k] = replace(row, node=node, side=side)
+    for k, scan in enumerate(fragment.scans):
+        if (scan.node, scan.side) in instead:
+            fragment.scans[k] = replace(scan, node=instead[scan.node, scan.side][0], side=c.LEFT)
+    for k, fact in enumerate(fragment.facts):
+        if (fact.node, fact.side) in instead:
+            fragment.facts[k] = replace(fact, node=instead[fact.node, fact.side][0], side=c.LEFT)
     for target, timeless in fragment.deciding.items():
         _add_set(fragment, target, used=timeless)
 
