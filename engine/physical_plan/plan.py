@@ -85,6 +85,21 @@ class Unit:
     inner: tuple[tuple[int, int], ...]  # stores of partial solutions
 
 
+@dataclass(frozen=True, slots=True)
+class PathJoin:
+    """Represents a join of an operand with a path whose walks may be looked up from the operand's solutions.
+
+    If the path is `deep`, they go to `entry` too. Else the path's own nodes copy the background.
+    """
+
+    operand: tuple[int, int]  # the side at which the operand's solutions are kept
+    entry: tuple[int, int]
+    deep: bool
+    timeless: bool  # whether their joins may be
+    first: int  # the node that wakes the path's own nodes
+    nodes: range  # these
+
+
 COPIED, LOOKED_UP, WAITING = "copied", "looked up", "waiting"
 
 
@@ -224,6 +239,9 @@ class Fragment:
     facts: list[Fact] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
+    paths: list[PathJoin] = field(default_factory=list)
+    deciding: dict[tuple[int, int], bool] = field(default_factory=dict)  # sides at which solutions are decided on, and whether timeless ones are
+    sets: dict[int, tuple[int, int]] = field(default_factory=dict)  # nodes behind all others that hand on each timeless solution once, and where to
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
@@ -248,6 +266,12 @@ class Fragment:
         """Return the nodes of EXISTS that a node looks into."""
         first, n = self.nodes[node].marks
         return [mark for mark, _ in self.edges[first : first + n]]
+
+    def find_reader(self, target: tuple[int, int]) -> tuple[int, int]:
+        """Return a target, or where it hands solutions on to if it is one of the sets."""
+        while target[0] in self.sets:
+            target = self.sets[target[0]]
+        return target
 
     def columns_at(self, rows: RowRange) -> list[int]:
         """Return the columns that stand on the list of slots."""
@@ -308,6 +332,13 @@ def scan_table(fragment: Fragment) -> Ints:
     return scans
 
 
+def placed_edges(fragment: Fragment, at: TableOffsets) -> Ints:
+    """Return the fragment's edges with their nodes moved."""
+    edges = table(fragment.edges, 2)
+    edges[:, 0] += at.node
+    return edges
+
+
 def placed_nodes(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
     """Return the fragment's nodes with all their references moved."""
     nodes = node_table(fragment)
@@ -326,8 +357,6 @@ def placed_nodes(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
 
 def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapping[str, Ranges]) -> Net:
     """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
-    edges = table(fragment.edges, 2)
-    edges[:, 0] += at.node
     code = table(fragment.code, 2)
     heads = [filter_ for node in fragment.nodes for filter_ in (node.filter, node.condition) if filter_ >= 0]
     code[heads, 0] += at.ask
@@ -336,7 +365,7 @@ def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapp
     asks[:, c.ASK_SLOT] += at.slot
     placed: Mapping[str, NDArray[Any]] = {
         "nodes": placed_nodes(fragment, at, query),
-        "edges": edges,
+        "edges": placed_edges(fragment, at),
         "slots": np.array(fragment.slots, np.int64),
         "code": code,
         "consts": table(fragment.consts, 2, np.float64),

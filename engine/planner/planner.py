@@ -10,6 +10,7 @@ from engine.kernel.state import layout as c
 from engine.messages import POLICIES, UNRESTRICTED
 from engine.physical_plan.batched_groups import defer_groups
 from engine.physical_plan.plan import Fragment
+from engine.physical_plan.timeless_sets import add_sets
 from engine.planner.builder.plan_builder import Conditions, NetworkNames, PlanBuilder, Target
 from engine.planner.groups_and_modifiers import plan_group, plan_sub_select
 from engine.planner.operators.binds import plan_bind
@@ -41,6 +42,7 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
         plan_query_form(builder)
         for plan_rest in builder.postponed:
             plan_rest()
+    add_sets(builder.fragment)
     defer_groups(builder.fragment)
     return builder.fragment
 

@@ -28,7 +28,7 @@ def plan_bind(builder: PlanBuilder, pattern: a.Extend, target: Target, span: int
         return
     node = builder.add_extend(pattern.variable, question_of(builder, expression, pattern.pattern), target)
     builder.node(node).filter = builder.compile_conditions(own)
-    entry = add_marks(builder, marks, (node, c.LEFT)) if marks else (node, c.LEFT)
+    entry = add_marks(builder, marks, kept, (node, c.LEFT)) if marks else (node, c.LEFT)
     builder.plan_pattern(pattern.pattern, entry, span, rest)
 
 

@@ -21,6 +21,7 @@ def plan_exists(builder: PlanBuilder, kind: int, kept: Scope, other: a.Pattern, 
     """Plan EXISTS or NOTEXISTS of `other`; return where the solutions kept are to go."""
     node = builder.add_node(Node(kind, life_left=c.NEVER), target)
     _plan_sought(builder, node, kept, other)
+    builder.fragment.deciding[node, c.LEFT] = kept.timeless
     return node, c.LEFT
 
 
@@ -44,10 +45,11 @@ def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Patt
 
 
 # ---------------------------------------------------------------- marks
-def add_marks(builder: PlanBuilder, marks: list[int], target: Target) -> Target:
+def add_marks(builder: PlanBuilder, marks: list[int], kept: Scope, target: Target) -> Target:
     """Return where solutions enter a node that notes in their columns what the EXISTS find."""
     node = builder.add_node(Node(c.MARK), target)
     set_marks(builder, node, marks)
+    builder.fragment.deciding[node, c.LEFT] = kept.timeless
     return node, c.LEFT
 
 

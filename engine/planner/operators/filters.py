@@ -60,4 +60,4 @@ def _plan_marked(builder: PlanBuilder, wanted: Conditions, kept: Scope, target: 
     """Plan a node that finds out what the EXISTS of the conditions say, before one that judges."""
     marks, conditions = plan_marks(builder, wanted, kept)
     judge = builder.add_node(Node(c.PASS, filter=builder.compile_conditions(conditions)), target)
-    return add_marks(builder, marks, (judge, c.LEFT))
+    return add_marks(builder, marks, kept, (judge, c.LEFT))

@@ -7,7 +7,7 @@ from functools import reduce
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope
 from engine.physical_plan.join_trees import Linear, Shape, Tree, ends_of, tree_of
-from engine.physical_plan.plan import Node
+from engine.physical_plan.plan import Node, PathJoin
 from engine.planner.builder.join_nodes import PlacedJoin, add_join
 from engine.planner.builder.join_order import choose_shape, find_chain
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
@@ -65,8 +65,11 @@ def _plan_with_path(builder: PlanBuilder, join: PlacedJoin, operand: a.Pattern, 
     builder.set_targets(split, [(join.node, side), reached])
     if not deep:
         builder.limit_targets(split, 1)
-    sleep = path_reachability.add_sleep(builder, deep)
+    sleep, own = path_reachability.add_sleep(builder, deep), len(builder.fragment.nodes)
     plan_path(builder, path, *builder.settle((join.node, c.LEFT + c.RIGHT - side), span, of_path), sleep)
+    timeless = builder.scope(operand).joined(builder.scope(path)).timeless
+    nodes = range(own, len(builder.fragment.nodes))
+    builder.fragment.paths.append(PathJoin((join.node, side), reached, deep, timeless, sleep.first, nodes))
 
 
 # ---------------------------------------------------------------- chains of SEQ

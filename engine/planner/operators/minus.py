@@ -30,4 +30,5 @@ def plan_minus(builder: PlanBuilder, pattern: a.Minus, target: Target, span: int
         else:
             builder.plan_pattern(pattern.right, (node, c.RIGHT))
         target = node, c.LEFT
+        builder.fragment.deciding[target] = x.timeless
     builder.plan_pattern(pattern.left, target, span, wanted)

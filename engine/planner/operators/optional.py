@@ -56,6 +56,7 @@ def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.S
     set_marks(builder, number, marks)
     if kept.timeless and c.FOREVER not in reach.lives:
         builder.fragment.forgetful.add(number)
+    builder.fragment.deciding[number, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT] = kept.timeless
     if kind == c.OPTIONALSEQ:
         if not y.timeless:
             builder.fragment.strict.add((number, c.LEFT))

@@ -48,6 +48,7 @@ def plan_without_for(builder: PlanBuilder, pattern: a.WithoutFor, target: Target
     node.key2, node.rest2 = builder.key_columns(x, z)
     number = builder.add_node(node, target)
     builder.fragment.strict.add((number, c.LEFT))
+    builder.fragment.deciding[number, c.LEFT] = x.timeless
     builder.plan_pattern(pattern.absent, (number, c.BLOCKER), pattern.duration)
     builder.fragment.timed.append(range(number + 1, len(builder.fragment.nodes)))
     builder.plan_pattern(pattern.pattern, (number, c.LEFT), c.FOREVER, [e for e in wanted if e not in timed])
