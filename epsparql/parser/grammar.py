@@ -715,8 +715,7 @@ def _sub_select(source: QueryText, found: list[Any]) -> ast.SubSelectElement:
 
 
 _SEQOPTIONAL = (
-    "SEQOPTIONAL is refused on purpose: a solution given for want of a right operand would be invalid as soon as one came; "
-    "use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
+    "SEQOPTIONAL is refused: a later right operand would make an emitted solution invalid; use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
 )
 _OPERATOR_NAMES = [*(operator.value for operator in ast.ChainOperator), "EQUALOPTIONAL"]
 
@@ -1011,7 +1010,7 @@ _APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")
 _MISPLACED = {
     "SELECT": ("a triple pattern", "a SELECT inside a group stands alone in braces of its own: { SELECT ... }"),
     "FROM": ("the end of the query", "FROM comes too late: what a query reads is said before WHERE"),
-    "INTO": ("the end of the query", "INTO STREAM stands in a CONSTRUCT alone, after its template"),
+    "INTO": ("the end of the query", "INTO STREAM is allowed only in a CONSTRUCT, after its template"),
 }
 """These keywords are known by what was expected in their place."""
 

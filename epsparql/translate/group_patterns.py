@@ -206,7 +206,7 @@ class Groups:
         if step.duration is not None:
             return a.WithoutFor(pattern, absent, micros_of(self.context, step.duration))
         if seq is None:
-            message = "WITHOUT has no SEQ directly before it in its chain, whose operands it could stand between"
+            message = "WITHOUT does not follow a SEQ of its chain"
             expected = "{...} SEQ {...} WITHOUT {...} with only WITHIN between, or FOR and a duration; several absences are one WITHOUT { {...} UNION {...} }"
             self.context.fail(SyntaxFault, message, step.span, expected)
         return a.SeqWithout(seq.left, seq.right, absent, seq.within)
@@ -215,5 +215,5 @@ class Groups:
         operators = [step for step in chain.steps if isinstance(step, s.Combine)]
         other = next((step for step in operators if step.operator is not operators[0].operator), None)
         if other is not None:
-            message = f"the chain mixes {operators[0].operator.value} and {other.operator.value}, which apply from left to right; braces would say so"
+            message = f"the chain mixes {operators[0].operator.value} and {other.operator.value}, which apply from left to right; add braces to make the order explicit"
             self.context.warn("mixed-operators", message, other.span)

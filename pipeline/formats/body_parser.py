@@ -87,7 +87,7 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
     if kind == ARROW:
         return parse_arrow(body, otherwise)
     if kind not in _RDF:
-        raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
+        raise FormatError("media-type", f"{kind!r} is not a media type for events", expected=", ".join(MEDIA_TYPES))
     if (version := version_of(media_type)) is not None:
         if version != VERSION or kind in (LD_JSON, RDF_XML):
             raise FormatError(

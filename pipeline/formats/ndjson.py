@@ -236,7 +236,7 @@ class _Place:
                 raise self.fault("field", f"{other!r} comes with {name!r}", other)
         start, end = self._instant(line, "start"), self._instant(line, "end")
         if start > end:
-            raise self.fault("interval", f"its start {line.start} is after its end {line.end}", "start")
+            raise self.fault("interval", f"the event starts at {line.start}, which is after its end {line.end}", "start")
         return Interval(start, end)
 
     def _instant(self, line: EventLine, name: str) -> Micros:

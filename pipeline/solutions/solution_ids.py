@@ -26,7 +26,7 @@ def solution_id(end: Micros, ordinal: int) -> str:
 def key_of(identifier: str) -> Key:
     """Return the key of an id. Raises: ValueError for a text that is no id."""
     if not _ID.fullmatch(identifier):
-        raise ValueError(f"{identifier[:40]!r} is no solution id such as {solution_id(0, 0)}")
+        raise ValueError(f"{identifier[:40]!r} is not a solution id such as {solution_id(0, 0)}")
     return int(identifier[:16], 16) - 2**63, int(identifier[17:], 16)
 
 

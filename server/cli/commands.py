@@ -172,7 +172,7 @@ def _add_replay(commands: Commands) -> None:
     )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
-    parser.add_argument("--low-latency", action="store_true", help="On Spark, one task keeps running in place of micro-batches.")
+    parser.add_argument("--low-latency", action="store_true", help="On Spark, one long-running task replaces the micro-batches.")
     parser.add_argument(
         "--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson", help="Solutions are written in this format. The default is ndjson."
     )
@@ -372,7 +372,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
     parser.add_argument(
-        "--low-latency", action="store_true", help="The benchmark latency uses one task that keeps running, in place of micro-batches."
+        "--low-latency", action="store_true", help="In the benchmark latency, one long-running Spark task replaces the micro-batches."
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
 

@@ -120,7 +120,7 @@ REFUSED = [
     pytest.param(line(at=T1, end="§" + T2), "field", "'at' and 'end'", id="at excludes end"),
     pytest.param(line(start="§" + T1), "field", "'start' comes with 'end'", id="start alone"),
     pytest.param(line(end="§" + T1), "field", "'end' comes with 'start'", id="end alone"),
-    pytest.param(line(start="§" + T2, end=T1), "interval", "start .* is after its end", id="start after end"),
+    pytest.param(line(start="§" + T2, end=T1), "interval", "starts at .* is after its end", id="start after end"),
     pytest.param(line(at="§2026-01-01T00:00:01.1234567Z"), "time", "more than six", id="seven digits"),
     pytest.param(line(at="§yesterday"), "time", "no xsd:dateTime", id="no time"),
     pytest.param(line(at="§"), "time", "no xsd:dateTime", id="an empty time"),
