@@ -1,8 +1,9 @@
-"""This module defines what a host of engines yields."""
+"""This module defines what a host of engines yields, and what it is told of a data directory elsewhere."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from engine.messages import Outcome
+from engine.messages import Outcome, StateChange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -13,3 +14,15 @@ class Advance:
     hi: int
     outcome: Outcome
     file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Names a data directory that is on another machine, and kept in a store that this one reaches.
+
+    `near` is where this machine may keep a copy of the log; `ended` are the changes of state that are known.
+    """
+
+    store: str
+    near: Path
+    ended: tuple[StateChange, ...] = ()
