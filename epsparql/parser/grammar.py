@@ -1,7 +1,7 @@
 """This module parses text to syntax: the SPARQL 1.1 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are SPARQL's rule numbers.
 
 The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Faults are placed where the text stopped making sense.
-Each token that does not match notes what it expected, and the furthest place noted is the fault's (`Source.note`). What is refused whatever follows
+Each token that does not match notes what it expected, and the furthest place noted is the fault's (`QueryText.note`). What is refused whatever follows
 it is recognised at its keyword (`refused`).
 """
 
@@ -73,7 +73,7 @@ _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 
 
 # ---------------------------------------------------------------- the text and its furthest fault
-class Source(str):
+class QueryText(str):
     """Holds a query's text with its codepoint escapes (SPARQL 19.2) decoded, and the state of one parse of it.
 
     `furthest` is the last place at which some token failed, `expected` what the tokens that failed there would have been.
@@ -86,7 +86,7 @@ class Source(str):
     depth: int
 
     @classmethod
-    def from_text(cls, text: str) -> "Source":
+    def from_text(cls, text: str) -> "QueryText":
         decoded, offsets = _decode(text)
         source = cls(decoded)
         source.text, source.offsets = text, offsets
@@ -141,7 +141,7 @@ def _decode(text: str) -> tuple[str, list[int] | None]:
 class Halt(ParseFatalException):
     """Ends the parse with a fault that no other alternative can mend."""
 
-    def __init__(self, source: Source, fault: QueryError) -> None:
+    def __init__(self, source: QueryText, fault: QueryError) -> None:
         super().__init__(source, 0, "halt")
         self.fault = fault
 
@@ -157,7 +157,7 @@ class Sign:
         self.span = span
 
 
-Build = Callable[[Source, str, Span], object]
+Build = Callable[[QueryText, str, Span], object]
 Result = tuple[int, Any]
 
 
@@ -179,7 +179,7 @@ class Token(PyparsingToken):
         return self.expected or "token"
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        source = cast(Source, instring)
+        source = cast(QueryText, instring)
         found = self.match(source, loc)
         if found is None:
             at = source.skip(loc)
@@ -192,14 +192,14 @@ class Token(PyparsingToken):
 class Production(ParseElementEnhance):
     """Matches a production: `make` turns what `expr` found into one node."""
 
-    def __init__(self, expr: ParserElement, make: Callable[[Source, list[Any]], object]) -> None:
+    def __init__(self, expr: ParserElement, make: Callable[[QueryText, list[Any]], object]) -> None:
         super().__init__(expr)
         self.make = make
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
         loc, found = self.expr._parse(instring, loc, do_actions, callPreParse=False)
-        return loc, [self.make(cast(Source, instring), list(found))]
+        return loc, [self.make(cast(QueryText, instring), list(found))]
 
 
 class Labelled(ParseElementEnhance):
@@ -212,7 +212,7 @@ class Labelled(ParseElementEnhance):
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
-        source = cast(Source, instring)
+        source = cast(QueryText, instring)
         start = source.skip(loc)
         if self.can_start(source, start) is None:
             source.note(start, self.label)
@@ -246,7 +246,7 @@ class Nested(ParseElementEnhance):
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
-        source = cast(Source, instring)
+        source = cast(QueryText, instring)
         source.depth += 1
         try:
             if source.depth > MAX_DEPTH:
@@ -256,13 +256,13 @@ class Nested(ParseElementEnhance):
             source.depth -= 1
 
 
-def _refuse_depth(source: Source, at: int) -> None:
+def _refuse_depth(source: QueryText, at: int) -> None:
     if source[at : at + 1] in ("{", "(", "["):
         span = source.span(at, at + 1)
         raise Halt(source, SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", span, source.text, "a flatter query"))
 
 
-def _mark(source: Source, value: str, span: Span) -> Sign:
+def _mark(source: QueryText, value: str, span: Span) -> Sign:
     return Sign(value.upper(), span)
 
 
@@ -287,7 +287,7 @@ def sign(text: str, *, expected: str | None = "") -> Token:
 def refused(pattern: str, reason: Callable[[str], str]) -> Token:
     """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned."""
 
-    def build(source: Source, value: str, span: Span) -> NoReturn:
+    def build(source: QueryText, value: str, span: Span) -> NoReturn:
         raise Halt(source, Unsupported(reason(value.upper()), span, source.text))
 
     return Token(pattern, build, None)
@@ -321,20 +321,20 @@ def extent(found: Sequence[Any]) -> Span:
 
 
 # ---------------------------------------------------------------- terms
-def _iri_ref(source: Source, value: str, span: Span) -> ast.IriRef:
+def _iri_ref(source: QueryText, value: str, span: Span) -> ast.IriRef:
     return ast.IriRef(value[1:-1], span)
 
 
-def _prefixed_name(source: Source, value: str, span: Span) -> ast.PrefixedName:
+def _prefixed_name(source: QueryText, value: str, span: Span) -> ast.PrefixedName:
     prefix, _, local = value.partition(":")
     return ast.PrefixedName(prefix, _ESCAPED.sub(r"\1", local) if "\\" in local else local, span)
 
 
-def _iri_name(source: Source, value: str, span: Span) -> ast.IriName:
+def _iri_name(source: QueryText, value: str, span: Span) -> ast.IriName:
     return _iri_ref(source, value, span) if value[0] == "<" else _prefixed_name(source, value, span)
 
 
-def _string(source: Source, value: str, span: Span) -> ast.StringLiteral:
+def _string(source: QueryText, value: str, span: Span) -> ast.StringLiteral:
     quotes = 3 if value[:3] in ('"""', "'''") else 1
     lexical = value[quotes:-quotes]
     if "\\" in lexical:
@@ -342,7 +342,7 @@ def _string(source: Source, value: str, span: Span) -> ast.StringLiteral:
     return ast.StringLiteral(lexical, None, None, span)
 
 
-def _literal(source: Source, found: list[Any]) -> ast.StringLiteral:
+def _literal(source: QueryText, found: list[Any]) -> ast.StringLiteral:
     """Build a literal: [129] RDFLiteral."""
     string: ast.StringLiteral = found[0]
     if len(found) == 1:
@@ -378,11 +378,11 @@ _OPERATORS = {operator.symbol: operator for operator in ast.BinaryOperator}
 _COMPARING = ast.BinaryOperator.EQUAL.strength
 
 
-def _build_operator(source: Source, value: str, span: Span) -> Sign:
+def _build_operator(source: QueryText, value: str, span: Span) -> Sign:
     return Sign("NOT IN" if len(value) > 3 else value.upper(), span)
 
 
-def _fold(source: Source, found: list[Any]) -> ast.Expression:
+def _fold(source: QueryText, found: list[Any]) -> ast.Expression:
     """Fold operands and operators, which come in turn, by strength: [111]-[117], where all but comparisons associate to the left."""
     operands: list[ast.Expression] = [found[0]]
     operators: list[Sign] = []
@@ -403,13 +403,13 @@ def _reduce(operands: list[ast.Expression], operators: list[Sign]) -> None:
     operands.append(ast.Binary(_OPERATORS[operators.pop().value], left, right, extent((left, right))))
 
 
-def _refuse_comparison_chain(source: Source, left: Sign, right: Sign) -> None:
+def _refuse_comparison_chain(source: QueryText, left: Sign, right: Sign) -> None:
     if _OPERATORS[left.value].strength == _OPERATORS[right.value].strength == _COMPARING:
         message = f"{left.value!r} and {right.value!r} cannot follow each other: a comparison gives true or false"
         raise Halt(source, SyntaxFault(message, right.span, source.text, "'&&', '||', or brackets around one comparison"))
 
 
-def _signed(source: Source, found: list[Any]) -> ast.Expression:
+def _signed(source: QueryText, found: list[Any]) -> ast.Expression:
     """Build an expression with at most one sign: [118] UnaryExpression."""
     if len(found) == 1:
         only: ast.Expression = found[0]
@@ -420,27 +420,27 @@ def _signed(source: Source, found: list[Any]) -> ast.Expression:
     return ast.Unary(ast.UnaryOperator(found[0].value), found[1], extent(found))
 
 
-def _exists(source: Source, found: list[Any]) -> ast.ExistsCall:
+def _exists(source: QueryText, found: list[Any]) -> ast.ExistsCall:
     """Build an EXISTS or NOT EXISTS: [125] ExistsFunc, [126] NotExistsFunc."""
     return ast.ExistsCall(found[0].value == "NOT", found[-1], extent(found))
 
 
-def _built_in(source: Source, found: list[Any]) -> ast.BuiltInCall:
+def _built_in(source: QueryText, found: list[Any]) -> ast.BuiltInCall:
     """Build a call of a built-in function: [121] BuiltInCall."""
     return ast.BuiltInCall(found[0].value, found[1].members, extent(found))
 
 
-def _bound(source: Source, found: list[Any]) -> ast.BuiltInCall:
+def _bound(source: QueryText, found: list[Any]) -> ast.BuiltInCall:
     """Build a call of BOUND, which takes a variable, not an expression: [121]."""
     return ast.BuiltInCall("BOUND", (found[2],), extent(found))
 
 
-def _iri_or_function(source: Source, found: list[Any]) -> ast.Expression:
+def _iri_or_function(source: QueryText, found: list[Any]) -> ast.Expression:
     """Build an IRI or a call of the function with this IRI: [128] iriOrFunction, [70] FunctionCall."""
     return found[0] if len(found) == 1 else ast.FunctionCall(found[0], found[1].members, extent(found))
 
 
-def _aggregate(source: Source, found: list[Any]) -> ast.AggregateCall:
+def _aggregate(source: QueryText, found: list[Any]) -> ast.AggregateCall:
     """Build a call of a set function: [127] Aggregate."""
     distinct = isinstance(found[2], Sign) and found[2].value == "DISTINCT"
     argument = found[3] if distinct else found[2]
@@ -448,7 +448,7 @@ def _aggregate(source: Source, found: list[Any]) -> ast.AggregateCall:
     return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Sign) else argument, separator, extent(found))
 
 
-def _unknown_function(source: Source, value: str, span: Span) -> NoReturn:
+def _unknown_function(source: QueryText, value: str, span: Span) -> NoReturn:
     near = difflib.get_close_matches(value.upper(), [*_BUILT_INS, *_AGGREGATES], 1)
     hint = f"{_as_written(near[0])}(...)" if near else "a function of SPARQL, or one named by its IRI"
     raise Halt(source, SyntaxFault(f"there is no function {value}", span, source.text, hint))
@@ -459,7 +459,7 @@ def _as_written(name: str) -> str:
     return times.get(name, name)
 
 
-def _members(source: Source, found: list[Any]) -> ast.ExpressionList:
+def _members(source: QueryText, found: list[Any]) -> ast.ExpressionList:
     return ast.ExpressionList(tuple(keep_nodes(found)), extent(found))
 
 
@@ -522,11 +522,11 @@ constraint = one_of(bracketed, built_in, Production(all_of(iri, expression_list)
 
 
 # ---------------------------------------------------------------- triples
-def _property(source: Source, found: list[Any]) -> ast.Property:
+def _property(source: QueryText, found: list[Any]) -> ast.Property:
     return ast.Property(found[0], tuple(keep_nodes(found[1:])))
 
 
-def _build_triples(source: Source, found: list[Any]) -> ast.TriplesSameSubject:
+def _build_triples(source: QueryText, found: list[Any]) -> ast.TriplesSameSubject:
     span = Span(found[0].span.start, _last_end(found))
     return ast.TriplesSameSubject(found[0], tuple(keep_nodes(found[1:])), span)
 
@@ -537,35 +537,35 @@ def _last_end(found: list[Any]) -> int:
     return end
 
 
-def _blank_properties(source: Source, found: list[Any]) -> ast.BlankProperties:
+def _blank_properties(source: QueryText, found: list[Any]) -> ast.BlankProperties:
     return ast.BlankProperties(tuple(keep_nodes(found)), extent(found))
 
 
-def _collection(source: Source, found: list[Any]) -> ast.Collection:
+def _collection(source: QueryText, found: list[Any]) -> ast.Collection:
     return ast.Collection(tuple(keep_nodes(found)), extent(found))
 
 
-def _alternative(source: Source, found: list[Any]) -> ast.Path:
+def _alternative(source: QueryText, found: list[Any]) -> ast.Path:
     """Build an alternative of paths: [89] PathAlternative."""
     return found[0] if len(found) == 1 else ast.AlternativePath(tuple(keep_nodes(found)), extent(found))
 
 
-def _sequence(source: Source, found: list[Any]) -> ast.Path:
+def _sequence(source: QueryText, found: list[Any]) -> ast.Path:
     """Build a sequence of paths: [90] PathSequence."""
     return found[0] if len(found) == 1 else ast.SequencePath(tuple(keep_nodes(found)), extent(found))
 
 
-def _inverse(source: Source, found: list[Any]) -> ast.Path:
+def _inverse(source: QueryText, found: list[Any]) -> ast.Path:
     """Build an inverse path: [92] PathEltOrInverse, [96] PathOneInPropertySet."""
     return found[0] if len(found) == 1 else ast.InversePath(found[1], extent(found))
 
 
-def _repeated(source: Source, found: list[Any]) -> ast.Path:
+def _repeated(source: QueryText, found: list[Any]) -> ast.Path:
     """Build a path with its modifier: [91] PathElt."""
     return found[0] if len(found) == 1 else ast.RepeatedPath(found[0], found[1].value, extent(found))
 
 
-def _negated(source: Source, found: list[Any]) -> ast.NegatedPath:
+def _negated(source: QueryText, found: list[Any]) -> ast.NegatedPath:
     """Build a negated property set: [95] PathNegatedPropertySet."""
     return ast.NegatedPath(tuple(keep_nodes(found)), extent(found))
 
@@ -612,7 +612,7 @@ triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [
 
 
 # ---------------------------------------------------------------- patterns
-def _duration(source: Source, found: list[Any]) -> ast.DurationText:
+def _duration(source: QueryText, found: list[Any]) -> ast.DurationText:
     first = found[0]
     match first:
         case ast.NumericLiteral(text, span):
@@ -624,44 +624,44 @@ def _duration(source: Source, found: list[Any]) -> ast.DurationText:
     raise AssertionError(found)
 
 
-def _filter(source: Source, found: list[Any]) -> ast.FilterElement:
+def _filter(source: QueryText, found: list[Any]) -> ast.FilterElement:
     return ast.FilterElement(found[1], extent(found))
 
 
-def _bind(source: Source, found: list[Any]) -> ast.BindElement:
+def _bind(source: QueryText, found: list[Any]) -> ast.BindElement:
     return ast.BindElement(found[2], found[4], extent(found))
 
 
-def _optional(source: Source, found: list[Any]) -> ast.OptionalElement:
+def _optional(source: QueryText, found: list[Any]) -> ast.OptionalElement:
     return ast.OptionalElement(found[1], extent(found))
 
 
-def _minus(source: Source, found: list[Any]) -> ast.MinusElement:
+def _minus(source: QueryText, found: list[Any]) -> ast.MinusElement:
     return ast.MinusElement(found[1], extent(found))
 
 
-def _combine(source: Source, found: list[Any]) -> ast.Combine:
+def _combine(source: QueryText, found: list[Any]) -> ast.Combine:
     name = found[0].value
     return ast.Combine(ast.ChainOperator("EQUALSOPTIONAL" if name == "EQUALOPTIONAL" else name), found[1], found[0].span)
 
 
-def _within(source: Source, found: list[Any]) -> ast.WithinStep:
+def _within(source: QueryText, found: list[Any]) -> ast.WithinStep:
     return ast.WithinStep(found[1], extent(found))
 
 
-def _build_without(source: Source, found: list[Any]) -> ast.WithoutStep:
+def _build_without(source: QueryText, found: list[Any]) -> ast.WithoutStep:
     return ast.WithoutStep(found[1], found[3] if len(found) > 2 else None, found[0].span)
 
 
-def _chain(source: Source, found: list[Any]) -> ast.Chain:
+def _chain(source: QueryText, found: list[Any]) -> ast.Chain:
     return ast.Chain(found[0], tuple(found[1:]), extent(found))
 
 
-def _build_group(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+def _build_group(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
-def _where(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+def _where(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     """Build the group after WHERE.
 
     The paper leaves out the braces around a chain there, with what follows it; its query (5) does so in a sub-SELECT too.
@@ -673,19 +673,19 @@ def _where(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
     return ast.GroupGraphPattern(tuple(elements), extent(elements))
 
 
-def _build_graph(source: Source, found: list[Any]) -> ast.GraphElement:
+def _build_graph(source: QueryText, found: list[Any]) -> ast.GraphElement:
     return ast.GraphElement(found[1], found[2], extent(found))
 
 
-def _window_element(source: Source, found: list[Any]) -> ast.WindowElement:
+def _window_element(source: QueryText, found: list[Any]) -> ast.WindowElement:
     return ast.WindowElement(found[1], found[2], extent(found))
 
 
-def _service(source: Source, found: list[Any]) -> ast.ServiceElement:
+def _service(source: QueryText, found: list[Any]) -> ast.ServiceElement:
     return ast.ServiceElement(isinstance(found[1], Sign), found[-2], found[-1], extent(found))
 
 
-def _values_row(source: Source, found: list[Any]) -> ast.ValuesRow:
+def _values_row(source: QueryText, found: list[Any]) -> ast.ValuesRow:
     return ast.ValuesRow(_data(found), extent(found))
 
 
@@ -693,23 +693,23 @@ def _data(found: list[Any]) -> tuple[ast.DataTerm | None, ...]:
     return tuple(None if type(part) is Sign else part for part in found[1:-1])
 
 
-def _values_of_one(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _values_of_one(source: QueryText, found: list[Any]) -> ast.ValuesElement:
     """Build a VALUES of one variable: [63] InlineDataOneVar."""
     rows = (ast.ValuesRow((None if type(part) is Sign else part,), part.span) for part in found[2:-1])
     return ast.ValuesElement((found[0],), tuple(rows), extent(found))
 
 
-def _values_of_many(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _values_of_many(source: QueryText, found: list[Any]) -> ast.ValuesElement:
     """Build a VALUES of several variables: [64] InlineDataFull."""
     variables = tuple(part for part in found if isinstance(part, ast.VariableName))
     return ast.ValuesElement(variables, tuple(part for part in found if isinstance(part, ast.ValuesRow)), extent(found))
 
 
-def _build_values(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _build_values(source: QueryText, found: list[Any]) -> ast.ValuesElement:
     return ast.ValuesElement(found[1].variables, found[1].rows, extent(found))
 
 
-def _sub_select(source: Source, found: list[Any]) -> ast.SubSelectElement:
+def _sub_select(source: QueryText, found: list[Any]) -> ast.SubSelectElement:
     """Build a sub-SELECT: [8] SubSelect."""
     return ast.SubSelectElement(_selected(found), found[0].span)
 
@@ -759,15 +759,15 @@ group <<= Production(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_E
 
 
 # ---------------------------------------------------------------- queries
-def _base(source: Source, found: list[Any]) -> ast_queries.BaseDeclaration:
+def _base(source: QueryText, found: list[Any]) -> ast_queries.BaseDeclaration:
     return ast_queries.BaseDeclaration(found[1], extent(found))
 
 
-def _prefix(source: Source, found: list[Any]) -> ast_queries.PrefixDeclaration:
+def _prefix(source: QueryText, found: list[Any]) -> ast_queries.PrefixDeclaration:
     return ast_queries.PrefixDeclaration(found[1].prefix, found[2], extent(found))
 
 
-def _stream(source: Source, found: list[Any]) -> ast_queries.StreamName:
+def _stream(source: QueryText, found: list[Any]) -> ast_queries.StreamName:
     (name,) = found
     return ast_queries.StreamName(None if isinstance(name, Sign) else name, name.span)
 
@@ -783,52 +783,52 @@ class Clause:
         self.span = span
 
 
-def _clause(source: Source, found: list[Any]) -> Clause:
+def _clause(source: QueryText, found: list[Any]) -> Clause:
     return Clause(found[0].value, tuple(keep_nodes(found)), extent(found))
 
 
-def _from_stream(source: Source, found: list[Any]) -> ast_queries.FromStream:
+def _from_stream(source: QueryText, found: list[Any]) -> ast_queries.FromStream:
     return ast_queries.FromStream(found[1], extent(found))
 
 
-def _from_graph(source: Source, found: list[Any]) -> ast_queries.FromGraph:
+def _from_graph(source: QueryText, found: list[Any]) -> ast_queries.FromGraph:
     return ast_queries.FromGraph(found[-1], len(found) == 3, extent(found))
 
 
-def _from_window(source: Source, found: list[Any]) -> ast_queries.FromWindow:
+def _from_window(source: QueryText, found: list[Any]) -> ast_queries.FromWindow:
     name, stream, length, width = keep_nodes(found)
     return ast_queries.FromWindow(name, stream, length, width, extent(found))
 
 
-def _registration(source: Source, found: list[Any]) -> ast_queries.RegisterClause:
+def _registration(source: QueryText, found: list[Any]) -> ast_queries.RegisterClause:
     return ast_queries.RegisterClause(found[1].value, found[2], extent(found))
 
 
-def _item(source: Source, found: list[Any]) -> ast.SelectItem:
+def _item(source: QueryText, found: list[Any]) -> ast.SelectItem:
     if len(found) == 1:
         return ast.SelectItem(None, found[0], found[0].span)
     return ast.SelectItem(found[1], found[3], extent(found))
 
 
-def _group_key(source: Source, found: list[Any]) -> ast.GroupKey:
+def _group_key(source: QueryText, found: list[Any]) -> ast.GroupKey:
     """Build a key of GROUP BY: [20] GroupCondition."""
     expression, *variable = keep_nodes(found)
     return ast.GroupKey(expression, variable[0] if variable else None, extent(found))
 
 
-def _window_clause(source: Source, found: list[Any]) -> ast.WindowClause:
+def _window_clause(source: QueryText, found: list[Any]) -> ast.WindowClause:
     if found[2].value == "ROWS":
         return ast.WindowClause(None, None, found[3], extent(found))
     length, *width = keep_nodes(found)
     return ast.WindowClause(length, width[0] if width else None, None, extent(found))
 
 
-def _order_condition(source: Source, found: list[Any]) -> ast.OrderCondition:
+def _order_condition(source: QueryText, found: list[Any]) -> ast.OrderCondition:
     """Build a comparator of ORDER BY: [24] OrderCondition."""
     return ast.OrderCondition(found[-1], isinstance(found[0], Sign) and found[0].value == "DESC", extent(found))
 
 
-def _modifier(source: Source, found: list[Any]) -> ast.SolutionModifier:
+def _modifier(source: QueryText, found: list[Any]) -> ast.SolutionModifier:
     """Build the solution modifiers: [18] SolutionModifier."""
     parts = {clause.name: clause.parts for clause in found}
     one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
@@ -838,7 +838,7 @@ def _modifier(source: Source, found: list[Any]) -> ast.SolutionModifier:
     )
 
 
-def _body(source: Source, found: list[Any]) -> ast.Body:
+def _body(source: QueryText, found: list[Any]) -> ast.Body:
     where, modifier, *trailing = keep_nodes(found)
     return ast.Body(where, modifier, trailing[0] if trailing else None)
 
@@ -852,15 +852,15 @@ def _selected(found: list[Any]) -> ast.SelectForm:
     return ast.SelectForm(distinct, tuple(part for part in found if isinstance(part, ast.SelectItem)), found[-1], found[0].span)
 
 
-def _build_select(source: Source, found: list[Any]) -> ast_queries.SelectQuery:
+def _build_select(source: QueryText, found: list[Any]) -> ast_queries.SelectQuery:
     return ast_queries.SelectQuery(_selected(found), _sources(found))
 
 
-def _template(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+def _template(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
-def _construct(source: Source, found: list[Any]) -> ast_queries.ConstructQuery:
+def _construct(source: QueryText, found: list[Any]) -> ast_queries.ConstructQuery:
     body: ast.Body = found[-1]
     template = next((part for part in found if isinstance(part, ast.GroupGraphPattern)), body.where)
     triples = tuple(part for part in template.elements if isinstance(part, ast.TriplesSameSubject))
@@ -868,16 +868,16 @@ def _construct(source: Source, found: list[Any]) -> ast_queries.ConstructQuery:
     return ast_queries.ConstructQuery(triples, into, _sources(found), body, found[0].span)
 
 
-def _ask(source: Source, found: list[Any]) -> ast_queries.AskQuery:
+def _ask(source: QueryText, found: list[Any]) -> ast_queries.AskQuery:
     return ast_queries.AskQuery(_sources(found), found[-1])
 
 
-def _describe(source: Source, found: list[Any]) -> ast_queries.DescribeQuery:
+def _describe(source: QueryText, found: list[Any]) -> ast_queries.DescribeQuery:
     targets = tuple(part for part in found if isinstance(part, ast.IriName | ast.VariableName))
     return ast_queries.DescribeQuery(targets, _sources(found), found[-1])
 
 
-def _build_document(source: Source, found: list[Any]) -> ast_queries.Document:
+def _build_document(source: QueryText, found: list[Any]) -> ast_queries.Document:
     declarations = tuple(part for part in found if isinstance(part, ast_queries.Declaration))
     registration = next((part for part in found if isinstance(part, ast_queries.RegisterClause)), None)
     return ast_queries.Document(declarations, registration, found[-2])
@@ -995,7 +995,7 @@ document.streamline()
 # ---------------------------------------------------------------- faults
 def parse_document(text: str) -> ast_queries.Document:
     """Parse a query's text. Raises `QueryError`."""
-    source = Source.from_text(text)
+    source = QueryText.from_text(text)
     try:
         parsed: ast_queries.Document = document.parse_string(source)[0]
     except Halt as halt:
@@ -1016,7 +1016,7 @@ _MISPLACED = {
 """These keywords are known by what was expected in their place."""
 
 
-def _fault(source: Source) -> SyntaxFault:
+def _fault(source: QueryText) -> SyntaxFault:
     """Return the fault at the furthest place: the lexeme found there, and what was expected instead."""
     at = source.furthest
     found = re.compile(_LEXEME, re.S).match(source, at)
@@ -1028,7 +1028,7 @@ def _fault(source: Source) -> SyntaxFault:
     return SyntaxFault(_message(source, at, lexeme), span, source.text, _expectation(source, at, lexeme))
 
 
-def _message(source: Source, at: int, lexeme: str) -> str:
+def _message(source: QueryText, at: int, lexeme: str) -> str:
     if not lexeme:
         return "the query ends too early"
     if lexeme in ('"', "'"):
@@ -1050,7 +1050,7 @@ def _message(source: Source, at: int, lexeme: str) -> str:
     return f"unexpected {lexeme if len(lexeme) <= 40 else lexeme[:40] + '...'}"
 
 
-def _misplaced(source: Source, word: str) -> str | None:
+def _misplaced(source: QueryText, word: str) -> str | None:
     """Return what is said of a keyword that has its place elsewhere."""
     if word in _MODIFIERS and "VALUES" in source.expected:
         return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT and OFFSET"
@@ -1065,7 +1065,7 @@ def _near_keyword(lexeme: str) -> str | None:
     return near[0] if near else None
 
 
-def _expectation(source: Source, at: int, lexeme: str) -> str:
+def _expectation(source: QueryText, at: int, lexeme: str) -> str:
     """Return what was expected, in human words. After a keyword the keyword is named, since that is what the writer sees."""
     expected = list(source.expected)
     if len(expected) > 1 and lexeme.upper() in _AFTER_GROUPS:

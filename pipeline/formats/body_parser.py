@@ -13,7 +13,7 @@ from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import quads_batch
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
-from pipeline.formats.ndjson import parse_ndjson, parse_ndjson_frame
+from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
 from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
@@ -128,13 +128,13 @@ def version_of(media_type: str) -> str | None:
     return None
 
 
-def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> tuple[pa.RecordBatch, str | None]:
-    """Read a WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary frame is Arrow.
+def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> EventFrame:
+    """Read a WebSocket frame: ndjson, with the `"id"` and `"source"` that its first line may carry, alone or with an event; a binary frame is Arrow.
 
     Raises: FormatError.
     """
     if binary:
-        return parse_arrow(body, Interval(arrived, arrived)), None
+        return EventFrame(parse_arrow(body, Interval(arrived, arrived)), None, None)
     return parse_ndjson_frame(body, Interval(arrived, arrived))
 
 

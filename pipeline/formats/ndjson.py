@@ -6,6 +6,7 @@ all others, and also finds the place of a fault.
 
 import re
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJE
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import MessageTime, read_message
+from pipeline.source_positions import Source, parse_source
 
 LONGEST_KEY = 255
 """A frame's id and an idempotency key have at most this many characters."""
@@ -40,9 +42,18 @@ class EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class FrameLine(EventLine, forbid_unknown_fields=True, gc=False):
-    """Represents a line of a WebSocket frame, whose first line may carry the frame's id."""
+    """Represents a line of a WebSocket frame, whose first line may carry the frame's id and source."""
 
     id: str | UnsetType = UNSET
+    source: msgspec.Raw | UnsetType = UNSET
+
+
+class EventFrame(NamedTuple):
+    """Holds a WebSocket frame: its OCCURRENCES, its id, and the source that it comes from."""
+
+    batch: pa.RecordBatch
+    key: str | None
+    source: Source | None
 
 
 _EACH_LINE = "one JSON object per line"
@@ -60,15 +71,33 @@ def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
     return found[0]
 
 
-def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
-    """Read a WebSocket frame like a body.
-
-    Return also the `"id"` of its first line, if there is one; that line may hold nothing else. Raises: FormatError.
-    """
-    batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
+def parse_ndjson_frame(body: bytes, default: Interval) -> EventFrame:
+    """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold nothing else. Raises: FormatError."""
+    first, end, rest = body.partition(b"\n")
+    header = _decode(first, 1, _FRAME_LINE) if b'"source"' in first else None
+    source = _read_source(header, first)
+    if header is not None and source is not None and not _is_event(header):
+        batch = parse_ndjson(end + rest, default)  # the compiled way knows no source; lines keep their numbers
+        key = header.id if isinstance(header, FrameLine) and header.id is not UNSET else None
+    else:
+        batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
-    return batch, key
+    return EventFrame(batch, key, source)
+
+
+def _is_event(line: EventLine) -> bool:
+    return any(getattr(line, name) is not UNSET for name in EventLine.__struct_fields__)
+
+
+def _read_source(line: EventLine | None, text: bytes) -> Source | None:
+    """Return the source that a frame's first line carries. Raises: FormatError."""
+    if not isinstance(line, FrameLine) or isinstance(line.source, UnsetType):
+        return None
+    try:
+        return parse_source(bytes(line.source))
+    except FormatError as fault:
+        raise FormatError(fault.code, fault.message, 1, _Place(text, 1).value("source")[0], fault.expected) from None
 
 
 def _too_long(body: bytes) -> FormatError:
@@ -85,6 +114,8 @@ def read_lines(
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line = _decode(text, number, decoder)
+            if first is not None and isinstance(line, FrameLine) and line.source is not UNSET:
+                raise FormatError("field", "only a frame's first line has a source", number, _Place(text, number).key("source"))
             _Place(text, number).read(line, default, rows)
             first = first or line
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
@@ -153,7 +184,7 @@ class _Place:
         """Add the occurrences of the line. Raises: FormatError."""
         when = self._when(line)
         labels = Labels(self.text, default if when is None else None)
-        if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in EventLine.__struct_fields__):
+        if isinstance(line, FrameLine) and line.id is not UNSET and not _is_event(line):
             return
         graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
         at = when or default

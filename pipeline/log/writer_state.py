@@ -16,6 +16,7 @@ from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration, Strea
 from pipeline.log.idempotency_keys import KEYS_FOLDER, Ack, IdempotencyKeys, Saved
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import replace_file, seal, unseal
+from pipeline.source_positions import SourceState
 
 _log = logging.getLogger("epsparql.catalogue")
 
@@ -32,13 +33,16 @@ class _State:
     keys: list[tuple[str, str, Micros, Ack]] = field(default_factory=list)
     """Version 0.1.0 kept the keys themselves here; they are read, no longer written."""
     mark: int = 0
+    sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)
 
 
 def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark: int) -> None:
     """Save the keys that are new, and replace the state file in one step. `mark` is that of the log's frame that ends where the catalogue does."""
     keys.save()
     streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
-    state = _State(catalogue.position, streams, queries, graphs, catalogue.entailment, dict(catalogue.rereads), keys.saved, mark=mark)
+    state = _State(
+        catalogue.position, streams, queries, graphs, catalogue.entailment, dict(catalogue.rereads), keys.saved, mark=mark, sources=catalogue.sources
+    )
     replace_file(data_dir / "catalogue.json", seal(msgspec.json.encode(state)))
 
 
@@ -70,5 +74,5 @@ def load_state(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Idemp
     lacking = keys.lacks(state.keyed)
     if lacking is not None:
         _log.warning("a file of idempotency keys is missing: they are read from the log again, from position %d if it goes back so far", lacking)
-    catalogue = Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads)
+    catalogue = Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads, state.sources)
     return catalogue, keys, state.position if lacking is None else min(lacking, state.position)

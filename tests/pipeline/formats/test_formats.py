@@ -329,9 +329,9 @@ def test_the_interval_of_a_request() -> None:
 
 
 def test_a_frame_may_carry_an_id() -> None:
-    batch, identity = parse_frame(f'{{"id":"7"}}\n{GOOD}'.encode(), arrived=ARRIVED)
+    batch, identity, _ = parse_frame(f'{{"id":"7"}}\n{GOOD}'.encode(), arrived=ARRIVED)
     assert (listed(batch), identity) == ([row(start=AT1)], "7")
-    batch, identity = parse_frame(line(id="8").encode(), arrived=ARRIVED)
+    batch, identity, _ = parse_frame(line(id="8").encode(), arrived=ARRIVED)
     assert (listed(batch), identity) == ([row()], "8")
     assert parse_frame(GOOD.encode(), arrived=ARRIVED)[1] is None
     with pytest.raises(FormatError):
