@@ -35,6 +35,7 @@ LARGE_CLASSES = {
     "server/routes/provenance.py: StepDocument": "a document of the HTTP interface",
     "server/routes/queries.py: QuerySummary": "a document of the HTTP interface",
     "server/routes/webhooks.py: ObserverDocument": "a document of the HTTP interface",
+    "server/routes/streams.py: StreamDocument": "a document of the HTTP interface",
     "server/settings.py: Settings": "a field for each setting, from which flags, variables and their page follow",
     "server/webhook_delivery/registrations.py: Webhook": "stored in the webhook's file under these names",
 }
