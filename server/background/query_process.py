@@ -19,12 +19,10 @@ from typing import Any, TypedDict
 import pyoxigraph as ox
 
 from engine.background.fact_store import FactIndex
-from engine.background.reasoning.rdfs_closure import closure
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import parse_term
 from engine.expressions.values import ExpressionError
-from engine.messages import RDFS
 from engine.triples.quads import Quad, quads_of
 from epsparql.terms import BlankNode, Iri, Literal, Term
 from pipeline.log import LogReader
@@ -88,10 +86,10 @@ def main() -> None:
 
 def _store(setting: Setting) -> ox.Store:
     reader = LogReader(setting["data"])
-    facts = list(quads_of(nquads(reader, (BackgroundGraph(name, tuple(entries)) for name, entries in setting["graphs"]))))
+    facts = quads_of(nquads(reader, (BackgroundGraph(name, tuple(entries)) for name, entries in setting["graphs"])))
     reader.close()
     store = ox.Store()
-    store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.from_quads(facts, TermTable(), setting["entailment"])))
+    store.extend(map(_quad, FactIndex.from_quads(facts, TermTable(), setting["entailment"])))
     return store
 
 
