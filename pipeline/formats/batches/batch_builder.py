@@ -19,12 +19,14 @@ class Interval:
     end: Micros
 
 
-def batch_of(terms: Sequence[Sequence[str | None]], start: Sequence[int], end: Sequence[int]) -> pa.RecordBatch:
-    """Return rows of canonical terms, none late. The terms are columns: subjects, predicates, objects and graphs."""
+def batch_of(
+    s: Sequence[str], p: Sequence[str], o: Sequence[str], g: Sequence[str | None] | None, start: Sequence[int], end: Sequence[int]
+) -> pa.RecordBatch:
+    """Return rows of canonical terms, none late. With `g` None no row has a graph."""
+    n = len(s)
+    terms = [pa.array(column, TERM) for column in (s, p, o, [None] * n if g is None else g)]
     times = [pa.array(np.array(column, np.int64)).view(INSTANT) for column in (start, end)]
-    return pa.RecordBatch.from_arrays(
-        [*(pa.array(column, TERM) for column in terms), *times, pa.array(np.zeros(len(start), np.bool_))], schema=OCCURRENCES
-    )
+    return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(n, np.bool_))], schema=OCCURRENCES)
 
 
 class Labels:

@@ -47,8 +47,8 @@ class RowBuilder:
         """Return OCCURRENCES, none late."""
         if len(self._times) <= 2 * _FEW:
             texts = [*self._numbers, None]
-            terms = [[texts[number] for number in self._cells[place::4]] for place in range(4)]
-            return batch_of(terms, self._times[::2], self._times[1::2])
+            s, p, o, g = ([texts[number] for number in self._cells[place::4]] for place in range(4))
+            return batch_of(s, p, o, g, self._times[::2], self._times[1::2])  # type: ignore[arg-type]  # s, p and o have no NO_TERM
         cells, times = np.array(self._cells, np.int32).reshape(-1, 4), np.array(self._times, np.int64).reshape(-1, 2)
         start, end = (np.ascontiguousarray(column) for column in times.T)
         return batch_of_numbers(pa.array(list(self._numbers), pa.utf8()), np.ascontiguousarray(cells.T), start, end)

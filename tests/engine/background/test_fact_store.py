@@ -15,7 +15,7 @@ from engine.triples.hash_index import Table, hashes
 from engine.triples.quads import Quad, name_of
 from engine.triples.relation import addition, distinct, grown, with_room, without
 from epsparql import algebra as a
-from epsparql.terms import BlankNode, Iri, Literal, Term, Variable
+from epsparql.terms import BlankNode, Iri, Literal, Variable
 from tests.engine.background.test_rdfs_closure import QUADS, RULES, quads, term
 from tests.reference.model import Fact, match_triple
 from tests.reference.reasoning import rdfs
@@ -39,9 +39,10 @@ def test_what_follows(known: list[Quad]) -> None:
     agrees(FactIndex.from_quads(known, TermTable()), known)
 
 
-def closure(known: list[Quad]) -> set[tuple[Term, Term, Term, Term | None]]:
+def closure(known: list[Quad]) -> set[Quad]:
     """Return what the reference evaluator says holds."""
-    return {(*fact.triple, fact.graph) for fact in rdfs.closed([Fact((s, p, o), graph) for s, p, o, graph in known])}
+    found = rdfs.closed([Fact((s, p, o), graph) for s, p, o, graph in known])
+    return {(*fact.triple, fact.graph) for fact in found}  # type: ignore[misc]  # only a graph is None, or an IRI
 
 
 def agrees(found: FactIndex, known: list[Quad]) -> None:

@@ -120,7 +120,7 @@ def test_what_a_streams_triple_entails(known: list[Quad], triple: Triple) -> Non
 
 @given(st.lists(QUADS, max_size=7))
 def test_rounds_give_what_one_gives(known: list[Quad]) -> None:
-    """Where the schema leaves RDFS's own words alone, one round is enough: the rounds for all others agree with it."""
+    """One round is enough where the schema leaves RDFS's own words alone. The rounds for all others agree with it."""
     index = FactIndex.from_quads(known, TermTable())
     closed = close_triples(index.given, index.terms, index.vocabulary)
     assert {index.quad(s, p, o, g) for p, rows in closed.items() for s, o, g in rows.tolist()} == set(index)
