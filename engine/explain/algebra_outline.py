@@ -8,8 +8,8 @@ from engine.expressions import temporal
 from engine.expressions.values import Duration
 from engine.scope import nodes_of, parts
 from epsparql import algebra as a
-from epsparql.render.expressions import Expressions
-from epsparql.render.terms import Terms
+from epsparql.renderer.expressions import Expressions
+from epsparql.renderer.terms import Terms
 from epsparql.terms import TermOrVariable, Variable
 
 

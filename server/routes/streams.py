@@ -19,12 +19,12 @@ from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import LateRow
 from pipeline.log.catalog import Stream
+from pipeline.registrations.query_cache import get_shape
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.auth import ingest_scope
 from server.http.body_parsing import format_duration, parse_json_object, read_body, read_duration_member, read_media_type, read_text_member
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, describe_responses
-from server.registrations.query_cache import get_shape
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description")

@@ -9,8 +9,8 @@ from typing import assert_never
 
 from epsparql import algebra as a
 from epsparql.literals import MAX_LENGTH, duration_text, visible_variables
-from epsparql.render.expressions import Expressions
-from epsparql.render.terms import Terms, write_stream
+from epsparql.renderer.expressions import Expressions
+from epsparql.renderer.terms import Terms, write_stream
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 
