@@ -6,7 +6,7 @@ It registers queries, feeds streams, follows solutions, and takes up where a bro
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from types import TracebackType
@@ -16,7 +16,19 @@ from urllib.parse import urlencode
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from epsparql.connection.async_transport import AsyncConnection, AsyncTransport
-from epsparql.connection.messages import Accepted, ApiError, Closed, Gap, Progress, SubscriptionCursor, Unreachable, Word, segment
+from epsparql.connection.messages import (
+    Accepted,
+    ApiError,
+    Closed,
+    Gap,
+    Progress,
+    Source,
+    SubscriptionCursor,
+    Unreachable,
+    Word,
+    from_source,
+    segment,
+)
 from epsparql.connection.transport import SUBPROTOCOL, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import triples_of
@@ -28,7 +40,7 @@ if TYPE_CHECKING:
     import rdflib
 
 __all__ = [
-    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "Closed", "Gap", "Progress", "Solution", "Solutions",
+    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "Closed", "Gap", "Progress", "Solution", "Solutions", "Source",
     "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
 _NDJSON = "application/x-ndjson"
@@ -70,7 +82,7 @@ class AsyncClient:
         raise Unreachable(f"{self._transport.url} is not ready: {last}")
 
     # ------------------------------------------------------------ streams and queries
-    async def create_stream(self, name: str, **settings: str | float | None) -> dict[str, Any]:
+    async def create_stream(self, name: str, **settings: str | float | Sequence[str] | Mapping[str, Any] | None) -> dict[str, Any]:
         """Set a stream's settings, such as `max_delay="PT1S"`; return the stream."""
         return await self._json("PUT", f"/streams/{segment(name)}", settings)
 
@@ -82,22 +94,30 @@ class AsyncClient:
         """End a stream: no further event is taken, and what waits for time is decided."""
         return await self._json("POST", f"/streams/{segment(name)}/finish")
 
+    async def sources(self, name: str) -> dict[str, str | None]:
+        """Return the position of each source of a stream, from which to read on; None for a declared one without a position."""
+        return {each["id"]: each["position"] for each in (await self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
+
     @overload
     async def send(
-        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None,
+        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
         at: str | datetime | None = None, **query: str,
     ) -> Accepted: ...  # fmt: skip
     @overload
-    async def send(self, name: "rdflib.Graph", *, key: str | None = None, at: str | datetime | None = None, **query: str) -> Accepted: ...
     async def send(
-        self, name: Any, body: Any = None, media_type: str = _NDJSON, *, key: str | None = None, at: str | datetime | None = None, **query: str
-    ) -> Accepted:
+        self, name: "rdflib.Graph", *, key: str | None = None, source: Source | None = None, at: str | datetime | None = None, **query: str
+    ) -> Accepted: ...
+    async def send(
+        self, name: Any, body: Any = None, media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        at: str | datetime | None = None, **query: str,
+    ) -> Accepted:  # fmt: skip
         """Send one body of events by POST; return when it is durable.
 
         The body is a text of `media_type`, or a Graph or Dataset of rdflib; `send(graph, at=…)` sends that to the stream `default`.
         `at` is the time of events that carry none: an xsd:dateTime or a datetime, UTC where it has no zone.
 
-        Raises: ApiError for a refused body; NotInRdflib for a graph with what RDF does not have; OSError where nothing answers.
+        Raises: ApiError for a refused body; with the code `source-conflict`, `problem["source"]["position"]` is where the source stands.
+        NotInRdflib for a graph with what RDF does not have; OSError where nothing answers.
         """
         stream, content = (name, body) if isinstance(name, str) else ("default", name)
         if is_rdflib_graph(content):
@@ -107,9 +127,10 @@ class AsyncClient:
         if at is not None:
             query["at"] = at.isoformat() if isinstance(at, datetime) else at
         path = f"/streams/{segment(stream)}/events" + (f"?{urlencode(query)}" if query else "")
-        _, _, answer = await self.request("POST", path, content, Content_Type=media_type, **({"Idempotency_Key": key} if key else {}))
+        headers = ({"Idempotency_Key": key} if key else {}) | ({"Epsparql_Source": source.to_json()} if source else {})
+        _, _, answer = await self.request("POST", path, content, Content_Type=media_type, **headers)
         found = json.loads(answer)
-        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""))
+        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""), found.get("duplicate", False))
 
     async def send_frame(self, name: str, frame: Any, *, rows: int = 10_000) -> Accepted:
         """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are durable.
@@ -242,11 +263,12 @@ class AsyncFeed(_Socket):
         self._pending: deque[str] = deque()
         self.acked, self.answered = 0, 0
 
-    async def send(self, frame: str) -> None:
+    async def send(self, frame: str, *, source: Source | None = None) -> None:
         """Send one frame; wait while `window` frames are unanswered.
 
         Raises: ApiError for a refused frame (the later ones go on); Unreachable; Closed.
         """
+        frame = from_source(frame, source)
         self._pending.append(frame)
         try:
             if self._connection is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from engine.messages import Micros
-from engine.warmup import warm
+from engine.warmup import compile_engine
 from pipeline.errors import PipelineError
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
@@ -15,11 +15,11 @@ from pipeline.retention import Limits, Retention, secured
 from pipeline.runners.catch_up import Catching
 from pipeline.runners.engine_report import DeadlineReader
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.runners.runner import LogRunner
+from pipeline.runners.log_follower import LogRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
-from pipeline.warmup import warm as warm_formats
-from server.push.notifier import Notifier
+from pipeline.warmup import compile_formats
+from server.query_output.notifier import Notifier
 from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5
@@ -59,9 +59,9 @@ class Lifecycle:
         Compiling comes first, once per machine; meanwhile the server answers, and is not ready.
         """
         try:
-            warm_formats()
+            compile_formats()
             if self._compiles:
-                warm()
+                compile_engine()
             self.preparing = False
             self.runner.start()
             self.scrubber.start()

@@ -1,5 +1,6 @@
 """This module holds what the server says to a client, and the errors of both clients."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -64,16 +65,36 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
+
+    The server accepts it once. With `position` None the stream forgets the source; `reset` accepts the body whatever position is stored.
+    """
+
+    id: str
+    after: str | None
+    position: str | None
+    reset: bool = False
+
+    def to_json(self) -> str:
+        """Return the value of the header Epsparql-Source, in ASCII."""
+        found = {"id": self.id, "after": self.after, "position": self.position}
+        return json.dumps(found | {"reset": True} if self.reset else found)
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """Says what the server accepted.
 
-    `offset` is the log position after the events; `warning`, if any, tells of a time in the body that was not read as the events' own.
+    `offset` is the log position after the events; a `duplicate` was accepted before, as its source position says.
+    `warning`, if any, tells of a time in the body that was not read as the events' own, or of a source that the stream does not declare.
     """
 
     offset: int
     accepted: int
     late: int
     warning: str = ""
+    duplicate: bool = False
 
 
 Word: TypeAlias = Solution | Progress | Gap
@@ -108,3 +129,8 @@ class SubscriptionCursor:
 def segment(name: str) -> str:
     """Return a name as one path segment."""
     return quote(name, safe="")
+
+
+def from_source(frame: str, source: Source | None) -> str:
+    """Return a frame with the line that names its source."""
+    return frame if source is None else f'{{"source": {source.to_json()}}}\n{frame}'

@@ -42,7 +42,8 @@ _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for k
 class Record:
     """Holds an entry with what its writer knew about it.
 
-    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, and whether all rows took the arrival time.
+    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
+    and the latest end of the events of the body's source, so far.
     """
 
     entry: Entry
@@ -50,6 +51,7 @@ class Record:
     missed: Micros | None = None
     latest: Micros | None = None
     by_clock: bool = False
+    source_latest: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +68,14 @@ def rows_of(entry: Entry) -> int:
 
 
 def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
-    plain = [
-        (_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest, r.by_clock) for r in records
-    ]
+    plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], *_known(r)) for r in records]
     batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
     return memoryview(stream_of(batch))
+
+
+def _known(record: Record) -> tuple[Any, ...]:
+    """Return what the writer knew, in the order of Record's fields."""
+    return record.late, record.missed, record.latest, record.by_clock, record.source_latest
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:

@@ -48,11 +48,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone."""
+    """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone.
+
+    A `duplicate` is a body whose source position the stream has: nothing of it is written again.
+    """
 
     offset: int
     accepted: int = 0
     late: int = 0
+    duplicate: bool = False
 
 
 Saved: TypeAlias = tuple[int, int, Micros]
@@ -61,7 +65,7 @@ _Digests: TypeAlias = "npt.NDArray[np.bytes_]"
 _Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
-class Keys:
+class IdempotencyKeys:
     """Keeps the keys of a data directory, for the one thread that writes its log."""
 
     def __init__(self, directory: Path, head: int, now: Micros) -> None:

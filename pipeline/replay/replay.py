@@ -20,7 +20,7 @@ from pipeline.registrations.query_cache import Shape, check_registration, get_sh
 from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
 from pipeline.replay.input_files import NamedBody, NamedFile, QueryFile, SourceFault, StreamRows, facts_of, messages, occurrences_of, query_fault
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.runners.runner import LogRunner
+from pipeline.runners.log_follower import LogRunner
 from pipeline.solutions.formats import CSV, NDJSON, SPARQL_JSON, TURTLE, Triples, ndjson, write_page
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 
@@ -54,7 +54,7 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """Reports how far a run has come: the log entries applied, and how many there are."""
 
     done: int
@@ -85,7 +85,7 @@ class Unfed:
 
 
 def run(
-    replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None], doubt: Callable[[Unfed], None]
+    replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Unfed], None]
 ) -> ReplaySummary:
     """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
@@ -211,7 +211,7 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
 
 # ---------------------------------------------------------------- the run
 @contextmanager
-def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Step], None]) -> Iterator[SolutionReader]:
+def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[ReplayStep], None]) -> Iterator[SolutionReader]:
     """Run the log and yield the solution log once it holds everything."""
     runner, moved = _runner(log, directory, replay), Event()
     runner.on_commit(lambda _position: moved.set())
@@ -222,10 +222,10 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Ste
             while (position := solutions.position) < head:
                 if runner.state.startswith(("failed", "waiting")):
                     raise RunnerFailed(runner.state)
-                tell(Step(position, head))
+                tell(ReplayStep(position, head))
                 moved.wait(_LOOK_S)
                 moved.clear()
-            tell(Step(head, head))
+            tell(ReplayStep(head, head))
             yield solutions
     finally:
         runner.stop()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from epsparql.extras import MissingExtra, check_extra
 
 if TYPE_CHECKING:
-    from pipeline.replay.replay import ReplaySummary, Step
+    from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
@@ -193,7 +193,7 @@ def _add_replay(commands: Commands) -> None:
     )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
-    parser.add_argument("--low-latency", action="store_true", help="On Spark, one task keeps running in place of micro-batches.")
+    parser.add_argument("--low-latency", action="store_true", help="On Spark, one long-running task replaces the micro-batches.")
     parser.add_argument(
         "--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson", help="Solutions are written in this format. The default is ndjson."
     )
@@ -236,7 +236,7 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _progress() -> "Iterator[Callable[[Step], None]]":
+def _progress() -> "Iterator[Callable[[ReplayStep], None]]":
     """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _step: None
@@ -345,14 +345,14 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.warmup import warm
+    from engine.warmup import compile_engine
     from pipeline.errors import JavaMissing, SparkFailed
-    from pipeline.warmup import warm as warm_formats
+    from pipeline.warmup import compile_formats
 
     began = time.monotonic()
     print("compiling the kernel (two to three minutes, once per machine)", file=sys.stderr, flush=True)
-    warm_formats()
-    warm()
+    compile_formats()
+    compile_engine()
     print(
         f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",
         file=sys.stderr,
@@ -362,7 +362,7 @@ def _warm(_arguments: argparse.Namespace) -> int:
         check_extra("server", "Spark")
         from pipeline.spark import job
 
-        job.warm()
+        job.cache_jvm_classes()
     except (JavaMissing, SparkFailed, MissingExtra) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
@@ -397,7 +397,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
     parser.add_argument(
-        "--low-latency", action="store_true", help="The benchmark latency uses one task that keeps running, in place of micro-batches."
+        "--low-latency", action="store_true", help="In the benchmark latency, one long-running Spark task replaces the micro-batches."
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
 

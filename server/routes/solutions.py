@@ -15,13 +15,13 @@ from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, write_page
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
+from server.http.connection_limits import EVENT_STREAM
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import bad_request, describe_responses
-from server.push.connection_limits import EVENT_STREAM
-from server.push.watermark_progress import Progress
+from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.query_follower import End, Idle, follow_query
 
 router = APIRouter(tags=["solutions"])
 _TABLES = (SPARQL_JSON, CSV, NDJSON)
@@ -122,7 +122,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
             match item:
                 case Idle():
                     yield ": \n\n"
-                case Progress():
+                case QueryProgress():
                     pass  # clients would take an event without an id for a solution
                 case End():
                     yield f": {item.value}\n\n"

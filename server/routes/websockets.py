@@ -9,26 +9,26 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
-import pyarrow as pa
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
 from engine.messages import Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats.body_parser import ARROW, NDJSON, parse_frame
+from pipeline.formats.ndjson import EventFrame
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from server.dependencies import admit
 from server.http import auth
+from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
-from server.push.connection_limits import SOCKET
-from server.push.websocket_protocol import find_writer
-from server.routes.streams import unread_time_warning
+from server.query_output.websocket_protocol import find_writer
+from server.routes.streams import undeclared_source_warning, unread_time_warning
 from server.service import Service
-from server.subscriptions.broadcast import Member
-from server.subscriptions.slow_consumers import DeliveryProgress
+from server.subscriptions.broadcast import BroadcastMember
+from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
 SUBPROTOCOL = "epsparql.v1+json"
@@ -147,26 +147,26 @@ async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: b
     parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
     while True:
         try:
-            ack = asyncio.wrap_future(service.log.submit(stream, parsed.batch, parsed.key, arrived=parsed.arrived))
-            return PendingAck(ack, parsed.warning)
+            frame = parsed.frame
+            ack = asyncio.wrap_future(service.log.submit(stream, frame.batch, frame.key, source=frame.source, arrived=parsed.arrived))
+            return PendingAck(ack, undeclared_source_warning(service, stream, frame.source) or parsed.warning)
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
 
 
 class ParsedFrame(NamedTuple):
-    """Holds a frame's occurrences, its idempotency key, its time of arrival and the warning for its sender."""
+    """Holds a frame, its time of arrival and the warning for its sender."""
 
-    batch: pa.RecordBatch
-    key: str | None
+    frame: EventFrame
     arrived: Micros
     warning: str | None
 
 
 def _parse_frame(body: bytes, arrived: Micros, *, binary: bool) -> ParsedFrame:
-    batch, key = parse_frame(body, arrived=arrived, binary=binary)
-    name = time_hint(body, ARROW if binary else NDJSON, batch, arrived)
+    frame = parse_frame(body, arrived=arrived, binary=binary)
+    name = time_hint(body, ARROW if binary else NDJSON, frame.batch, arrived)
     warning = None if name is None else unread_time_warning(name, "frame", "give each event its 'at'")
-    return ParsedFrame(batch, key, arrived, warning)
+    return ParsedFrame(frame, arrived, warning)
 
 
 async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
@@ -181,7 +181,7 @@ async def _await_ack(pending: PendingAck) -> dict[str, Any]:
         ack = await pending.ack
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
-    members = {"late": ack.late or None, "warning": pending.warning}
+    members = {"late": ack.late or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
     return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
 
 
@@ -216,7 +216,7 @@ async def _run_subscriber(websocket: WebSocket, registration: Registration, afte
         state.monitor.watch_delivery(delivery),
     ):
         try:
-            code, reason = await Subscriber(service, registration, state.broadcasts, Member(writer, delivery), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, BroadcastMember(writer, delivery), drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:

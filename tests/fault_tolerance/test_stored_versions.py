@@ -19,7 +19,7 @@ from engine.engine import Engine
 from engine.partitioning import PartitionShare
 from epsparql.client import Client
 from pipeline.log import LogWriter
-from pipeline.runners.engine_host import Snapshots
+from pipeline.runners.snapshots import Snapshots
 from server.cli.serve import Server, gate_of, listen
 from server.process import clock
 from server.settings import Settings
