@@ -55,9 +55,8 @@ def run(
     replay = load_extra("engine", _USER, "pipeline.replay.replay")
     files = load_extra("engine", _USER, "pipeline.replay.input_files")
     paths = [background] if isinstance(background, str | Path) else background
-    for name, given, known in (("entailment", entailment, ENTAILMENTS), ("default_graph", default_graph, DEFAULT_GRAPHS)):
-        if given not in known:
-            raise ValueError(f"{name}={given!r} is not known; expected {' or '.join(known)}")
+    _check_choice("entailment", entailment, ENTAILMENTS)
+    _check_choice("default_graph", default_graph, DEFAULT_GRAPHS)
     asked = _named(queries, files)
     streams = events.items() if isinstance(events, Mapping) else [("default", events)]
     plan = replay.Replay(
@@ -75,6 +74,11 @@ def run(
         solution = solution_of(json.loads(line))
         found[solution.query].append(solution)
     return found
+
+
+def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ValueError(f"{name}={given!r} is not known; expected {' or '.join(known)}")
 
 
 def _named(queries: Queries, files: Any) -> list[Any]:
