@@ -48,13 +48,11 @@ def run(
     `policies` gives consumption policies by query: unrestricted, recent or chronological.
 
     The first run on a machine compiles the engine for two to three minutes.
-
     Raises: MissingExtra without the extra `engine`; ValueError for a fault of a query, an event or a file, with its place; TypeError for events of no
     such kind. Warns of streams that a query reads and nothing feeds.
     """
     replay = load_extra("engine", _USER, "pipeline.replay.replay")
     files = load_extra("engine", _USER, "pipeline.replay.input_files")
-    paths = [background] if isinstance(background, str | Path) else background
     _check_choice("entailment", entailment, ENTAILMENTS)
     _check_choice("default_graph", default_graph, DEFAULT_GRAPHS)
     asked = _named(queries, files)
@@ -62,7 +60,7 @@ def run(
     plan = replay.Replay(
         asked,
         [_source_of(name, found, files) for name, found in streams],
-        [files.named_file(str(path)) for path in paths],
+        [files.named_file(str(path)) for path in ([background] if isinstance(background, str | Path) else background)],
         default_graph=default_graph,
         policies=replay.policies_of([f"{name}={policy}" for name, policy in policies.items()], asked),
         entailment=entailment,
