@@ -67,6 +67,9 @@ class SetStream:
     idle_timeout: Micros | None = None
     max_ahead: Micros | None = None
     description: str = ""
+    base: str = ""
+    mapping: str = ""  # JSON text; "" for none
+    on_error: str = "reject"
 
 
 @dataclass(frozen=True, slots=True)

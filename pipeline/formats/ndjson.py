@@ -6,11 +6,12 @@ all others, and also finds the place of a fault.
 
 import re
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyoxigraph as ox
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
 from pipeline.errors import FormatError
@@ -21,6 +22,7 @@ from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJE
 from pipeline.formats.batches.row_builder import Rows
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import read_message
+from pipeline.formats.short_terms import ShortTerms
 
 LONGEST_KEY = 255
 """A frame's id and an idempotency key have at most this many characters."""
@@ -45,27 +47,41 @@ class FrameLine(Line, forbid_unknown_fields=True, gc=False):
     id: str | UnsetType = UNSET
 
 
+class ShortLine(Line, forbid_unknown_fields=True, gc=False):
+    """Represents a line whose terms may be short: the object may be any JSON value."""
+
+    o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # read as a term before the line is read on
+
+
+class ShortFrameLine(FrameLine, forbid_unknown_fields=True, gc=False):
+    """Represents a line of a frame whose terms may be short."""
+
+    o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # as above
+
+
 _EACH_LINE = "one JSON object per line"
 _WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
 _LINE = msgspec.json.Decoder(Line)
 _FRAME_LINE = msgspec.json.Decoder(FrameLine)
+_SHORT_LINE, _SHORT_FRAME_LINE = msgspec.json.Decoder(ShortLine), msgspec.json.Decoder(ShortFrameLine)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
 
 
-def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
-    """Return OCCURRENCES of a body. `default` is the time of lines without one. Raises: FormatError."""
-    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE)
+def parse_ndjson(body: bytes, default: Interval, short: ShortTerms | None = None) -> pa.RecordBatch:
+    """Return OCCURRENCES of a body. `default` is the time of lines without one; with `short`, terms may be short. Raises: FormatError."""
+    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE if short is None else _SHORT_LINE, short)
     return found[0]
 
 
-def parse_ndjson_frame(body: bytes, default: Interval) -> tuple[pa.RecordBatch, str | None]:
+def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None = None) -> tuple[pa.RecordBatch, str | None]:
     """Read a WebSocket frame like a body.
 
     Return also the `"id"` of its first line, if there is one; that line may hold nothing else. Raises: FormatError.
     """
-    batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
+    decoder = _FRAME_LINE if short is None else _SHORT_FRAME_LINE
+    batch, key = events_batch(body, default, frame=True) or read_lines(body, default, decoder, short)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
     return batch, key
@@ -78,22 +94,24 @@ def _too_long(body: bytes) -> FormatError:
 
 
 def read_lines(
-    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine] = _LINE
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] = _LINE, short: ShortTerms | None = None
 ) -> tuple[pa.RecordBatch, str | None]:
     """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
     rows, first = Rows(Budget(len(body))), None
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
-            line = _decode(text, number, decoder)
-            _Place(text, number).read(line, default, rows)
+            line, place = _decode(text, number, decoder), _Place(text, number)
+            if short is not None:
+                place.lengthen(line, short)
+            place.read(line, default, rows)
             first = first or line
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
 
-def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgspec.json.Decoder[FrameLine]) -> Line:
+def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Any]) -> Line:
     try:
         text.decode()
-        return decoder.decode(text)
+        line: Line = decoder.decode(text)
     except UnicodeDecodeError as fault:
         column = len(text[: fault.start].decode()) + 1
         raise FormatError("json", "these bytes are not UTF-8", number, column) from None
@@ -106,6 +124,7 @@ def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Line] | msgs
             before = before[:-1]
         reason = str(fault).replace(at[0], "") if at else str(fault)
         raise FormatError("json", reason, number, len(before.decode("utf-8", "replace")) + 1, _EACH_LINE) from None
+    return line
 
 
 def _invalid(message: str, text: bytes, number: int) -> FormatError:
@@ -166,6 +185,17 @@ class _Place:
         terms = [self._required(place, name, line, labels) for place, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o"))]
         rows.spend_row()
         rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
+
+    def lengthen(self, line: Line, short: ShortTerms) -> None:
+        """Put terms in N-Triples syntax in place of the line's short ones. Raises: FormatError."""
+        writers = {"s": short.write_name, "p": short.write_predicate, "g": short.write_name}
+        for name in "spog":
+            value: Any = getattr(line, name)
+            if value is not UNSET and value is not None:
+                try:
+                    setattr(line, name, short.write_value(bytes(value)) if name == "o" else writers[name](value))
+                except FormatError as fault:
+                    raise FormatError(fault.code, fault.message, self.number, self.value(name)[0], fault.expected) from None
 
     def _required(self, terms: Terms, name: str, line: Line, labels: Labels) -> str:
         text = getattr(line, name)

@@ -50,6 +50,10 @@ class Stream:
     late: int = 0
     arrived: Micros | None = None  # clock at its last events
     by_clock: bool = False  # true where all its events took the server's arrival time
+    base: str = ""
+    mapping: str = ""  # JSON text; "" for none
+    on_error: str = "reject"
+    rejected: int = 0  # rows of bodies that did not map
 
     def after(self, latest: Micros | None) -> Micros | None:
         """Return the watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
@@ -182,6 +186,7 @@ class Catalogue:
             late=known.late + record.late,
             arrived=at,
             by_clock=record.by_clock and (known.by_clock or not known.accepted),
+            rejected=known.rejected + len(record.rejected),
         )
 
     def _register(self, entry: Register) -> None:
@@ -239,6 +244,9 @@ class Catalogue:
             idle_timeout=entry.idle_timeout,
             max_ahead=entry.max_ahead,
             description=entry.description,
+            base=entry.base,
+            mapping=entry.mapping,
+            on_error=entry.on_error,
         )
         self.streams[entry.stream] = changed
 

@@ -1,7 +1,7 @@
 """This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -25,9 +25,12 @@ from engine.messages import (
     Tick,
 )  # fmt: skip
 from pipeline.log.arrow_ipc import stream_of
+from pipeline.rejected_rows import Rejected
 
 HAS_LATE = 1
 """This frame flag says that some of its rows are late."""
+HAS_REJECTED = 2
+"""This frame flag says that rows of some of its bodies were rejected."""
 
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
@@ -42,7 +45,8 @@ _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for k
 class Record:
     """Holds an entry with what its writer knew about it.
 
-    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, and whether all rows took the arrival time.
+    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time, and the
+    rows of the body that did not map.
     """
 
     entry: Entry
@@ -50,6 +54,7 @@ class Record:
     missed: Micros | None = None
     latest: Micros | None = None
     by_clock: bool = False
+    rejected: tuple[Rejected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +72,9 @@ def rows_of(entry: Entry) -> int:
 
 def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
     plain = [
-        (_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest, r.by_clock) for r in records
+        (_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest, r.by_clock)
+        + (([astuple(row) for row in r.rejected],) if r.rejected else ())
+        for r in records
     ]
     batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
     return memoryview(stream_of(batch))
@@ -77,8 +84,14 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
     """Decode the entries alone; the rows are left in the reader."""
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
     at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
-    records = tuple(Record(_entry(first + i, kind, values), *known) for i, (kind, values, *known) in enumerate(plain))
+    records = tuple(_record(first + i, *members) for i, members in enumerate(plain))
     return at, records, reader
+
+
+def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
+    """Return an entry; logs of 0.1.0, and entries without rejected rows, have four members of what is known."""
+    found = Record(_entry(offset, kind, values), *known[:4])
+    return found if len(known) <= 4 else replace(found, rejected=tuple(Rejected(*row) for row in known[4]))
 
 
 def _entry(offset: int, kind: str, values: list[Any]) -> Entry:
