@@ -24,7 +24,7 @@ class AsyncClient:
     async def wait_ready(self, within_s: float | None = None) -> None:
         await asyncio.to_thread(self.sync.wait_ready, within_s)
 
-    async def create_stream(self, name: str, **settings: str | float | None) -> dict[str, Any]:
+    async def create_stream(self, name: str, **settings: str | float | Mapping[str, Any] | None) -> dict[str, Any]:
         return await asyncio.to_thread(self.sync.create_stream, name, **settings)
 
     async def stream(self, name: str) -> dict[str, Any]:

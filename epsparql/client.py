@@ -152,7 +152,7 @@ class Client:
         raise Unreachable(f"{self._url.geturl()} is not ready: {last}")
 
     # ------------------------------------------------------------ streams and queries
-    def create_stream(self, name: str, **settings: str | float | None) -> dict[str, Any]:
+    def create_stream(self, name: str, **settings: str | float | Mapping[str, Any] | None) -> dict[str, Any]:
         return self._json("PUT", f"/streams/{segment(name)}", settings)
 
     def stream(self, name: str) -> dict[str, Any]:

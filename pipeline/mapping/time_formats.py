@@ -45,7 +45,7 @@ def read_times(column: Column, fmt: str) -> tuple[NDArray[np.int64], dict[int, s
     found = _read_all(column, fmt)
     if found is not None:
         return found, {}
-    read, faults = _reader(fmt), dict[int, str]()
+    read, faults = find_reader(fmt), dict[int, str]()
     instants = np.zeros(len(column.texts), np.int64)
     for k, (text, kind) in enumerate(zip(column.texts.to_pylist(), column.kinds.tolist(), strict=True)):
         try:
@@ -75,7 +75,8 @@ def _read_all(column: Column, fmt: str) -> NDArray[np.int64] | None:
     return None
 
 
-def _reader(fmt: str) -> Callable[[str], Micros]:
+def find_reader(fmt: str) -> Callable[[str], Micros]:
+    """Return the function that reads one time of a format. It raises ValueError or ArithmeticError."""
     if fmt == "iso":
         return read_iso
     if fmt in _UNITS:
